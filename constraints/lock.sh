@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Resolve the newest versions in two fresh environments and write them down: names and versions only.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+for kind in serve dev; do
+    extra=""
+    [ "$kind" = dev ] && extra="[dev]"
+    "${PYTHON:-python3}" -m venv "$scratch/$kind"
+    # torch is pinned by hand: its newest release may have no CPU-only build for this platform
+    "$scratch/$kind/bin/pip" install --quiet ".$extra" -c <(grep -s '^torch==' constraints/dev.txt || true)
+    "$scratch/$kind/bin/pip" freeze --exclude fillmask | sed 's/+cpu$//' > "constraints/$kind.txt"
+done

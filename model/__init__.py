@@ -1,0 +1,1 @@
+"""The tied masked-language-model encoder in PyTorch: reference, training, checkpoints."""
