@@ -1,0 +1,131 @@
+"""From plain text to packed rows of token ids.
+
+Text files hold one paragraph a line and a blank line between documents; `.xz` files are read as
+they are. Documents are laid end to end, parted by the separator, and cut into rows of equal length,
+so no computation is spent on padding.
+"""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+DOCUMENTS_PER_CALL = 256  # keeps every core of the tokenizer busy and memory small
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialTokens:
+    """The ids that frame and mask text.
+
+    Attributes:
+        cls, sep, mask, pad: ids of BERT's special tokens.
+        all: every special id of the tokenizer.
+    """
+
+    cls: int
+    sep: int
+    mask: int
+    pad: int
+    all: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> SpecialTokens:
+        """Look them up.
+
+        Raises:
+            ValueError: the tokenizer lacks one of [CLS], [SEP], [MASK], [PAD].
+        """
+        names = ("[CLS]", "[SEP]", "[MASK]", "[PAD]")
+        found = {name: tokenizer.token_to_id(name) for name in names}
+        ids = {name: token_id for name, token_id in found.items() if token_id is not None}
+        if lacking := [name for name in names if name not in ids]:
+            raise ValueError(f"the tokenizer lacks {', '.join(lacking)}")
+        added = tokenizer.get_added_tokens_decoder()
+        special = {token_id for token_id, token in added.items() if token.special}
+        return cls(
+            cls=ids["[CLS]"],
+            sep=ids["[SEP]"],
+            mask=ids["[MASK]"],
+            pad=ids["[PAD]"],
+            all=tuple(sorted(special | set(ids.values()))),
+        )
+
+
+def text_files(paths: Iterable[Path]) -> list[Path]:
+    """The .txt and .txt.xz files named or lying in the named directories, sorted within each.
+
+    Raises:
+        ValueError: a path does not exist, or a directory holds no text.
+    """
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found = sorted(p for p in path.iterdir() if p.name.endswith((".txt", ".txt.xz")))
+            if not found:
+                raise ValueError(f"{path} holds no .txt or .txt.xz file")
+            files += found
+        elif path.is_file():
+            files.append(path)
+        else:
+            raise ValueError(f"{path} does not exist")
+    return files
+
+
+def read_documents(files: Iterable[Path]) -> Iterator[str]:
+    """Documents in file order, each a block of lines without blank ones."""
+    for file in files:
+        lines: list[str] = []
+        with open_text(file) as stream:
+            for line in stream:
+                if line.strip():
+                    lines.append(line)
+                elif lines:
+                    yield "".join(lines)
+                    lines = []
+        if lines:
+            yield "".join(lines)
+
+
+def pack_rows(
+    documents: Iterable[str], tokenizer: Tokenizer, special: SpecialTokens, row_tokens: int
+) -> NDArray[np.int32]:
+    """Rows `[CLS] text [SEP]` of exactly row_tokens tokens.
+
+    Args:
+        documents: texts; the separator stands between them.
+        tokenizer: used without its post-processor.
+        special: its framing ids.
+        row_tokens: length of a row. What is left at the end and fills no row is dropped.
+
+    Returns:
+        (rows, row_tokens) int32.
+    """
+    stream = iter(documents)
+    pieces: list[NDArray[np.int32]] = []
+    separator = np.array([special.sep], np.int32)
+    while batch := list(islice(stream, DOCUMENTS_PER_CALL)):
+        for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=False):
+            pieces += [np.asarray(encoding.ids, np.int32), separator]
+    body = row_tokens - 2
+    tokens = np.concatenate(pieces) if pieces else np.empty(0, np.int32)
+    count = len(tokens) // body
+    rows = np.empty((count, row_tokens), np.int32)
+    rows[:, 0] = special.cls
+    rows[:, 1:-1] = tokens[: count * body].reshape(count, body)
+    rows[:, -1] = special.sep
+    return rows
+
+
+def open_text(file: Path) -> IO[str]:
+    """A UTF-8 text file for reading, unpacked on the way where its name ends in .xz."""
+    if file.suffix == ".xz":
+        return lzma.open(file, "rt", encoding="utf-8")
+    return file.open(encoding="utf-8")

@@ -1,0 +1,80 @@
+"""BERT's corruption of a batch (Devlin et al. 2019, section 3.1, task 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+SELECT_RATE = 0.15
+MASK_SHARE = 0.8
+RANDOM_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Corrupted:
+    """What the encoder sees and what it must restore.
+
+    Attributes:
+        input_ids: (N, T), the corrupted tokens.
+        selected: (N, T) bool, the positions to predict.
+        labels: (M,), the true tokens at the selected positions, row-major.
+    """
+
+    input_ids: Tensor
+    selected: Tensor
+    labels: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Masker:
+    """Selects positions and corrupts them: 80 % mask, 10 % random, 10 % unchanged.
+
+    Attributes:
+        vocab_size: random tokens come from [0, vocab_size), special tokens left out.
+        mask_token_id: the id of the mask token.
+        special_token_ids: ids that are never selected and never drawn; padding among them.
+        select_rate: chance that an ordinary token is selected, in (0, 1).
+    """
+
+    vocab_size: int
+    mask_token_id: int
+    special_token_ids: tuple[int, ...]
+    select_rate: float = SELECT_RATE
+
+    def __post_init__(self) -> None:
+        if not 0 < self.select_rate < 1:
+            raise ValueError(f"select_rate must lie between 0 and 1, not {self.select_rate}")
+        if self.mask_token_id not in self.special_token_ids:
+            raise ValueError("special_token_ids must contain mask_token_id")
+
+    def __call__(self, input_ids: Tensor, generator: torch.Generator) -> Corrupted:
+        """Corrupt a batch.
+
+        Args:
+            input_ids: (N, T) integer tokens.
+            generator: the only source of chance; a CPU generator, so that a seed gives the same
+                corruption on every device.
+        """
+        shape = input_ids.shape
+        special = torch.tensor(self.special_token_ids)
+        device_ids, input_ids = input_ids, input_ids.cpu()
+        ordinary = ~torch.isin(input_ids, special)
+        selected = (torch.rand(shape, generator=generator) < self.select_rate) & ordinary
+        fate = torch.rand(shape, generator=generator)
+        drawable = torch.ones(self.vocab_size, dtype=torch.bool)
+        drawable[special] = False
+        candidates = drawable.nonzero().squeeze(1)
+        picks = torch.randint(len(candidates), shape, generator=generator)
+
+        corrupted = input_ids.clone()
+        corrupted[selected & (fate < MASK_SHARE)] = self.mask_token_id
+        replaced = selected & (fate >= MASK_SHARE) & (fate < MASK_SHARE + RANDOM_SHARE)
+        corrupted[replaced] = candidates[picks[replaced]].to(corrupted.dtype)
+        device = device_ids.device
+        return Corrupted(
+            input_ids=corrupted.to(device),
+            selected=selected.to(device),
+            labels=input_ids[selected].to(device),
+        )

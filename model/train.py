@@ -1,0 +1,216 @@
+"""The pretraining loop: masked-language modelling on packed rows.
+
+A step's rows, its masking and its learning rate follow from the seed and the step's number alone,
+so a run resumed from a checkpoint repeats what the uninterrupted run would have done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional as F
+from tqdm import tqdm
+
+from model.checkpoint import save_checkpoint
+from model.config import TrainConfig
+from model.corpus import SpecialTokens
+from model.encoder import TiedEncoder
+from model.evaluate import evaluate
+from model.masking import Masker
+from model.progress import MetricsLog, draw_curve
+
+STATE_NAME = "train_state.pt"
+LOG_EVERY_STEPS = 10
+ADAM_BETAS = (0.9, 0.98)  # Liu et al. 2019, section 4
+
+
+class Pretraining:
+    """One run.
+
+    Args:
+        model: the encoder to train; moved to the device.
+        rows: (rows, row_tokens) training rows.
+        held_out: (rows, row_tokens) evaluation rows.
+        tokenizer_json: saved with every checkpoint.
+        special: the tokenizer's framing ids.
+        config: how the run goes.
+        directory: receives the checkpoint, train_state.pt, metrics.jsonl and curve.png.
+        device: "cpu" or "cuda".
+    """
+
+    def __init__(
+        self,
+        *,
+        model: TiedEncoder,
+        rows: NDArray[np.int32],
+        held_out: NDArray[np.int32],
+        tokenizer_json: bytes,
+        special: SpecialTokens,
+        config: TrainConfig,
+        directory: Path,
+        device: str,
+    ) -> None:
+        if len(rows) < config.batch_rows:
+            raise ValueError(
+                f"the text fills {len(rows)} rows of {config.row_tokens} tokens, "
+                f"fewer than one batch of {config.batch_rows}"
+            )
+        self.model = model.to(device)
+        self.rows, self.held_out = rows, held_out
+        self.tokenizer_json = tokenizer_json
+        self.config, self.directory, self.device = config, directory, torch.device(device)
+        self.masker = Masker(model.config.vocab_size, special.mask, special.all, config.select_rate)
+        self.evaluation_masker = Masker(model.config.vocab_size, special.mask, special.all)
+        self.optimizer = _optimizer(self.model, config)
+        self.step = 0
+        self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty(0, np.int64))
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def resume(self) -> None:
+        """Continue from the state the directory holds.
+
+        Raises:
+            ValueError: there is none, or it belongs to a run with another configuration.
+        """
+        path = self.directory / STATE_NAME
+        if not path.is_file():
+            raise ValueError(f"{path} does not exist: there is no run to resume")
+        state = torch.load(path, map_location=self.device, weights_only=True)
+        if state["config"] != asdict(self.config):
+            raise ValueError(
+                f"{path} belongs to a run with another configuration: {state['config']}"
+            )
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.step = state["step"]
+
+    def run(self, until_step: int | None = None) -> None:
+        """Train up to until_step (the whole run by default), logging and saving as it goes."""
+        config = self.config
+        last = min(until_step or config.steps, config.steps)
+        log = MetricsLog(self.directory, self.step + 1)
+        tokens_per_step = config.batch_rows * config.accumulate_passes * config.row_tokens
+        self.model.train()
+        with tqdm(
+            total=last * tokens_per_step,
+            initial=self.step * tokens_per_step,
+            unit=" tokens",
+            unit_scale=True,
+            dynamic_ncols=True,
+        ) as bar:
+            while self.step < last:
+                loss = self._one_step()
+                self.step += 1
+                bar.update(tokens_per_step)
+                tokens = self.step * tokens_per_step
+                if self.step % LOG_EVERY_STEPS == 0 or self.step == last:
+                    bar.set_postfix_str(f"step {self.step}, loss {loss:.3f}")
+                    log.append(
+                        step=self.step,
+                        tokens=tokens,
+                        loss=loss,
+                        learning_rate=self._rate(self.step),
+                    )
+                if self.step % config.evaluate_every_steps == 0 or self.step == last:
+                    self._evaluate(log, tokens, bar.write)
+                if self.step % config.checkpoint_every_steps == 0 or self.step == last:
+                    self.save()
+
+    def save(self) -> None:
+        """Write the checkpoint and what resuming needs, each in one atomic rename."""
+        save_checkpoint(self.directory, self.model, self.tokenizer_json)
+        state = {
+            "config": asdict(self.config),
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "step": self.step,
+        }
+        path = self.directory / STATE_NAME
+        torch.save(state, path.with_suffix(".tmp"))
+        path.with_suffix(".tmp").replace(path)
+
+    def _one_step(self) -> float:
+        config = self.config
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._rate(self.step + 1)
+        self.optimizer.zero_grad(set_to_none=True)
+        # what chance decides in this step depends on its number only
+        generator = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
+        passes = [
+            self.masker(self._batch(self.step * config.accumulate_passes + i), generator)
+            for i in range(config.accumulate_passes)
+        ]
+        predicted = sum(len(corrupted.labels) for corrupted in passes)
+        loss_sum = 0.0
+        for corrupted in passes:
+            with self._autocast():
+                logits_MV = self.model(
+                    corrupted.input_ids.to(self.device), corrupted.selected.to(self.device)
+                )
+                labels = corrupted.labels.to(self.device)
+                # one divisor for all passes, so that every predicted token counts alike
+                loss = F.cross_entropy(logits_MV.float(), labels, reduction="sum") / predicted
+            loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
+            loss_sum += float(loss.detach())
+        if not math.isfinite(loss_sum):
+            raise FloatingPointError(f"the loss is {loss_sum} at step {self.step + 1}")
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
+        self.optimizer.step()
+        return loss_sum
+
+    def _autocast(self) -> torch.autocast:
+        kind = self.device.type
+        return torch.autocast(kind, torch.bfloat16, enabled=has_bfloat16(kind))
+
+    def _batch(self, number: int) -> torch.Tensor:
+        """The rows of the run's `number`-th pass: every epoch its own seeded order."""
+        rows, size = len(self.rows), self.config.batch_rows
+        epoch, index = divmod(number, rows // size)
+        if self._order[0] != epoch:
+            generator = np.random.default_rng([self.config.seed, epoch])
+            self._order = (epoch, generator.permutation(rows))
+        chosen = self._order[1][index * size : (index + 1) * size]
+        return torch.from_numpy(self.rows[chosen]).long()
+
+    def _rate(self, step: int) -> float:
+        """Linear warm-up, then linear decay to zero at the end of the run."""
+        config = self.config
+        rise = step / max(config.warmup_steps, 1)
+        fall = (config.steps - step) / max(config.steps - config.warmup_steps, 1)
+        return config.learning_rate * max(0.0, min(rise, fall, 1.0))
+
+    def _evaluate(self, log: MetricsLog, tokens: int, say: Callable[[str], None]) -> None:
+        rows = self.held_out[: self.config.evaluation_rows]
+        with self._autocast():
+            figures = evaluate(self.model, rows, self.evaluation_masker)
+        held_out = {f"held_out_{name}": value for name, value in figures.to_dict().items()}
+        log.append(step=self.step, tokens=tokens, **held_out)
+        draw_curve(log)
+        say(
+            f"step {self.step}: held-out loss {figures.loss:.3f}, "
+            f"top 1 {100 * figures.top_1:.1f} %, top 5 {100 * figures.top_5:.1f} %, "
+            f"perplexity {figures.perplexity:.1f}"
+        )
+
+
+def has_bfloat16(device: str) -> bool:
+    """Whether the device multiplies bfloat16 matrices natively."""
+    if device == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return bool(torch.cpu.get_capabilities().get("avx512_bf16"))
+
+
+def _optimizer(model: TiedEncoder, config: TrainConfig) -> torch.optim.AdamW:
+    matrices = [p for p in model.parameters() if p.ndim > 1]
+    vectors = [p for p in model.parameters() if p.ndim <= 1]
+    groups = [
+        {"params": matrices, "weight_decay": config.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=ADAM_BETAS, fused=True)

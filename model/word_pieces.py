@@ -1,0 +1,36 @@
+"""Training a WordPiece tokenizer (Wu et al. 2016; as used by Devlin et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers.trainers import WordPieceTrainer
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def train_word_pieces(
+    texts: Iterable[str], vocab_size: int, *, lowercase: bool = True
+) -> Tokenizer:
+    """A BERT-style tokenizer learnt from texts.
+
+    Args:
+        texts: any pieces of text; read once.
+        vocab_size: entries at most, special tokens included.
+        lowercase: fold case and strip accents, as BERT's uncased models do.
+    """
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))  # noqa: S106 - not a password
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    trainer = WordPieceTrainer(
+        vocab_size=vocab_size, special_tokens=list(SPECIAL_TOKENS), show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(t, tokenizer.token_to_id(t)) for t in ("[CLS]", "[SEP]")],
+    )
+    return tokenizer
