@@ -1,0 +1,142 @@
+"""What a bundle must show before it is written: agreement with the PyTorch encoder.
+
+The graph runs through `service.runtime`, the code that serves.
+
+Shapes: N texts, T tokens, M masked positions of all texts, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from model.encoder import TiedEncoder
+from service.batch import Batch, Request
+from service.runtime import Runtime
+from service.tokenizer import Tokenizer
+
+MAX_GRAPH_DIFFERENCE = 1e-3  # of log-probabilities in nats, graph against PyTorch, equal weights
+TIE = 1e-4  # log-probabilities closer than this may change places
+TOP_K = 5
+MASKS_PER_TEXT = 3
+RANDOM_TEXTS = 12
+
+
+class VerificationError(ValueError):
+    """The graph does not compute what the encoder computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFigures:
+    """The graph against PyTorch on the same weights.
+
+    Attributes:
+        texts, masks: how much was compared.
+        max_log_prob_difference: largest absolute difference in nats over the graph's top 5.
+        same_top_5: the top 5 are the same everywhere, ties within 1e-4 nats apart.
+    """
+
+    texts: int
+    masks: int
+    max_log_prob_difference: float
+    same_top_5: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RoundingFigures:
+    """int8 weights against the original ones.
+
+    Attributes:
+        top_1_agreement: share of masks with the same first token.
+        mean_log_prob_difference: mean |difference| in nats over the original's top 5.
+        p99_log_prob_difference: its 99th percentile.
+    """
+
+    top_1_agreement: float
+    mean_log_prob_difference: float
+    p99_log_prob_difference: float
+
+
+def verification_requests(
+    texts: Sequence[str], tokenizer: Tokenizer, vocab_size: int, max_tokens: int
+) -> list[Request]:
+    """Real and random inputs of mixed lengths, one to three masks each, from a fixed seed.
+
+    Args:
+        texts: plain sentences without masks; those too long for the model are left out.
+        tokenizer: the bundle's.
+        vocab_size: random ids are below it.
+        max_tokens: length of the longest random input.
+    """
+    generator = np.random.default_rng(0)
+    encoded = [tokenizer.encode(text).input_ids for text in texts]
+    inputs = [ids for ids in encoded if 2 < len(ids) <= max_tokens]
+    lengths = np.unique(np.geomspace(min(3, max_tokens), max_tokens, RANDOM_TEXTS).astype(int))
+    inputs += [generator.integers(0, vocab_size, length) for length in lengths]
+    requests = []
+    for input_ids in inputs:
+        count = min(int(generator.integers(1, MASKS_PER_TEXT + 1)), len(input_ids))
+        positions = np.sort(generator.choice(len(input_ids), count, replace=False))
+        masked = input_ids.copy()
+        masked[positions] = tokenizer.mask_token_id
+        no_targets = np.zeros((count, 0), np.int64)
+        requests.append(Request(masked, positions.astype(np.int64), TOP_K, no_targets))
+    return requests
+
+
+@torch.inference_mode()
+def encoder_log_probs(model: TiedEncoder, requests: Sequence[Request]) -> NDArray[np.float32]:
+    """(M, V) log-probabilities of the PyTorch encoder, one text at a time, without padding."""
+    parts = []
+    for request in requests:
+        indicator = torch.zeros(1, len(request.input_ids))
+        indicator[0, torch.from_numpy(request.mask_positions)] = 1
+        logits = model(torch.from_numpy(request.input_ids)[None], indicator)
+        parts.append(torch.log_softmax(logits, dim=-1).numpy())
+    return np.concatenate(parts)
+
+
+def compare_graph(
+    runtime: Runtime, requests: Sequence[Request], expected_MV: NDArray[np.float32]
+) -> GraphFigures:
+    """Run all requests as one mixed batch and compare.
+
+    Raises:
+        VerificationError: a log-probability differs by more than 1e-3 nats, or a top 5 differs.
+    """
+    outputs = runtime.run(Batch.pack(requests))
+    at_top = np.take_along_axis(expected_MV, outputs.top_ids, axis=1)
+    best = -np.sort(-expected_MV, axis=1)[:, : outputs.top_ids.shape[1]]
+    figures = GraphFigures(
+        texts=len(requests),
+        masks=len(expected_MV),
+        max_log_prob_difference=float(np.abs(at_top - outputs.top_log_probs).max()),
+        same_top_5=bool((np.abs(at_top - best) <= TIE).all()),
+    )
+    if not (figures.max_log_prob_difference <= MAX_GRAPH_DIFFERENCE and figures.same_top_5):
+        raise VerificationError(
+            "the graph disagrees with the PyTorch encoder: log-probabilities differ by up to "
+            f"{figures.max_log_prob_difference:.2g} nats, "
+            f"top 5 {'equal' if figures.same_top_5 else 'not equal'}"
+        )
+    return figures
+
+
+def compare_rounding(
+    original_MV: NDArray[np.float32], rounded_MV: NDArray[np.float32]
+) -> RoundingFigures:
+    """What rounding the weights to int8 does to the answers."""
+    top_ids = np.argsort(-original_MV, axis=1)[:, :TOP_K]
+    difference = np.abs(
+        np.take_along_axis(original_MV, top_ids, axis=1)
+        - np.take_along_axis(rounded_MV, top_ids, axis=1)
+    )
+    return RoundingFigures(
+        top_1_agreement=float((rounded_MV.argmax(axis=1) == top_ids[:, 0]).mean()),
+        mean_log_prob_difference=float(difference.mean()),
+        p99_log_prob_difference=float(np.quantile(difference, 0.99)),
+    )

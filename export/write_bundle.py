@@ -1,0 +1,167 @@
+"""From a checkpoint to a verified bundle, written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+from tokenizers import Tokenizer as TokenizersTokenizer
+
+from export.golden import golden_prompts
+from export.graph import served_graph
+from export.verify import (
+    compare_graph,
+    compare_rounding,
+    encoder_log_probs,
+    verification_requests,
+)
+from export.weights import encoder_weights, round_to_int8
+from model.checkpoint import Checkpoint, CheckpointError
+from model.config import EncoderConfig
+from model.corpus import SpecialTokens
+from model.parameters import count_parameters
+from service import __version__
+from service.bundle import (
+    DESCRIPTION_FILE,
+    FILES,
+    MODEL_FILE,
+    SCHEMA_VERSION,
+    TOKENIZER_FILE,
+    read_bundle,
+)
+from service.runtime import Runtime
+from service.tokenizer import Tokenizer
+
+MASK_TOKEN = "[MASK]"  # noqa: S105 - not a password
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleLabel:
+    """What a bundle says of itself.
+
+    Attributes:
+        name: the model's name.
+        license: licence of the weights, as an SPDX expression where one fits.
+        description: one sentence.
+        max_tokens: longest input, special tokens included; None for all the encoder takes.
+        precision: "fp32" or "int8", how the weight matrices are stored.
+    """
+
+    name: str
+    license: str
+    description: str
+    max_tokens: int | None
+    precision: str
+
+
+def write_bundle(
+    checkpoint: Checkpoint, output: Path, label: BundleLabel, texts: Sequence[str]
+) -> dict[str, Any]:
+    """Convert, verify and write.
+
+    Args:
+        checkpoint: what to serve; its weights are rounded in place for int8.
+        output: directory of the bundle; replaced when it is one already.
+        label: what the bundle says of itself.
+        texts: real sentences for verification and golden prompts.
+
+    Returns:
+        The verification figures, as written to bundle.json.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be served.
+        VerificationError: the graph disagrees with the encoder.
+        ValueError: the label or the output does not fit.
+    """
+    model, config = checkpoint.model, checkpoint.model.config
+    if checkpoint.head_is_new:
+        raise CheckpointError("the checkpoint has no masked-language-model head; train one first")
+    if checkpoint.tokenizer_json is None:
+        raise CheckpointError("the checkpoint has no tokenizer.json")
+    if output.exists() and not (output / DESCRIPTION_FILE).is_file():
+        raise ValueError(f"{output} exists and is not a bundle; it is left as it is")
+    max_tokens = label.max_tokens or config.max_positions
+    if not 3 <= max_tokens <= config.max_positions:
+        raise ValueError(f"max_tokens must lie between 3 and {config.max_positions}")
+    special = _special_tokens(checkpoint.tokenizer_json, config)
+    tokenizer = Tokenizer(checkpoint.tokenizer_json, MASK_TOKEN, special.mask, special.all)
+
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".bundle-") as scratch:
+        staging = Path(scratch) / output.name
+        staging.mkdir()
+        int8 = label.precision == "int8"
+        graph = served_graph(config, encoder_weights(model), int8=int8)
+        onnx.checker.check_model(graph, full_check=True)
+        onnx.save(graph, staging / MODEL_FILE)
+        (staging / TOKENIZER_FILE).write_bytes(checkpoint.tokenizer_json)
+
+        requests = verification_requests(texts, tokenizer, config.vocab_size, max_tokens)
+        original_MV = encoder_log_probs(model, requests)
+        expected_MV = original_MV
+        figures: dict[str, Any] = {}
+        if int8:
+            round_to_int8(model)
+            expected_MV = encoder_log_probs(model, requests)
+            figures["rounding"] = asdict(compare_rounding(original_MV, expected_MV))
+        runtime = Runtime(staging / MODEL_FILE)
+        figures["graph"] = asdict(compare_graph(runtime, requests, expected_MV))
+        description = {
+            "schema_version": SCHEMA_VERSION,
+            "name": label.name,
+            "license": label.license,
+            "description": label.description,
+            "created_with": f"fillmask {__version__}",
+            "architecture": _architecture(config),
+            "max_tokens": max_tokens,
+            "mask_token": MASK_TOKEN,
+            "mask_token_id": special.mask,
+            "special_token_ids": list(special.all),
+            "precision": label.precision,
+            "files": {name: _fingerprint(staging / name) for name in FILES},
+            "verification": figures,
+            "golden": golden_prompts(texts, runtime, tokenizer, max_tokens),
+        }
+        text = json.dumps(description, indent=2, ensure_ascii=False)
+        (staging / DESCRIPTION_FILE).write_text(text + "\n", encoding="utf-8")
+        read_bundle(staging)
+        _replace(staging, output)
+    return figures
+
+
+def _special_tokens(tokenizer_json: bytes, config: EncoderConfig) -> SpecialTokens:
+    tokenizer = TokenizersTokenizer.from_str(tokenizer_json.decode())
+    if tokenizer.get_vocab_size() > config.vocab_size:
+        raise CheckpointError(
+            f"tokenizer.json has {tokenizer.get_vocab_size()} tokens, "
+            f"more than the encoder's table of {config.vocab_size}"
+        )
+    return SpecialTokens.of(tokenizer)
+
+
+def _architecture(config: EncoderConfig) -> dict[str, Any]:
+    sizes = ("d_model", "num_layers", "num_heads", "d_ff", "vocab_size", "max_positions")
+    fields: dict[str, Any] = {name: getattr(config, name) for name in sizes}
+    return fields | {"parameters": count_parameters(config).tied, "tied": True}
+
+
+def _fingerprint(file: Path) -> dict[str, Any]:
+    with file.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {"sha256": digest, "bytes": file.stat().st_size}
+
+
+def _replace(staging: Path, output: Path) -> None:
+    """Put the new files in place of the old ones; what else lies beside them stays."""
+    if not output.exists():
+        staging.rename(output)
+        return
+    for name in (*FILES, DESCRIPTION_FILE):
+        shutil.move(staging / name, output / name)

@@ -1,0 +1,40 @@
+"""A small checkpoint and plain sentences for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from model.word_pieces import train_word_pieces
+from tests.model.samples import VERSES, random_encoder, small_config
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> None:
+    """Tensors this small are slower on several threads."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def checkpoint_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random encoder with a tokenizer that knows the verses."""
+    tokenizer = train_word_pieces(VERSES, vocab_size=200)
+    config = small_config(vocab_size=tokenizer.get_vocab_size(), num_layers=3, max_positions=24)
+    directory = tmp_path_factory.mktemp("checkpoint") / "tiny"
+    save_checkpoint(directory, random_encoder(config), tokenizer.to_str().encode())
+    return directory
+
+
+@pytest.fixture
+def checkpoint(checkpoint_path: Path) -> Checkpoint:
+    """The same, loaded anew: an int8 export rounds the weights it is given."""
+    return load_checkpoint(checkpoint_path)
+
+
+@pytest.fixture
+def texts() -> list[str]:
+    """Sentences the tokenizer knows."""
+    return list(VERSES)

@@ -1,0 +1,78 @@
+"""Batches for the exported graphs, and what PyTorch says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from model.config import EncoderConfig
+from model.encoder import TiedEncoder
+from service.batch import Request
+from tests.model.samples import small_config
+
+CONFIGS: dict[str, EncoderConfig] = {
+    "bert": small_config(vocab_size=97, num_layers=3),
+    "packed": EncoderConfig.packed(
+        vocab_size=50, d_model=16, num_layers=2, num_heads=4, max_positions=17
+    ),
+    "one pre-norm block": small_config(
+        num_layers=1, norm_placement="pre", final_norm=True, activation="gelu_tanh"
+    ),
+    "fixed positions, no types": small_config(
+        positions="fixed", type_vocab_size=0, ffn_bias="input", head_transform=False
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedBatch:
+    """A padded batch with its masks: (N, T) each."""
+
+    input_ids: NDArray[np.int64]
+    attention_mask: NDArray[np.int64]
+    mask_indicator: NDArray[np.float32]
+
+    def feed(self) -> dict[str, NDArray[np.generic]]:
+        """The reference graph's inputs."""
+        return {
+            "input_ids": self.input_ids,
+            "attention_mask": self.attention_mask,
+            "mask_indicator": self.mask_indicator,
+        }
+
+    def logits(self, model: TiedEncoder) -> NDArray[np.float32]:
+        """What PyTorch computes."""
+        with torch.inference_mode():
+            result = model(
+                torch.from_numpy(self.input_ids),
+                torch.from_numpy(self.mask_indicator),
+                torch.from_numpy(self.attention_mask),
+            )
+        logits: NDArray[np.float32] = result.numpy()
+        return logits
+
+    def requests(self, targets: NDArray[np.int64], top_k: int) -> list[Request]:
+        """The same texts without padding; targets (M, K) are dealt out row by row."""
+        requests, start = [], 0
+        for ids, keep, masked in zip(
+            self.input_ids, self.attention_mask, self.mask_indicator, strict=True
+        ):
+            positions = np.flatnonzero(masked > 0.5)
+            stop = start + len(positions)
+            requests.append(Request(ids[keep == 1], positions, top_k, targets[start:stop]))
+            start = stop
+        return requests
+
+
+def padded_batch(vocab_size: int) -> PaddedBatch:
+    """Four texts of 11, 5, 7 and 3 tokens with five masks, at the ends and in the middle."""
+    lengths = np.array([11, 5, 7, 3])
+    input_ids = np.random.default_rng(0).integers(0, vocab_size, (4, 11))
+    attention_mask = (np.arange(11) < lengths[:, None]).astype(np.int64)
+    mask_indicator = np.zeros((4, 11), np.float32)
+    for text, position in ((0, 0), (0, 10), (1, 4), (2, 3), (3, 1)):
+        mask_indicator[text, position] = 1
+    return PaddedBatch(input_ids, attention_mask, mask_indicator)

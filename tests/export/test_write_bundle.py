@@ -1,0 +1,133 @@
+"""A bundle is verified before it exists, and exists whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from export.__main__ import main
+from export.verify import VerificationError
+from export.weights import encoder_weights
+from export.write_bundle import BundleLabel, write_bundle
+from model.checkpoint import Checkpoint, CheckpointError
+from model.encoder import TiedEncoder
+from service.bundle import read_bundle
+from tests.model.samples import VERSES
+
+
+def _label(precision: str = "fp32", max_tokens: int | None = None) -> BundleLabel:
+    return BundleLabel(
+        name="tiny",
+        license="CC0-1.0",
+        description="A test.",
+        max_tokens=max_tokens,
+        precision=precision,
+    )
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_writes_a_bundle_the_service_reads(
+    precision: str, checkpoint: Checkpoint, texts: list[str], tmp_path: Path
+) -> None:
+    """The service accepts it, and finds label, sizes, figures and golden prompts in it."""
+    figures = write_bundle(checkpoint, tmp_path / "bundle", _label(precision), texts)
+    bundle = read_bundle(tmp_path / "bundle")
+    assert (bundle.name, bundle.license, bundle.precision) == ("tiny", "CC0-1.0", precision)
+    assert bundle.architecture.num_layers == 3
+    assert bundle.max_tokens == checkpoint.model.config.max_positions
+    parameters = sum(parameter.numel() for parameter in checkpoint.model.parameters())
+    assert bundle.architecture.parameters == parameters
+    assert bundle.verification == figures
+    assert figures["graph"]["max_log_prob_difference"] <= 1e-3
+    assert figures["graph"]["same_top_5"] is True
+    assert figures["graph"]["masks"] > figures["graph"]["texts"] > len(texts)
+    assert ("rounding" in figures) is (precision == "int8")
+    assert bundle.golden.prompts
+    for prompt in bundle.golden.prompts:
+        tokens = {fill.token for fill in prompt.fills[0]}
+        assert not tokens & set(bundle.special_token_ids)
+    assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
+
+
+def test_replaces_a_bundle_and_keeps_what_lies_beside_it(
+    checkpoint: Checkpoint, texts: list[str], tmp_path: Path
+) -> None:
+    """A second export takes the first one's place; a model card beside it stays."""
+    write_bundle(checkpoint, tmp_path / "bundle", _label(), texts)
+    (tmp_path / "bundle" / "MODEL_CARD.md").write_text("card")
+    write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts)
+    assert read_bundle(tmp_path / "bundle").precision == "int8"
+    assert (tmp_path / "bundle" / "MODEL_CARD.md").read_text() == "card"
+
+
+def test_a_wrong_graph_is_not_written(
+    checkpoint: Checkpoint, texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph with other weights than the encoder is caught, and nothing is left behind."""
+
+    def changed(model: TiedEncoder) -> dict[str, NDArray[np.float32]]:
+        weights = encoder_weights(model)
+        return weights | {"blocks.1.ffn_in.bias": weights["blocks.1.ffn_in.bias"] + 0.1}
+
+    monkeypatch.setattr("export.write_bundle.encoder_weights", changed)
+    with pytest.raises(VerificationError, match="disagrees with the PyTorch encoder"):
+        write_bundle(checkpoint, tmp_path / "bundle", _label(), texts)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_that_are_not_finite_are_not_written(
+    checkpoint: Checkpoint, texts: list[str], tmp_path: Path
+) -> None:
+    """NaN agrees with nothing."""
+    with torch.no_grad():
+        checkpoint.model.blocks[0].query.weight[0, 0] = float("nan")  # type: ignore[union-attr,operator]  # nn.ModuleList is untyped
+    with pytest.raises(VerificationError):
+        write_bundle(checkpoint, tmp_path / "bundle", _label(), texts)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_refusals(checkpoint: Checkpoint, texts: list[str], tmp_path: Path) -> None:
+    """No head, no tokenizer, a directory of something else, too long an input: each a sentence."""
+    headless = Checkpoint(checkpoint.model, checkpoint.tokenizer_json, head_is_new=True)
+    with pytest.raises(CheckpointError, match="no masked-language-model head"):
+        write_bundle(headless, tmp_path / "bundle", _label(), texts)
+    mute = Checkpoint(checkpoint.model, None, head_is_new=False)
+    with pytest.raises(CheckpointError, match=r"no tokenizer\.json"):
+        write_bundle(mute, tmp_path / "bundle", _label(), texts)
+    (tmp_path / "photos").mkdir()
+    with pytest.raises(ValueError, match="is not a bundle"):
+        write_bundle(checkpoint, tmp_path / "photos", _label(), texts)
+    with pytest.raises(ValueError, match="max_tokens must lie between 3 and 24"):
+        write_bundle(checkpoint, tmp_path / "bundle", _label(max_tokens=25), texts)
+
+
+def test_command_line(
+    checkpoint_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both forms of the command work, and say what they wrote."""
+    sentences = tmp_path / "texts.txt"
+    sentences.write_text("\n".join(VERSES))
+    bundle, reference = tmp_path / "bundle", tmp_path / "reference.onnx"
+    assert main([str(checkpoint_path), "--output", str(bundle), "--texts", str(sentences)]) == 0
+    assert "verified and written" in capsys.readouterr().out
+    assert json.loads((bundle / "bundle.json").read_text())["name"] == "tiny"
+    assert main([str(checkpoint_path), "--reference", str(reference)]) == 0
+    assert reference.stat().st_size > 0
+
+
+def test_command_line_fails_with_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A checkpoint that is not there: exit status 2, one line, no traceback."""
+    assert main([str(tmp_path / "absent"), "--output", str(tmp_path / "bundle")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("fillmask-export: ")
+    assert error.count("\n") == 1
+    with pytest.raises(SystemExit):
+        main([str(tmp_path)])
+    assert "--output BUNDLE or --reference" in capsys.readouterr().err
