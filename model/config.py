@@ -80,13 +80,18 @@ class EncoderConfig:
             raise ValueError(
                 f"d_model ({self.d_model}) must be a multiple of num_heads ({self.num_heads})"
             )
-        if not 0 < self.norm_eps < 1:
+        if not isinstance(self.norm_eps, float) or not 0 < self.norm_eps < 1:
             raise ValueError(f"norm_eps must lie between 0 and 1, not {self.norm_eps!r}")
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(
                     f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}"
                 )
+        # a configuration is read from JSON, where "false" is a text and would count as true
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.type == "bool" and type(value) is not bool:
+                raise ValueError(f"{field.name} must be true or false, not {value!r}")
 
     @classmethod
     def packed(

@@ -77,7 +77,7 @@ def _masked_hidden(
     blocks_weights: Tensor,
     num_heads: int,
 ) -> Tensor:
-    x_NTD = w_emb[input_ids] + pos_embed
+    x_NTD = w_emb[input_ids.long()] + pos_embed  # uint8 would index as a mask
     for w_q, w_k, w_v, w_o, w_mlp1, w_mlp2 in blocks_weights:
         x_NTD = x_NTD + _attention(_layer_norm(x_NTD), w_q, w_k, w_v, w_o, num_heads)
         x_NTD = x_NTD + _gelu(_layer_norm(x_NTD) @ w_mlp1) @ w_mlp2

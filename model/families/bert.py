@@ -60,7 +60,7 @@ def read_config(fields: Mapping[str, Any]) -> EncoderConfig:
         if fields.get(name, required) != required:
             raise ValueError(f"{name} = {fields[name]!r} is not supported, only {required!r}")
     activation = fields.get("hidden_act", "gelu")
-    if activation not in _ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         raise ValueError(
             f"hidden_act = {activation!r} is not supported, only {', '.join(_ACTIVATIONS)}"
         )

@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from export.__main__ import main
+from export.commands import main
 from export.verify import VerificationError
 from export.weights import encoder_weights
 from export.write_bundle import BundleLabel, write_bundle

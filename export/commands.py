@@ -1,0 +1,84 @@
+"""What `fillmask-export` does: a checkpoint to a verified bundle, or to the reference graph."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import onnx
+
+from export.reference import reference_graph
+from export.weights import encoder_weights
+from export.write_bundle import BundleLabel, write_bundle
+from model.checkpoint import CheckpointError, load_checkpoint
+from service.errors import StartError
+
+OWN_TEXTS = Path(__file__).parent / "verification_texts.txt"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if bool(options.output) == bool(options.reference):
+        parser.error("name either --output BUNDLE or --reference FILE.onnx")
+    try:
+        _write_reference(options) if options.reference else _write_bundle(options)
+    except (ValueError, OSError, StartError) as error:
+        print(f"fillmask-export: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _write_bundle(options: argparse.Namespace) -> None:
+    label = BundleLabel(
+        name=options.name or options.checkpoint.resolve().name,
+        license=options.license,
+        description=options.description,
+        max_tokens=options.max_tokens,
+        precision=options.precision,
+    )
+    texts = [
+        line for line in options.texts.read_text(encoding="utf-8").splitlines() if line.strip()
+    ]
+    figures = write_bundle(load_checkpoint(options.checkpoint), options.output, label, texts)
+    print(json.dumps(figures, indent=2))
+    size_bytes = sum(file.stat().st_size for file in options.output.iterdir())
+    print(f"verified and written: {options.output} ({size_bytes / 1e6:.1f} MB)")
+
+
+def _write_reference(options: argparse.Namespace) -> None:
+    checkpoint = load_checkpoint(options.checkpoint)
+    if checkpoint.head_is_new:
+        raise CheckpointError("the checkpoint has no masked-language-model head; train one first")
+    model = checkpoint.model
+    graph = reference_graph(model.config, encoder_weights(model))
+    onnx.checker.check_model(graph, full_check=True)
+    onnx.save(graph, options.reference)
+    print(f"written: {options.reference} ({options.reference.stat().st_size / 1e6:.1f} MB)")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fillmask-export", description=__doc__)
+    parser.add_argument("checkpoint", type=Path, help="a checkpoint of ours or a BERT directory")
+    parser.add_argument("--output", type=Path, help="directory of the bundle to write")
+    parser.add_argument("--reference", type=Path, help="file of the reference graph to write")
+    parser.add_argument(
+        "--precision",
+        choices=("fp32", "int8"),
+        default="fp32",
+        help="how weight matrices are stored (default: %(default)s)",
+    )
+    parser.add_argument("--name", help="the model's name (default: the checkpoint's directory)")
+    parser.add_argument("--license", default="unknown", help="licence of the weights")
+    parser.add_argument("--description", default="", help="one sentence on the model")
+    parser.add_argument("--max-tokens", type=int, help="longest input (default: all positions)")
+    parser.add_argument(
+        "--texts",
+        type=Path,
+        default=OWN_TEXTS,
+        help="sentences to verify with, one a line (default: a few in English)",
+    )
+    return parser

@@ -1,0 +1,172 @@
+"""What `fillmask-train` does: mix a corpus, pretrain, evaluate, count parameters."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+
+from model.checkpoint import CheckpointError, load_checkpoint
+from model.config import EncoderConfig, TrainConfig
+from model.corpus import SpecialTokens, pack_rows, read_documents, text_files
+from model.encoder import TiedEncoder
+from model.evaluate import evaluate
+from model.masking import Masker
+from model.mixture import Mixture, mix, read_titles
+from model.parameters import count_parameters
+from model.train import Pretraining
+from model.word_pieces import train_word_pieces
+
+HELD_OUT_ONE_IN = 100  # rows set aside where no held-out text is given
+DEFAULT_ENCODER = {"d_model": 256, "num_layers": 4, "num_heads": 4, "d_ff": 1024}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.command(options)
+    except (ValueError, OSError) as error:
+        print(f"fillmask-train: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def pretrain_command(options: argparse.Namespace) -> None:
+    """Train from plain text, from scratch or from a checkpoint."""
+    fields = {field.name: getattr(options, field.name) for field in dataclasses.fields(TrainConfig)}
+    config = TrainConfig(**fields)
+    torch.manual_seed(config.seed)
+    files = text_files(options.texts)
+    start = load_checkpoint(options.init) if options.init else None
+    tokenizer = _tokenizer(options, start.tokenizer_json if start else None, files)
+    special = SpecialTokens.of(tokenizer)
+    model = start.model if start else TiedEncoder(_encoder_config(options, tokenizer, config))
+    print(f"{count_parameters(model.config).tied:,} parameters; tokenizing ...", flush=True)
+    rows = pack_rows(read_documents(files), tokenizer, special, config.row_tokens)
+    if options.held_out:
+        documents = read_documents(text_files([options.held_out]))
+        held_out = pack_rows(documents, tokenizer, special, config.row_tokens)
+    else:
+        set_aside = np.arange(len(rows)) % HELD_OUT_ONE_IN == 0
+        rows, held_out = rows[~set_aside], rows[set_aside]
+    print(f"{rows.size:,} training tokens, {held_out.size:,} held out", flush=True)
+    run = Pretraining(
+        model=model,
+        rows=rows,
+        held_out=held_out,
+        tokenizer_json=tokenizer.to_str().encode(),
+        special=special,
+        config=config,
+        directory=options.output,
+        device=options.device,
+    )
+    if options.resume:
+        run.resume()
+    run.run(options.until_step)
+
+
+def evaluate_command(options: argparse.Namespace) -> None:
+    """Print held-out figures of a checkpoint as JSON."""
+    checkpoint = load_checkpoint(options.checkpoint)
+    if checkpoint.tokenizer_json is None or checkpoint.head_is_new:
+        raise CheckpointError(f"{options.checkpoint} has no tokenizer.json, or no head to evaluate")
+    tokenizer = _read_tokenizer(checkpoint.tokenizer_json)
+    special = SpecialTokens.of(tokenizer)
+    documents = read_documents(text_files([options.held_out]))
+    rows = pack_rows(documents, tokenizer, special, options.row_tokens)
+    masker = Masker(checkpoint.model.config.vocab_size, special.mask, special.all)
+    figures = evaluate(checkpoint.model, rows, masker)
+    print(json.dumps(figures.to_dict(), indent=2))
+
+
+def mix_command(options: argparse.Namespace) -> None:
+    """Write the documents a mixture chooses as one plain-text file."""
+    documents = read_documents(text_files(options.texts))
+    chosen = mix(documents, read_titles(options.titles), Mixture.read(options.mixture))
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text("\n".join(chosen), encoding="utf-8")
+    print(f"{len(chosen):,} documents, {options.output.stat().st_size:,} bytes: {options.output}")
+
+
+def parameters_command(options: argparse.Namespace) -> None:
+    """Print the parameters of a configuration by part."""
+    fields = json.loads(options.config.read_text(encoding="utf-8"))
+    fields.pop("model_type", None)
+    print(count_parameters(EncoderConfig.from_dict(fields)).table())
+
+
+def _tokenizer(
+    options: argparse.Namespace, inherited: bytes | None, files: list[Path]
+) -> Tokenizer:
+    if options.tokenizer:
+        return _read_tokenizer(options.tokenizer.read_bytes())
+    if inherited is not None:
+        return _read_tokenizer(inherited)
+    if options.init:
+        raise ValueError(f"{options.init} has no tokenizer.json: name one with --tokenizer")
+    return train_word_pieces(read_documents(files), options.vocab_size)
+
+
+def _read_tokenizer(tokenizer_json: bytes) -> Tokenizer:
+    tokenizer = Tokenizer.from_str(tokenizer_json.decode())
+    # rows are cut here; a file's own truncation would silently lose text
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _encoder_config(
+    options: argparse.Namespace, tokenizer: Tokenizer, config: TrainConfig
+) -> EncoderConfig:
+    fields = dict(DEFAULT_ENCODER, max_positions=config.row_tokens)
+    if options.config:
+        fields = json.loads(options.config.read_text(encoding="utf-8"))
+    return EncoderConfig.from_dict({**fields, "vocab_size": tokenizer.get_vocab_size()})
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fillmask-train", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+
+    train = commands.add_parser("pretrain", help=pretrain_command.__doc__)
+    train.set_defaults(command=pretrain_command)
+    train.add_argument("texts", nargs="+", type=Path, help="text files or directories of them")
+    train.add_argument("--output", required=True, type=Path, help="directory for the checkpoint")
+    train.add_argument("--held-out", type=Path, help="text to evaluate on; else 1 %% is set aside")
+    train.add_argument("--init", type=Path, help="checkpoint whose weights to start from")
+    train.add_argument("--tokenizer", type=Path, help="tokenizer.json; else the checkpoint's")
+    train.add_argument("--vocab-size", type=int, default=30_000, help="of a new tokenizer")
+    train.add_argument("--config", type=Path, help="JSON of EncoderConfig fields")
+    train.add_argument("--resume", action="store_true", help="continue the run in --output")
+    train.add_argument("--until-step", type=int, help="stop early; --resume goes on from there")
+    cuda = "cuda" if torch.cuda.is_available() else "cpu"
+    train.add_argument("--device", choices=("cpu", "cuda"), default=cuda)
+    for field in dataclasses.fields(TrainConfig):
+        flag = "--" + field.name.replace("_", "-")
+        kind = float if field.type == "float" else int
+        train.add_argument(flag, type=kind, default=field.default, help="default: %(default)s")
+
+    score = commands.add_parser("evaluate", help=evaluate_command.__doc__)
+    score.set_defaults(command=evaluate_command)
+    score.add_argument("checkpoint", type=Path)
+    score.add_argument("--held-out", required=True, type=Path)
+    score.add_argument("--row-tokens", type=int, default=128)
+
+    blend = commands.add_parser("mix", help=mix_command.__doc__)
+    blend.set_defaults(command=mix_command)
+    blend.add_argument("texts", nargs="+", type=Path)
+    blend.add_argument("--titles", required=True, type=Path, help="the corpus's table of documents")
+    blend.add_argument("--mixture", required=True, type=Path, help="JSON of shares by source")
+    blend.add_argument("--output", required=True, type=Path)
+
+    count = commands.add_parser("parameters", help=parameters_command.__doc__)
+    count.set_defaults(command=parameters_command)
+    count.add_argument("config", type=Path, help="config.json of a checkpoint")
+    return parser

@@ -1,0 +1,223 @@
+"""Admit or refuse at once, form batches by token budget, run them on worker threads."""
+
+import asyncio
+import logging
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from service.batch import Batch, Fills, Outputs, Request
+from service.errors import InvalidRequestError, NotReadyError, OverloadedError, trace
+
+_log = logging.getLogger(__name__)
+
+MAX_RETRY_AFTER_S = 30
+# how much the latest batch weighs in the measured speed
+_LATEST_WEIGHT = 0.2
+
+
+class _Submission:
+    """What one caller waits for: the answers to all of its requests, or the first failure."""
+
+    def __init__(self, future: asyncio.Future[list[Fills]], count: int) -> None:
+        self.future = future
+        self._answers: dict[int, Fills] = {}
+        self._count = count
+
+    def settle(self, index: int, answer: Fills | Exception) -> None:
+        """Note one answer; on the event loop only."""
+        if self.future.done():
+            return
+        if isinstance(answer, Exception):
+            self.future.set_exception(answer)
+            return
+        self._answers[index] = answer
+        if len(self._answers) == self._count:
+            self.future.set_result([self._answers[i] for i in range(self._count)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entry:
+    """One request in the queue, and where its answer goes."""
+
+    request: Request
+    submission: _Submission
+    index: int
+
+
+class Batcher:
+    """A first-in-first-out queue of requests before worker threads that run batches.
+
+    A worker that becomes free takes at once what waits, up to the token budget: no batch is held
+    back for company. A request above the budget runs alone. Create and close it on the event loop
+    that submits.
+
+    Args:
+        run: computes a batch; called from the workers, several at a time.
+        workers: threads.
+        max_batch_tokens: budget of a batch.
+        max_waiting_tokens: most tokens accepted and not answered yet, waiting or running.
+        on_failure: called on the event loop with a sentence when a worker has died and nothing
+            can be computed any more.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[Batch], Outputs],
+        workers: int,
+        max_batch_tokens: int,
+        max_waiting_tokens: int,
+        on_failure: Callable[[str], None],
+    ) -> None:
+        self._run = run
+        self._max_batch_tokens = max_batch_tokens
+        self._max_waiting_tokens = max_waiting_tokens
+        self._on_failure = on_failure
+        self._loop = asyncio.get_running_loop()
+        # guards all below, and wakes the workers
+        self._changed = threading.Condition()
+        self._waiting: deque[_Entry] = deque()
+        self._accepted_tokens = 0
+        self._closing = False
+        self._failure: str | None = None
+        self._tokens_per_s: float | None = None
+        self._workers = [
+            threading.Thread(target=self._work, name=f"fillmask-worker-{i}", daemon=True)
+            for i in range(workers)
+        ]
+        for worker in self._workers:
+            worker.start()
+
+    async def submit(self, requests: Sequence[Request]) -> list[Fills]:
+        """Answer all the requests, in their order; they are admitted together or not at all.
+
+        A caller that is cancelled is taken out of the queue.
+
+        Raises:
+            OverloadedError: too much waits already.
+            InvalidRequestError: more tokens than are ever accepted.
+            NotReadyError: the batcher is closing, or a worker has died.
+            Exception: whatever `run` raised for one of these requests alone.
+        """
+        submission = _Submission(self._loop.create_future(), len(requests))
+        entries = [_Entry(request, submission, i) for i, request in enumerate(requests)]
+        tokens = sum(request.tokens for request in requests)
+        with self._changed:
+            self._admit(tokens)
+            self._accepted_tokens += tokens
+            self._waiting.extend(entries)
+            self._changed.notify(len(entries))
+        try:
+            return await submission.future
+        except BaseException:  # the caller was cancelled, or one request failed: drop the rest
+            self._forget(submission)
+            raise
+
+    async def close(self) -> None:
+        """Refuse what comes, answer what was accepted, stop the workers."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        for worker in self._workers:
+            await asyncio.to_thread(worker.join)
+
+    def _admit(self, tokens: int) -> None:
+        if self._failure is not None:
+            raise NotReadyError(self._failure)
+        if self._closing:
+            raise NotReadyError("The service is shutting down.")
+        if tokens > self._max_waiting_tokens:
+            raise InvalidRequestError(
+                f"The request has {tokens} tokens in all; at most {self._max_waiting_tokens} are "
+                "allowed."
+            )
+        if self._accepted_tokens + tokens > self._max_waiting_tokens:
+            retry_after_s = self._drain_s()
+            raise OverloadedError(
+                f"The service is overloaded; try again in {retry_after_s} s.", retry_after_s
+            )
+
+    def _drain_s(self) -> int:
+        """Whole seconds in which what was accepted should be done, at the speed of late."""
+        if self._tokens_per_s is None:
+            return 1
+        seconds = self._accepted_tokens / (self._tokens_per_s * len(self._workers))
+        return min(max(1, math.ceil(seconds)), MAX_RETRY_AFTER_S)
+
+    def _forget(self, submission: _Submission) -> None:
+        with self._changed:
+            kept: deque[_Entry] = deque()
+            for entry in self._waiting:
+                if entry.submission is submission:
+                    self._accepted_tokens -= entry.request.tokens
+                else:
+                    kept.append(entry)
+            self._waiting = kept
+
+    def _work(self) -> None:
+        entries: list[_Entry] = []
+        try:
+            while entries := self._take():
+                started_s = time.perf_counter()
+                answers = self._compute(entries)
+                self._release(entries, time.perf_counter() - started_s)
+                self._deliver(entries, answers)
+        except BaseException as error:  # noqa: BLE001 - callers must hear of the end of a thread, whatever it was
+            self._die(entries, error)
+
+    def _take(self) -> list[_Entry]:
+        """The next batch, as soon as there is one; empty when there will be none any more."""
+        with self._changed:
+            while not self._waiting and not self._closing:
+                self._changed.wait()
+            entries: list[_Entry] = []
+            tokens = 0
+            while self._waiting:
+                tokens += self._waiting[0].request.tokens
+                if entries and tokens > self._max_batch_tokens:
+                    break
+                entries.append(self._waiting.popleft())
+            return entries
+
+    def _compute(self, entries: Sequence[_Entry]) -> list[Fills | Exception]:
+        try:
+            batch = Batch.pack([entry.request for entry in entries])
+            return list(batch.split(self._run(batch)))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's answer
+            if len(entries) == 1:
+                return [error]
+            _log.warning("a batch failed, each request is tried alone:\n%s", trace(error))
+            return [answer for entry in entries for answer in self._compute([entry])]
+
+    def _release(self, entries: Sequence[_Entry], elapsed_s: float) -> None:
+        tokens = sum(entry.request.tokens for entry in entries)
+        speed = tokens / max(elapsed_s, 1e-6)
+        with self._changed:
+            self._accepted_tokens -= tokens
+            if self._tokens_per_s is None:
+                self._tokens_per_s = speed
+            self._tokens_per_s += _LATEST_WEIGHT * (speed - self._tokens_per_s)
+
+    def _deliver(self, entries: Sequence[_Entry], answers: Sequence[Fills | Exception]) -> None:
+        def settle() -> None:
+            for entry, answer in zip(entries, answers, strict=True):
+                entry.submission.settle(entry.index, answer)
+
+        self._loop.call_soon_threadsafe(settle)
+
+    def _die(self, entries: list[_Entry], error: BaseException) -> None:
+        """Fail all who wait: with one worker dead, nobody knows what state the rest is in."""
+        _log.critical("a worker has died:\n%s", trace(error))
+        failure = "The service has failed and must be restarted."
+        with self._changed:
+            self._failure = failure
+            self._closing = True
+            entries = [*entries, *self._waiting]
+            self._waiting.clear()
+            self._accepted_tokens = 0
+            self._changed.notify_all()
+        self._loop.call_soon_threadsafe(self._on_failure, failure)
+        self._deliver(entries, [NotReadyError(failure)] * len(entries))

@@ -1,0 +1,73 @@
+"""A request's body, from bytes to a JSON value, with nothing passed over in silence."""
+
+import json
+import re
+from typing import Any, NoReturn
+
+from service.errors import (
+    ContentTypeError,
+    InvalidRequestError,
+    MalformedRequestError,
+    quote,
+)
+
+# the escapes that can stand for half a character
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def read_json(body: bytes, content_type: str | None) -> object:
+    """Parse a body by RFC 8259.
+
+    Raises:
+        ContentTypeError: the content type is not application/json.
+        MalformedRequestError: the body is empty, not UTF-8 or not JSON.
+        InvalidRequestError: an object has a field twice, or a text half a character; neither has
+            a meaning one could answer for.
+    """
+    if (content_type or "").partition(";")[0].strip().lower() != "application/json":
+        raise ContentTypeError("The content type must be application/json.")
+    if not body.strip():
+        raise MalformedRequestError("The body is empty; it must be a JSON object.")
+    try:
+        value: object = json.loads(
+            body.decode(), object_pairs_hook=_unique, parse_constant=_refuse_constant
+        )
+    except UnicodeDecodeError as error:
+        raise MalformedRequestError("The body is not valid UTF-8.") from error
+    except json.JSONDecodeError as error:
+        raise MalformedRequestError(
+            f"The body is not valid JSON: {error.msg.lower().rstrip(': ')} (line {error.lineno}, "
+            f"column {error.colno})."
+        ) from error
+    except RecursionError as error:
+        raise MalformedRequestError("The body is nested too deeply.") from error
+    except ValueError as error:
+        raise MalformedRequestError("The body has a number that is too long.") from error
+    if _SURROGATE_ESCAPE.search(body):
+        _refuse_surrogates(value)
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                _refuse_surrogates(name)
+                raise InvalidRequestError(f"The field {quote(name)} is given twice.")
+            seen.add(name)
+    return fields
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise MalformedRequestError(f"The body is not valid JSON: {constant} is not a JSON number.")
+
+
+def _refuse_surrogates(value: object) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(
+            "The body has an escape that is half a surrogate pair, which is no character."
+        ) from error

@@ -1,0 +1,66 @@
+"""ASGI middleware: every answer carries a request id, and no failure goes without an answer."""
+
+import asyncio
+import logging
+import re
+import uuid
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.errors import trace
+
+_log = logging.getLogger(__name__)
+
+_HEADER = "X-Request-ID"
+_SANE = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+
+
+class RequestId:
+    """Takes the caller's X-Request-ID if it is sane, or makes one.
+
+    An exception that nothing else has handled is logged under the id, as its type and place; the
+    answer has the id and no more. Neither has the exception's text, which may quote the user's.
+
+    Args:
+        app: the application.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(scope)
+        started = False
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                MutableHeaders(scope=message)[_HEADER] = request_id
+            await send(message)
+
+        async def fail(status: int, sentence: str) -> None:
+            if not started:  # else the server closes the connection, which tells the caller
+                failure = JSONResponse({"error": sentence}, status_code=status)
+                await failure(scope, receive, send_with_id)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        except asyncio.CancelledError:  # by the server, when the grace of a shutdown is over
+            await fail(503, "The service has shut down before the answer was ready.")
+        except Exception as error:  # noqa: BLE001 - the last resort of every request
+            _log.error("request %s failed:\n%s", request_id, trace(error))
+            await fail(500, f"Internal error. Request id: {request_id}")
+
+
+def _request_id(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _SANE.fullmatch(value):
+            return str(value.decode())
+    return uuid.uuid4().hex

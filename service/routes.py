@@ -1,0 +1,87 @@
+"""The endpoints. No logic."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+
+from service.errors import NotReadyError
+from service.fill_mask import FillMask
+from service.health import Health
+from service.schemas import (
+    ErrorBody,
+    FillMaskAnswer,
+    FillMaskBody,
+    InfoBody,
+    Limits,
+    StatusBody,
+    answer,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the endpoints call, once the model is loaded."""
+
+    fill_mask: FillMask
+    limits: Limits
+    info: InfoBody
+
+
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorBody, "description": description}
+    for status, description in {
+        400: "The body is not JSON.",
+        413: "The body is too large.",
+        415: "The content type is not application/json.",
+        422: "The request asks for something that is not done; the error says what is.",
+        429: "The service is overloaded; Retry-After says for how many seconds.",
+        500: "The service has failed on this request; its log has the request id.",
+        503: "The service is stopping or has failed.",
+    }.items()
+}
+
+
+def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
+    """The endpoints; `app.state.served` must be there before the first request."""
+    router = APIRouter()
+    schema = FillMaskBody.schema_with_limits(max_texts, max_top_k)
+
+    @router.post(
+        "/fill-mask",
+        summary="Fill the masks of one text or several",
+        responses={200: {"model": FillMaskAnswer}, **_ERRORS},
+        openapi_extra={
+            "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}
+        },
+    )
+    async def fill_mask(request: Request) -> JSONResponse:
+        served: Served = request.app.state.served
+        content_type = request.headers.get("content-type")
+        body = FillMaskBody.read(await request.body(), content_type, served.limits)
+        top_k = body.parameters.top_k if body.parameters else None
+        targets = body.parameters.targets if body.parameters else None
+        fills = await served.fill_mask.fill(body.texts, top_k, targets)
+        return JSONResponse(answer(fills, single=isinstance(body.inputs, str)))
+
+    @router.get("/health/live", summary="Is the process there?")
+    async def live() -> StatusBody:
+        return StatusBody(status="live")
+
+    @router.get(
+        "/health/ready",
+        summary="Can it answer?",
+        responses={503: {"model": ErrorBody, "description": "Not yet, or not any more."}},
+    )
+    async def ready() -> StatusBody:
+        if health.reason is not None:
+            raise NotReadyError(health.reason)
+        return StatusBody(status="ready")
+
+    @router.get("/info", summary="Which model is served, and within which limits")
+    async def info(request: Request) -> InfoBody:
+        served: Served = request.app.state.served
+        return served.info
+
+    return router

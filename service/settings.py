@@ -1,0 +1,150 @@
+"""The settings: flags over FILLMASK_ environment variables over defaults. Read nowhere else."""
+
+import argparse
+import difflib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from service import __version__
+from service.bundle import default_bundle_path
+from service.cpus import usable_cpus
+from service.errors import SettingsError, quote
+
+ENV_PREFIX = "FILLMASK_"
+
+
+class Settings(BaseSettings):
+    """What a person who runs the service can set."""
+
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, frozen=True, extra="forbid")
+
+    host: str = Field(default="127.0.0.1", min_length=1, description="address to listen on")
+    port: int = Field(
+        default=8000, ge=0, le=65535, description="port to listen on; 0 takes a free one"
+    )
+    bundle: Path = Field(
+        default_factory=default_bundle_path,
+        description="directory of the model; the built-in one by default",
+    )
+    threads: int = Field(
+        default_factory=usable_cpus,
+        ge=1,
+        le=1024,
+        description="batches computed at the same time, one thread each; "
+        "by default the CPUs this process may use",
+    )
+    max_body_bytes: int = Field(default=2**20, ge=1, description="largest body of a request")
+    max_texts: int = Field(default=64, ge=1, description="most texts of a request")
+    max_masks: int = Field(
+        default=128, ge=1, description="most masks of a request, over all its texts"
+    )
+    max_top_k: int = Field(default=100, ge=1, description="most fills a mask")
+    # Matrix products reach the hardware's peak at about 128 rows. Twice that leaves room for
+    # uneven texts; more would add latency and memory, and no throughput.
+    max_batch_tokens: int = Field(
+        default=256, ge=1, description="tokens computed together; a longer text is computed alone"
+    )
+    # 64 texts of 512 tokens, the largest request of a BERT, and a few seconds' work.
+    max_waiting_tokens: int = Field(
+        default=32768,
+        ge=1,
+        description="most tokens accepted and not yet answered; above it the answer is 429",
+    )
+    shutdown_grace_s: int = Field(
+        default=30, ge=0, description="seconds that accepted requests have to finish after SIGTERM"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="least severe messages to log"
+    )
+
+
+def read_settings(arguments: Sequence[str]) -> Settings:
+    """Read the environment and the flags, e.g. `["--max-texts", "8"]`.
+
+    Raises:
+        SettingsError: a flag or a FILLMASK_ variable is unknown or has a value that is not
+            allowed.
+        SystemExit: after --help or --version.
+    """
+    flags = _read_flags(arguments)
+    _refuse_unknown_variables()
+    try:
+        return Settings(**flags)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0]).lower().removeprefix(ENV_PREFIX.lower())
+        source = _flag(name) if name in flags else _variable(name)
+        raise SettingsError(
+            f"{source} is {quote(str(first['input']))}; allowed is {allowed(name)}."
+        ) from None
+
+
+def allowed(name: str) -> str:
+    """The values a setting may have, in words."""
+    schema = Settings.model_json_schema()["properties"][name]
+    if "enum" in schema:
+        return "one of " + ", ".join(schema["enum"])
+    if schema["type"] != "integer":
+        return "a text that is not empty"
+    if "maximum" in schema:
+        return f"a whole number from {schema['minimum']} to {schema['maximum']}"
+    return f"a whole number of at least {schema['minimum']}"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises where argparse would print its usage and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        raise SettingsError(f"{message}; {self.prog} --help lists the flags.")
+
+
+def _read_flags(arguments: Sequence[str]) -> dict[str, Any]:
+    """The flags that were given, by the setting's name."""
+    parser = _Parser(
+        prog="fillmask-serve",
+        description="Serve a masked language model over HTTP.",
+        epilog=f"Each flag is also a variable: {_flag('max_texts')} is {_variable('max_texts')}.",
+        allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    parser.add_argument("--version", action="version", version=f"fillmask {__version__}")
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default_factory else f" (default {field.default})"
+        help_text = f"{field.description}{default}".replace("%", "%%")
+        parser.add_argument(_flag(name), metavar="VALUE", help=help_text)
+    flags, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        nearest = _nearest(unknown[0], [_flag(name) for name in Settings.model_fields])
+        raise SettingsError(f"{quote(unknown[0])} is not a flag; the nearest is {nearest}.")
+    return vars(flags)
+
+
+def _refuse_unknown_variables() -> None:
+    """Refuse what pydantic-settings passes over: a FILLMASK_ variable that sets nothing."""
+    known = [_variable(name) for name in Settings.model_fields]
+    for variable in sorted(os.environ):
+        if variable.upper() == f"{ENV_PREFIX}SERVICE_HOST":
+            raise SettingsError(
+                f"Kubernetes has set {variable} and others for a Service named fillmask, which "
+                "would be taken for settings; set enableServiceLinks: false in the pod."
+            )
+        if variable.upper().startswith(ENV_PREFIX) and variable.upper() not in known:
+            nearest = _nearest(variable.upper(), known)
+            raise SettingsError(f"{quote(variable)} sets nothing; the nearest is {nearest}.")
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    return difflib.get_close_matches(name, known, n=1, cutoff=0)[0]
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _variable(name: str) -> str:
+    return ENV_PREFIX + name.upper()

@@ -1,0 +1,61 @@
+"""The built-in model is there, small, described, and fills everyday masks sensibly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service.app import create_app
+from service.bundle import default_bundle_path, read_bundle
+from service.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    """The service with the built-in model."""
+    with TestClient(create_app(Settings())) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("text", "accepted"),
+    [
+        ("Paris is the [MASK] of France.", {"capital", "city"}),
+        ("The [MASK] barked at the mailman.", {"dog"}),
+        ("She drank a cup of [MASK].", {"tea", "coffee", "water", "wine", "milk"}),
+    ],
+)
+def test_fills_everyday_masks(client: TestClient, text: str, accepted: set[str]) -> None:
+    """A sensible word is among the first five."""
+    fills = client.post("/fill-mask", json={"inputs": text}).json()
+    assert len(fills) == 5
+    assert accepted & {fill["token_str"] for fill in fills}
+
+
+def test_is_at_most_30_mb_and_carries_its_card() -> None:
+    """The bundle's files fit the limit, and the model card lies beside them."""
+    directory = default_bundle_path()
+    assert sum(file.stat().st_size for file in directory.iterdir()) <= 30e6
+    card = (directory / "MODEL_CARD.md").read_text(encoding="utf-8")
+    bundle = read_bundle(directory)
+    assert bundle.name in card
+    assert bundle.license != "unknown"
+
+
+def test_holds_one_table() -> None:
+    """The graph stores 30,522 x 384 once: the file is smaller than two int8 tables and the rest."""
+    bundle = read_bundle(default_bundle_path())
+    parameters = bundle.architecture.parameters
+    assert bundle.architecture.tied
+    assert Path(bundle.model_path).stat().st_size <= 1.05 * parameters
+
+
+def test_verification_figures_are_within_the_gates() -> None:
+    """The bundle says how closely it agrees with PyTorch, and it does."""
+    verification = json.loads((default_bundle_path() / "bundle.json").read_text())["verification"]
+    assert verification["graph"]["max_log_prob_difference"] <= 1e-3
+    assert verification["graph"]["same_top_5"] is True

@@ -1,0 +1,78 @@
+"""The serving install, made from nothing as `make serve` makes it: small, whole, without torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MAX_INSTALL_BYTES = 350e6
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh virtual environment with the built wheel in it, away from the checkout."""
+    path = tmp_path_factory.mktemp("serve") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", path], check=True)
+    pip = [str(path / "bin/pip"), "install", "--quiet", "--disable-pip-version-check"]
+    constraints = str(ROOT / "constraints" / "serve.txt")
+    subprocess.run([*pip, "-c", constraints, str(ROOT)], check=True, cwd=path)
+    return path
+
+
+def test_is_under_350_mb(environment: Path) -> None:
+    """All files of the environment together, pip and the built-in model included."""
+    total = sum(f.stat().st_size for f in environment.rglob("*") if not f.is_symlink())
+    assert 30e6 < total < MAX_INSTALL_BYTES
+
+
+def test_has_no_torch_and_installs_only_pinned_versions(environment: Path) -> None:
+    """What is there is what the constraint file says, to the version."""
+    freeze = [str(environment / "bin/pip"), "freeze", "--exclude", "fillmask"]
+    listed = subprocess.run(freeze, capture_output=True, text=True, check=True).stdout.split()
+    pinned = (ROOT / "constraints" / "serve.txt").read_text().split()
+    assert set(listed) <= set(pinned)
+    assert not [name for name in listed if name.startswith(("torch", "onnx=", "transformers"))]
+
+
+def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_path: Path) -> None:
+    """The installed command starts anywhere, fills a mask, and exits 0 on SIGTERM."""
+    variables = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
+    command = [str(environment / "bin/fillmask-serve"), "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            found = re.search(r"http://\S+?:\d+", server.stdout.readline())
+            assert found is not None
+            request = urllib.request.Request(  # noqa: S310 - our own server's address
+                f"{found[0]}/fill-mask",
+                data=json.dumps({"inputs": "The [MASK] barked at the mailman."}).encode(),
+                headers={"Content-Type": "application/json"},
+            )
+            with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310 - the same
+                fills = json.load(response)
+        finally:
+            server.send_signal(signal.SIGTERM)
+        assert server.wait(timeout=30) == 0
+    assert "dog" in {fill["token_str"] for fill in fills}
+
+
+@pytest.mark.parametrize("command", ["fillmask-train", "fillmask-export"])
+def test_commands_that_need_torch_say_so(environment: Path, command: str) -> None:
+    """One line that names what is missing and how to get it, instead of a traceback."""
+    done = subprocess.run(
+        [environment / "bin" / command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "fillmask[train]" in done.stderr
+    assert done.stderr.count("\n") == 1

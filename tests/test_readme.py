@@ -1,0 +1,130 @@
+"""The README cannot drift: its tree, settings, answers and commands are the real ones."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service.app import create_app
+from service.settings import Settings, _variable
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CURL_BODY = re.compile(r"-d '(\{.*?\})'", re.DOTALL)
+PACKAGES = ("service", "model", "export")
+
+
+def _section(title: str) -> str:
+    return README.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def _tree_paths() -> set[str]:
+    """Paths of the annotated tree; two spaces of indentation are one level."""
+    block = _section("File tree").split("```")[1]
+    paths, parents = set(), [""]
+    for line in block.strip("\n").splitlines():
+        name = line.split()[0]
+        level = (len(line) - len(line.lstrip())) // 2
+        parents = [*parents[: level + 1], parents[level] + name]
+        paths.add(parents[level] + name)
+    return paths
+
+
+def _tracked_files() -> list[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
+
+
+def test_every_path_of_the_tree_exists() -> None:
+    """Nothing in the tree has been renamed or removed."""
+    assert [path for path in sorted(_tree_paths()) if not (ROOT / path).exists()] == []
+
+
+def test_every_module_and_top_level_entry_is_in_the_tree() -> None:
+    """No module and no top-level file or folder is missing from the tree."""
+    paths = _tree_paths()
+    tops = {name.split("/")[0] + ("/" if "/" in name else "") for name in _tracked_files()}
+    modules = {
+        name
+        for name in _tracked_files()
+        if name.startswith(tuple(f"{p}/" for p in PACKAGES)) and name.endswith(".py")
+        if not name.endswith("/__init__.py")
+    }
+    assert sorted((tops | modules) - paths) == []
+
+
+def test_settings_table_is_the_settings() -> None:
+    """Every setting has its row, with its variable, default and description, and no row is left."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in _section("Settings").splitlines()
+        if line.startswith("| `")
+    ]
+    expected = [
+        [
+            f"`{_variable(name)}`",
+            "" if field.default_factory else f"`{field.default}`",
+            field.description,
+        ]
+        for name, field in Settings.model_fields.items()
+    ]
+    assert rows == expected
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[TestClient]:
+    """The service with the built-in model."""
+    with TestClient(create_app(Settings())) as client:
+        yield client
+
+
+def test_first_answer_is_the_real_one(client: TestClient) -> None:
+    """The README's first curl gets the JSON printed under it, scores to 1e-3."""
+    body = json.loads(CURL_BODY.findall(README)[0])
+    printed = json.loads(README.split("```json")[1].split("```")[0])
+    answered = client.post("/fill-mask", json=body).json()
+    for fill in (*printed, *answered):
+        fill["score"] = pytest.approx(fill["score"], abs=1e-3)
+    assert answered == printed
+
+
+def test_every_curl_body_is_answered(client: TestClient) -> None:
+    """Each curl in the README gets a 200."""
+    bodies = CURL_BODY.findall(README)
+    assert len(bodies) == 2
+    for body in bodies:
+        assert client.post("/fill-mask", json=json.loads(body)).status_code == 200
+
+
+def test_every_route_and_make_target_exists(client: TestClient) -> None:
+    """The table of requests is the OpenAPI document's, and every `make X` is a target."""
+    routes = {
+        f"{method.upper()} {path}"
+        for path, methods in client.get("/openapi.json").json()["paths"].items()
+        for method in methods
+    }
+    table = set(re.findall(r"\| `((?:GET|POST) /\S+)` \|", README))
+    assert table == routes | {"GET /docs"}
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    assert set(re.findall(r"make ([a-z][a-z-]*)", README)) <= targets
+
+
+def test_links_lead_somewhere() -> None:
+    """Every relative link of the README and of CONTRIBUTING names a file of the repository."""
+    for name in ("README.md", "CONTRIBUTING.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([^)#:]+)\)", text):
+            assert (ROOT / target).exists(), target
