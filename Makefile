@@ -2,6 +2,8 @@
 PYTHON ?= python3
 SERVE  := .venv
 DEV    := .venv-dev
+# the tests and benchmarks import onnxruntime themselves; service/runtime.py says what this stops
+export ORT_DISABLE_TELEMETRY := 1
 
 .PHONY: serve test check format lock train-default clean help
 

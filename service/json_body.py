@@ -32,6 +32,8 @@ def read_json(body: bytes, content_type: str | None) -> object:
         value: object = json.loads(
             body.decode(), object_pairs_hook=_unique, parse_constant=_refuse_constant
         )
+        if _SURROGATE_ESCAPE.search(body):
+            _refuse_surrogates(value)
     except UnicodeDecodeError as error:
         raise MalformedRequestError("The body is not valid UTF-8.") from error
     except json.JSONDecodeError as error:
@@ -43,8 +45,6 @@ def read_json(body: bytes, content_type: str | None) -> object:
         raise MalformedRequestError("The body is nested too deeply.") from error
     except ValueError as error:
         raise MalformedRequestError("The body has a number that is too long.") from error
-    if _SURROGATE_ESCAPE.search(body):
-        _refuse_surrogates(value)
     return value
 
 

@@ -1,7 +1,13 @@
 """onnxruntime behind one narrow class: arrays in, arrays out. No HTTP, no text."""
 
 import functools
+import os
 from pathlib import Path
+
+# onnxruntime sends records of its use to its maker and writes an id for that under the home
+# directory. Only this variable, set before the import, stops it: its own
+# disable_telemetry_events() comes too late.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import onnxruntime as ort
 

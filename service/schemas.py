@@ -67,9 +67,9 @@ class Parameters(BaseModel):
         # type(), not isinstance(): true is not a number
         if value is None or (type(value) is int and 1 <= value <= limits.max_top_k):
             return value
-        given = json.dumps(value, ensure_ascii=False)[:MAX_QUOTED_CHARS]
         raise _error(
-            f"parameters.top_k must be a whole number from 1 to {limits.max_top_k}, not {given}."
+            f"parameters.top_k must be a whole number from 1 to {limits.max_top_k}, "
+            f"not {_show(value)}."
         )
 
     @field_validator("targets", mode="before")
@@ -220,6 +220,13 @@ def _limits(info: ValidationInfo) -> Limits:
 
 def _error(sentence: str) -> PydanticCustomError:
     return PydanticCustomError(_SENTENCE, "{sentence}", {"sentence": sentence})
+
+
+def _show(value: object) -> str:
+    """A JSON value, short enough for a sentence; one that may be nested only by its kind."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return json.dumps(value, ensure_ascii=False)[:MAX_QUOTED_CHARS]
 
 
 def _sentence(error: ErrorDetails) -> str:

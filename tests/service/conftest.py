@@ -1,0 +1,94 @@
+"""Fixtures: the tiny model on disk, and the service around it in this process or another."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service.app import create_app
+from service.settings import Settings
+from tests.service.tiny import Tiny, describe_files, write_bundle
+
+EditBundle = Callable[[Callable[[dict[str, Any]], object]], Path]
+StartServer = Callable[..., contextlib.AbstractContextManager[tuple[subprocess.Popen[str], str]]]
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.upper().startswith("FILLMASK_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+    """The tiny model on disk; not to be changed."""
+    return write_bundle(tmp_path_factory.mktemp("bundles") / "tiny")
+
+
+@pytest.fixture
+def bundle_copy(tmp_path: Path) -> Path:
+    """A bundle of the tiny model that a test may spoil."""
+    return write_bundle(tmp_path / "copy").path
+
+
+@pytest.fixture
+def edit_bundle(bundle_copy: Path) -> EditBundle:
+    """Change the copy's bundle.json in place, its account of the files made anew first."""
+
+    def edit(change: Callable[[dict[str, Any]], object]) -> Path:
+        file = bundle_copy / "bundle.json"
+        bundle = json.loads(file.read_text())
+        bundle["files"] = describe_files(bundle_copy)
+        change(bundle)
+        file.write_text(json.dumps(bundle))
+        return bundle_copy
+
+    return edit
+
+
+@pytest.fixture(scope="module")
+def client(tiny: Tiny) -> Iterator[TestClient]:
+    """The service in this process, with low limits."""
+    settings = Settings(
+        bundle=tiny.path, threads=2, max_texts=4, max_masks=6, max_top_k=20, max_body_bytes=150_000
+    )
+    with TestClient(create_app(settings)) as test_client:
+        yield test_client
+
+
+@pytest.fixture
+def start_server(tiny: Tiny) -> StartServer:
+    """Start the service as a process on a free port; gives the process and its address."""
+
+    @contextlib.contextmanager
+    def start(
+        *flags: str, command: tuple[str, ...] = ("-m", "service")
+    ) -> Iterator[tuple[subprocess.Popen[str], str]]:
+        arguments = [sys.executable, *command, "--port", "0", "--bundle", str(tiny.path), *flags]
+        with (
+            tempfile.TemporaryFile("w+") as errors,
+            subprocess.Popen(
+                arguments, stdout=subprocess.PIPE, stderr=errors, text=True
+            ) as process,
+        ):
+            try:
+                assert process.stdout is not None
+                line = next((line for line in process.stdout if " serves " in line), "")
+                if not line:
+                    process.wait(10)
+                    errors.seek(0)
+                    pytest.fail(f"the service did not start: {errors.read()}")
+                yield process, line.split(" on ")[1].split(",")[0]
+            finally:
+                process.kill()
+
+    return start

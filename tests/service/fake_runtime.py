@@ -1,0 +1,85 @@
+"""A runtime whose answer to a text is that text's own ids, so that swapped replies show."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterable
+
+import numpy as np
+
+from service.batch import Batch, Fills, Outputs, Request
+from service.batcher import Batcher
+
+BAD_ID = 666
+
+
+class FatalError(BaseException):
+    """What no worker survives."""
+
+
+class FakeRuntime:
+    """Answers each mask with its text's first and last id; may be held up, and may fail."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []  # lengths of the texts of each run
+        self.seen: list[int] = []  # the first id of every text computed
+        self.go = threading.Event()
+        self.go.set()
+        self.at_work = threading.Semaphore(0)
+        self.fatal = False
+        self.stop_after_bad = False
+
+    def run(self, batch: Batch) -> Outputs:
+        """Compute from the arrays alone, as the graph does."""
+        self.at_work.release()
+        assert self.go.wait(10)
+        if self.fatal:
+            raise FatalError
+        self.batches.append(batch.lengths.tolist())
+        padded = batch.input_ids[batch.pad_index]
+        self.seen += padded[:, 0].tolist()
+        if BAD_ID in batch.input_ids:
+            if self.stop_after_bad:
+                self.go.clear()
+            raise ValueError("a bad id")
+        texts = batch.mask_slots // batch.query_index.shape[1]
+        ends = np.stack([padded[:, 0], padded[np.arange(len(padded)), batch.lengths - 1]], axis=1)
+        scores = np.zeros((len(texts), 2), dtype=np.float32)
+        return Outputs(ends[texts], scores, np.zeros((len(texts), 0), dtype=np.float32))
+
+    async def wait_until_at_work(self) -> None:
+        """Until one more run has begun."""
+        assert await asyncio.to_thread(self.at_work.acquire, timeout=10)
+
+
+def text(first_id: int, tokens: int = 2, last_id: int = 1) -> Request:
+    """A text of so many tokens, with one mask."""
+    ids = np.full(tokens, last_id, dtype=np.int64)
+    ids[0] = first_id
+    return Request(ids, np.array([0]), 2, np.zeros((1, 0), dtype=np.int64))
+
+
+def ends(fills: Iterable[Fills]) -> list[list[int]]:
+    """The ids that were answered, a text a list."""
+    return [fill.top_ids[0].tolist() for fill in fills]
+
+
+def with_batcher(
+    fake: FakeRuntime,
+    scenario: Callable[[Batcher], Awaitable[None]],
+    workers: int = 1,
+    max_batch_tokens: int = 6,
+    max_waiting_tokens: int = 1000,
+) -> list[str]:
+    """Run the scenario with a batcher, close it, and give the failures it told of."""
+    failures: list[str] = []
+
+    async def play() -> None:
+        batcher = Batcher(fake.run, workers, max_batch_tokens, max_waiting_tokens, failures.append)
+        try:
+            await asyncio.wait_for(scenario(batcher), 20)
+        finally:
+            fake.go.set()
+            await batcher.close()
+
+    asyncio.run(play())
+    return failures

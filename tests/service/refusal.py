@@ -1,0 +1,16 @@
+"""What every refusal has in common."""
+
+import re
+from typing import Any
+
+
+def check_refusal(answer: Any, status: int, message: str) -> None:
+    """The status, the message, and what no message may be."""
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json() == {"error": message}
+    assert message.endswith(".")
+    assert not re.search(r"[.!?]\s", message), "more than one sentence"
+    assert "\n" not in message
+    assert "Traceback" not in message
+    assert not re.search(r"\.py\b|/(?!fill-mask|docs|json)\w", message), "a path of the machine"

@@ -1,0 +1,96 @@
+"""The batcher's admission: what is accepted, refused, and let go."""
+
+import asyncio
+
+import pytest
+
+from service.batcher import MAX_RETRY_AFTER_S, Batcher
+from service.errors import InvalidRequestError, OverloadedError
+from tests.service.fake_runtime import FakeRuntime, ends, text, with_batcher
+
+
+def test_overload_is_refused_at_once() -> None:
+    """What waits and what runs count; above the limit the answer is when to come again."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        accepted = [asyncio.create_task(batcher.submit([text(i, 5)])) for i in range(2)]
+        await fake.wait_until_at_work()
+        with pytest.raises(OverloadedError) as caught:
+            await batcher.submit([text(3, 1)])
+        assert 1 <= caught.value.retry_after_s <= MAX_RETRY_AFTER_S
+        assert caught.value.status == 429
+        fake.go.set()
+        assert ends(await accepted[0]) == [[0, 1]]
+        assert ends(await accepted[1]) == [[1, 1]]
+        assert ends(await batcher.submit([text(3, 10)])) == [[3, 1]]
+
+    with_batcher(fake, scenario, max_waiting_tokens=10)
+
+
+def test_texts_are_admitted_together_or_not_at_all() -> None:
+    """A refused caller leaves nothing in the queue."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        first = asyncio.create_task(batcher.submit([text(1, 5)]))
+        await fake.wait_until_at_work()
+        with pytest.raises(OverloadedError):
+            await batcher.submit([text(7, 3), text(8, 3)])
+        fake.go.set()
+        await first
+
+    with_batcher(fake, scenario, max_waiting_tokens=10)
+    assert fake.seen == [1]
+
+
+def test_what_can_never_be_accepted_is_told_as_such() -> None:
+    """A request above the limit itself is no overload: trying again would not help."""
+
+    async def scenario(batcher: Batcher) -> None:
+        with pytest.raises(InvalidRequestError, match="has 11 tokens in all; at most 10 are"):
+            await batcher.submit([text(1, 11)])
+
+    with_batcher(FakeRuntime(), scenario, max_waiting_tokens=10)
+
+
+def test_callers_who_left_are_not_computed() -> None:
+    """A cancelled caller is dropped from the queue, and its permit is free at once."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        first = asyncio.create_task(batcher.submit([text(1, 5)]))
+        await fake.wait_until_at_work()
+        leaver = asyncio.create_task(batcher.submit([text(2, 5)]))
+        await asyncio.sleep(0)
+        leaver.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaver
+        last = asyncio.create_task(batcher.submit([text(3, 5)]))
+        await asyncio.sleep(0)
+        fake.go.set()
+        await asyncio.gather(first, last)
+
+    with_batcher(fake, scenario, max_waiting_tokens=10)
+    assert fake.seen == [1, 3]
+
+
+def test_retry_after_is_measured() -> None:
+    """A caller is sent away for as long as what waits will take."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        batcher._tokens_per_s = 2.0
+        accepted = asyncio.create_task(batcher.submit([text(4, 20)]))
+        await asyncio.sleep(0)
+        with pytest.raises(OverloadedError) as caught:
+            await batcher.submit([text(5, 1)])
+        assert caught.value.retry_after_s == 5
+        fake.go.set()
+        await accepted
+
+    with_batcher(fake, scenario, workers=2, max_waiting_tokens=20)

@@ -1,0 +1,85 @@
+"""The application's life: what stops the start, and what is not even imported."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service.app import create_app
+from service.errors import BundleError, SettingsError, StartError
+from service.settings import Settings
+from tests.service.conftest import EditBundle
+from tests.service.tiny import Tiny
+
+
+def start(settings: Settings) -> None:
+    """Begin and end the lifespan."""
+    with TestClient(create_app(settings)):
+        pass
+
+
+def test_a_bad_bundle_stops_the_start(edit_bundle: EditBundle) -> None:
+    """Hashes come before anything is loaded."""
+    path = edit_bundle(lambda bundle: bundle["files"]["model.onnx"].update(sha256="0" * 64))
+    with pytest.raises(BundleError, match="its SHA-256 differs"):
+        start(Settings(bundle=path, threads=1))
+
+
+def test_a_wrong_answer_stops_the_start(edit_bundle: EditBundle) -> None:
+    """Golden prompts are replayed on this machine before the service is ready."""
+
+    def change(bundle: dict[str, Any]) -> None:
+        bundle["golden"]["prompts"][0]["fills"][0][0]["log_prob"] -= 1
+
+    with pytest.raises(BundleError, match=r"does not work on this machine: golden prompt 0"):
+        start(Settings(bundle=edit_bundle(change), threads=1))
+
+
+def test_golden_prompts_are_not_bound_by_the_users_limits(tiny: Tiny) -> None:
+    """An operator may allow one mask and one fill; the bundle is still verified whole."""
+    start(Settings(bundle=tiny.path, threads=1, max_masks=1, max_top_k=1))
+
+
+def test_a_text_must_fit_into_the_queue(tiny: Tiny) -> None:
+    """A setting under which no long text could ever be answered is refused."""
+    with pytest.raises(SettingsError, match=r"max_waiting_tokens is 31, .* may have 32 tokens"):
+        start(Settings(bundle=tiny.path, threads=1, max_waiting_tokens=31))
+
+
+def test_a_sentence_for_every_stop(tiny: Tiny) -> None:
+    """What stops the start reads as one sentence."""
+    settings = Settings(bundle=tiny.path.parent / "nowhere", threads=1)
+    with pytest.raises(StartError, match=r"^The bundle is refused: .* is not a directory\.$"):
+        start(settings)
+
+
+def test_top_k_is_bound_by_the_vocabulary(tiny: Tiny) -> None:
+    """Nobody is offered more fills than there are ordinary tokens."""
+    with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
+        max_top_k = client.get("/info").json()["limits"]["max_top_k"]
+        assert max_top_k == len(tiny.vocabulary) - 5
+        body = {"inputs": "[MASK]", "parameters": {"top_k": max_top_k}}
+        assert len(client.post("/fill-mask", json=body).json()) == max_top_k
+
+
+PROBE = """
+import sys
+from pathlib import Path
+from fastapi.testclient import TestClient
+from service.app import create_app
+from service.settings import Settings
+with TestClient(create_app(Settings(bundle=Path(sys.argv[1]), threads=1))) as client:
+    assert client.post("/fill-mask", json={"inputs": "[MASK]"}).status_code == 200
+unwanted = {"torch", "onnx", "safetensors", "transformers", "model", "export"}
+print(sorted(unwanted & set(sys.modules)))
+"""
+
+
+def test_no_torch(tiny: Tiny) -> None:
+    """A service that has answered has not imported what makes models."""
+    probe = subprocess.run(
+        [sys.executable, "-c", PROBE, str(tiny.path)], capture_output=True, text=True, check=True
+    )
+    assert probe.stdout.strip() == "[]"

@@ -1,0 +1,220 @@
+"""Bad input in the body: a status and a sentence for everything a caller can get wrong."""
+
+import json
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.service.refusal import check_refusal
+
+LIST = "it must be a text or a list of texts."
+TOP_K = "parameters.top_k must be a whole number from 1 to 20, not"
+TARGETS = "parameters.targets must be a list of 1 to 1000 texts."
+NO_OBJECT = "The body must be a JSON object."
+NO_TEXT = "inputs must be a text or a list of texts."
+NO_MASK = "inputs has no mask: write [MASK] where a word is wanted."
+NOT_EMPTY = "must be a text that is not empty."
+DEEP = b'{"inputs": "[MASK]", "parameters": {"top_k": %s}}' % (b"[" * 900 + b"]" * 900)
+FIELDS = "allowed are inputs and parameters."
+
+
+def parameters(**values: Any) -> dict[str, Any]:
+    """A good text with these parameters."""
+    return {"inputs": "the [MASK]", "parameters": values}
+
+
+# name -> (body, message), status 400
+MALFORMED: dict[str, tuple[bytes, str]] = {
+    "no body": (b"", "The body is empty; it must be a JSON object."),
+    "broken": (b'{"inputs": ', "The body is not valid JSON: expecting value (line 1, column 12)."),
+    "two values": (b"{} {}", "The body is not valid JSON: extra data (line 1, column 4)."),
+    "single quotes": (
+        b"{'inputs': 1}",
+        (
+            "The body is not valid JSON: expecting property name enclosed in double quotes "
+            "(line 1, column 2)."
+        ),
+    ),
+    "not UTF-8": (b'{"inputs": "\xff"}', "The body is not valid UTF-8."),
+    "UTF-16": ('{"inputs": "é [MASK]"}'.encode("utf-16"), "The body is not valid UTF-8."),
+    "NaN": (b'{"inputs": NaN}', "The body is not valid JSON: NaN is not a JSON number."),
+    "Infinity": (
+        b'{"inputs": "x", "parameters": {"top_k": Infinity}}',
+        "The body is not valid JSON: Infinity is not a JSON number.",
+    ),
+    "line break in a text": (
+        b'{"inputs": "a\nb"}',
+        "The body is not valid JSON: invalid control character at (line 1, column 14).",
+    ),
+    "a number without end": (b"1" * 5000, "The body has a number that is too long."),
+    "nested too deeply": (b"[" * 100_000, "The body is nested too deeply."),
+}
+
+# name -> (body: bytes as they are, anything else as JSON; message), status 422
+INVALID: dict[str, tuple[Any, str]] = {
+    # JSON of another shape
+    "a number": (5, NO_OBJECT),
+    "a list": ([], NO_OBJECT),
+    "a text": ("the [MASK]", NO_OBJECT),
+    "null": (None, NO_OBJECT),
+    "a field twice": (
+        b'{"inputs": "a [MASK]", "inputs": "b [MASK]"}',
+        'The field "inputs" is given twice.',
+    ),
+    "a parameter twice": (
+        b'{"inputs": "a [MASK]", "parameters": {"top_k": 1, "top_k": 2}}',
+        'The field "top_k" is given twice.',
+    ),
+    "half a character": (
+        b'{"inputs": "\\ud800 [MASK]"}',
+        "The body has an escape that is half a surrogate pair, which is no character.",
+    ),
+    "half a character in a name": (
+        b'{"inputs": "[MASK]", "\\udc00": 1}',
+        "The body has an escape that is half a surrogate pair, which is no character.",
+    ),
+    "unknown field": (
+        {"inputs": "[MASK]", "options": {}},
+        f'Unknown field "options" in the body; {FIELDS}',
+    ),
+    "unknown field, long": (
+        {"inputs": "[MASK]", "x" * 500: 1},
+        f'Unknown field "{"x" * 77}…" in the body; {FIELDS}',
+    ),
+    "field in another case": (
+        {"inputs": "[MASK]", "Parameters": {}},
+        f'Unknown field "Parameters" in the body; {FIELDS}',
+    ),
+    "unknown parameter": (
+        parameters(topk=3),
+        'Unknown field "topk" in parameters; allowed are top_k and targets.',
+    ),
+    "parameters a list": (
+        {"inputs": "[MASK]", "parameters": []},
+        "parameters must be a JSON object.",
+    ),
+    "parameters a text": (
+        {"inputs": "[MASK]", "parameters": "top_k"},
+        "parameters must be a JSON object.",
+    ),
+    # inputs
+    "no inputs": ({}, f"inputs is missing; {LIST}"),
+    "only parameters": ({"parameters": {"top_k": 1}}, f"inputs is missing; {LIST}"),
+    "inputs null": ({"inputs": None}, NO_TEXT),
+    "inputs a number": ({"inputs": 5}, NO_TEXT),
+    "inputs an object": ({"inputs": {"text": "[MASK]"}}, NO_TEXT),
+    "inputs empty": ({"inputs": ""}, f"inputs is empty; {LIST}"),
+    "inputs no texts": ({"inputs": []}, f"inputs is empty; {LIST}"),
+    "a text empty": ({"inputs": ["[MASK]", ""]}, f"inputs[1] {NOT_EMPTY}"),
+    "a text null": ({"inputs": [None, "[MASK]"]}, f"inputs[0] {NOT_EMPTY}"),
+    "a text a list": ({"inputs": [["[MASK]"]]}, f"inputs[0] {NOT_EMPTY}"),
+    "too many texts": ({"inputs": ["[MASK]"] * 5}, "inputs holds 5 texts; at most 4 are allowed."),
+    "no mask": ({"inputs": "Paris is the capital."}, NO_MASK),
+    "only white space": ({"inputs": "  \n"}, NO_MASK),
+    "mask of another model": ({"inputs": "Paris is the <mask>."}, NO_MASK),
+    "mask in another case": (
+        {"inputs": ["a [MASK]", "a [mask]"]},
+        "inputs[1] has no mask: write [MASK] where a word is wanted.",
+    ),
+    "too many masks": (
+        {"inputs": ["[MASK] [MASK]"] * 3 + ["[MASK]"]},
+        "The request has 7 masks; at most 6 are allowed.",
+    ),
+    "too long": (
+        {"inputs": "the [MASK] " * 16},
+        "inputs has 34 tokens, special tokens included; the model reads at most 32.",
+    ),
+    "too long, of several": (
+        {"inputs": ["[MASK]", "dog " * 50]},
+        "inputs[1] has 52 tokens, special tokens included; the model reads at most 32.",
+    ),
+    "too many characters": (
+        {"inputs": "[MASK]" + " " * 3000},
+        (
+            "inputs has 3006 characters; the model reads at most 32 tokens, in at most 2048 "
+            "characters."
+        ),
+    ),
+    # top_k
+    "top_k zero": (parameters(top_k=0), f"{TOP_K} 0."),
+    "top_k negative": (parameters(top_k=-3), f"{TOP_K} -3."),
+    "top_k too large": (parameters(top_k=21), f"{TOP_K} 21."),
+    "top_k huge": (parameters(top_k=10**100), f"{TOP_K} 1{'0' * 79}."),
+    "top_k a float": (parameters(top_k=5.0), f"{TOP_K} 5.0."),
+    "top_k true": (parameters(top_k=True), f"{TOP_K} true."),
+    "top_k a text": (parameters(top_k="5"), f'{TOP_K} "5".'),
+    "top_k nested": (DEEP, f"{TOP_K} a list."),
+    "top_k an object": (parameters(top_k={}), f"{TOP_K} an object."),
+    "top_k a list": (parameters(top_k=[5]), f"{TOP_K} a list."),
+    # targets
+    "targets empty": (parameters(targets=[]), TARGETS),
+    "targets a text": (parameters(targets="dog"), TARGETS),
+    "targets an object": (parameters(targets={}), TARGETS),
+    "too many targets": (parameters(targets=["a"] * 1001), TARGETS),
+    "a target a number": (parameters(targets=["dog", 3]), f"parameters.targets[1] {NOT_EMPTY}"),
+    "a target empty": (parameters(targets=[" "]), f"parameters.targets[0] {NOT_EMPTY}"),
+    "a target twice": (
+        parameters(targets=["dog", "cat", "dog"]),
+        'The target "dog" is given twice.',
+    ),
+    "a target twice, spelled otherwise": (
+        parameters(targets=["paris", "Paris"]),
+        'The targets "paris" and "Paris" are the same token.',
+    ),
+    "a target of two tokens": (
+        parameters(targets=["dogs"]),
+        'The target "dogs" splits into 2 tokens (dog ##s), and each target must be one token.',
+    ),
+    "a target of two words": (
+        parameters(targets=["the dog"]),
+        'The target "the dog" splits into 2 tokens (the dog), and each target must be one token.',
+    ),
+    "an unknown target": (
+        parameters(targets=["Timbuktu"]),
+        (
+            'The target "Timbuktu" is not in the model\'s vocabulary, and each target must be one '
+            "ordinary token of it."
+        ),
+    ),
+    "a special target": (
+        parameters(targets=["[SEP]"]),
+        (
+            'The target "[SEP]" is not in the model\'s vocabulary, and each target must be one '
+            "ordinary token of it."
+        ),
+    ),
+}
+
+
+def post(client: TestClient, content: bytes) -> Any:
+    """Send a body as JSON."""
+    headers = {"content-type": "application/json"}
+    return client.post("/fill-mask", content=content, headers=headers)
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_malformed_body(case: str, client: TestClient) -> None:
+    """What is not JSON is 400, with the place where it ceases to be."""
+    body, message = MALFORMED[case]
+    check_refusal(post(client, body), 400, message)
+
+
+@pytest.mark.parametrize("case", INVALID)
+def test_invalid_body(case: str, client: TestClient) -> None:
+    """JSON that cannot be answered is 422, with what is allowed."""
+    body, message = INVALID[case]
+    check_refusal(
+        post(client, body if isinstance(body, bytes) else json.dumps(body).encode()), 422, message
+    )
+
+
+def test_there_are_enough_cases() -> None:
+    """The table has what the project promised: at least forty."""
+    assert len(MALFORMED) + len(INVALID) >= 40
+
+
+def test_the_service_is_unharmed(client: TestClient) -> None:
+    """After all of this it answers as before."""
+    assert client.get("/health/ready").status_code == 200
+    assert client.post("/fill-mask", json={"inputs": "the [MASK]"}).status_code == 200

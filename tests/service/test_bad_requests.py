@@ -1,0 +1,83 @@
+"""Bad input around the body: paths, methods, content types and sizes."""
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.service.refusal import check_refusal
+
+# name -> (method, path, headers, content, status, message)
+REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
+    "form": (
+        "POST",
+        "/fill-mask",
+        {"content-type": "application/x-www-form-urlencoded"},
+        b"inputs=x",
+        415,
+        "The content type must be application/json.",
+    ),
+    "no content type": (
+        "POST",
+        "/fill-mask",
+        {},
+        b'{"inputs": "[MASK]"}',
+        415,
+        "The content type must be application/json.",
+    ),
+    "announced too large": (
+        "POST",
+        "/fill-mask",
+        {"content-type": "application/json", "content-length": "160000"},
+        b"x" * 160_000,
+        413,
+        "The body is too large; at most 150000 bytes are allowed.",
+    ),
+    "too large elsewhere": (
+        "GET",
+        "/info",
+        {},
+        b"x" * 160_000,
+        413,
+        "The body is too large; at most 150000 bytes are allowed.",
+    ),
+    "unknown path": (
+        "GET",
+        "/",
+        {},
+        b"",
+        404,
+        "There is nothing at this path; POST /fill-mask fills masks, /docs says more.",
+    ),
+    "slash at the end": (
+        "POST",
+        "/fill-mask/",
+        {},
+        b"{}",
+        404,
+        "There is nothing at this path; POST /fill-mask fills masks, /docs says more.",
+    ),
+    "GET": (
+        "GET",
+        "/fill-mask",
+        {},
+        b"",
+        405,
+        "The method GET is not allowed here; allowed is POST.",
+    ),
+    "DELETE": (
+        "DELETE",
+        "/info",
+        {},
+        b"",
+        405,
+        "The method DELETE is not allowed here; allowed is GET.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REQUESTS)
+def test_request(case: str, client: TestClient) -> None:
+    """Every bad request around the body has its status and one sentence."""
+    method, path, headers, content, status, message = REQUESTS[case]
+    answer = client.request(method, path, headers=headers, content=content)
+    check_refusal(answer, status, message)
+    assert (status == 405) == ("allow" in answer.headers)

@@ -1,0 +1,161 @@
+"""The batcher, over a fake runtime whose answer to a text is that text's own ids."""
+
+import asyncio
+import threading
+
+import pytest
+
+from service.batcher import Batcher
+from service.errors import NotReadyError
+from tests.service.fake_runtime import BAD_ID, FakeRuntime, ends, text, with_batcher
+
+
+def test_every_caller_gets_its_own_answer() -> None:
+    """Of 300 callers at once, each is answered with its own text."""
+
+    async def scenario(batcher: Batcher) -> None:
+        async def ask(i: int) -> None:
+            answer = await batcher.submit([text(1000 + i, 2 + i % 7, last_id=2000 + i)])
+            assert ends(answer) == [[1000 + i, 2000 + i]]
+
+        await asyncio.gather(*(ask(i) for i in range(300)))
+
+    fake = FakeRuntime()
+    with_batcher(fake, scenario, workers=3, max_waiting_tokens=10_000)
+    assert len(fake.seen) == 300
+
+
+def test_several_texts_are_answered_in_their_order() -> None:
+    """One caller's texts may be computed in several batches and come back in order."""
+
+    async def scenario(batcher: Batcher) -> None:
+        answer = await batcher.submit([text(i, 4) for i in range(20)])
+        assert ends(answer) == [[i, 1] for i in range(20)]
+
+    with_batcher(FakeRuntime(), scenario, workers=2)
+
+
+def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
+    """What waits is taken first in first out up to the budget; a larger text runs alone."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        first = asyncio.create_task(batcher.submit([text(1)]))
+        await fake.wait_until_at_work()
+        rest = asyncio.create_task(batcher.submit([text(2, n) for n in (3, 3, 3, 20, 2)]))
+        await asyncio.sleep(0)
+        fake.go.set()
+        await asyncio.gather(first, rest)
+
+    with_batcher(fake, scenario, max_batch_tokens=6)
+    assert fake.batches == [[2], [3, 3], [3], [20], [2]]
+
+
+def test_a_lone_request_is_not_held_back() -> None:
+    """An idle worker takes a request at once, without waiting for company."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        await batcher.submit([text(1)])
+        await batcher.submit([text(2)])
+
+    with_batcher(fake, scenario)
+    assert fake.batches == [[2], [2]]
+
+
+def test_workers_compute_at_the_same_time() -> None:
+    """Two workers are in the runtime at once."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        asks = [asyncio.create_task(batcher.submit([text(i, 6)])) for i in range(2)]
+        await fake.wait_until_at_work()
+        await fake.wait_until_at_work()
+        fake.go.set()
+        await asyncio.gather(*asks)
+
+    with_batcher(fake, scenario, workers=2)
+
+
+def test_a_bad_request_does_not_fail_its_neighbours() -> None:
+    """When a batch fails, each of its requests is tried alone."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        first = asyncio.create_task(batcher.submit([text(1)]))
+        await fake.wait_until_at_work()
+        asks = [asyncio.create_task(batcher.submit([text(i)])) for i in (2, BAD_ID, 3)]
+        await asyncio.sleep(0)
+        fake.go.set()
+        await first
+        good, bad, other = await asyncio.gather(*asks, return_exceptions=True)
+        assert not isinstance(good, BaseException)
+        assert not isinstance(other, BaseException)
+        assert ends(good) == [[2, 1]]
+        assert ends(other) == [[3, 1]]
+        assert isinstance(bad, ValueError)
+        assert ends(await batcher.submit([text(4)])) == [[4, 1]]
+
+    assert with_batcher(fake, scenario) == []
+    assert fake.batches == [[2], [2, 2, 2], [2], [2], [2], [2]]
+
+
+def test_one_bad_text_fails_its_caller_and_frees_the_rest() -> None:
+    """The caller hears at once, and its other texts are not computed any more."""
+    fake = FakeRuntime()
+    fake.stop_after_bad = True
+
+    async def scenario(batcher: Batcher) -> None:
+        with pytest.raises(ValueError, match="a bad id"):
+            await batcher.submit([text(BAD_ID, 6), *(text(i, 6) for i in range(50))])
+        later = asyncio.create_task(batcher.submit([text(4, 300)]))  # admitted beside one text
+        await asyncio.sleep(0)
+        fake.go.set()
+        assert ends(await later) == [[4, 1]]
+
+    with_batcher(fake, scenario, max_waiting_tokens=310)
+    assert set(fake.seen) <= {BAD_ID, 0, 4}  # 0 if its batch had begun
+
+
+def test_the_death_of_a_worker_fails_all_who_wait() -> None:
+    """Nobody hangs: all callers hear, later ones are refused, and the failure is told."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        fake.fatal = True
+        asks = [asyncio.create_task(batcher.submit([text(i, 6)])) for i in range(5)]
+        await fake.wait_until_at_work()
+        fake.go.set()
+        for result in await asyncio.gather(*asks, return_exceptions=True):
+            assert isinstance(result, NotReadyError)
+            assert result.text == "The service has failed and must be restarted."
+        with pytest.raises(NotReadyError, match="must be restarted"):
+            await batcher.submit([text(1)])
+
+    assert with_batcher(fake, scenario) == ["The service has failed and must be restarted."]
+
+
+def test_close_answers_what_was_accepted() -> None:
+    """Closing refuses what comes and finishes what is there."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        asks = [asyncio.create_task(batcher.submit([text(i, 6)])) for i in range(5)]
+        await fake.wait_until_at_work()
+        closing = asyncio.create_task(batcher.close())
+        await asyncio.sleep(0)
+        with pytest.raises(NotReadyError, match="shutting down"):
+            await batcher.submit([text(9)])
+        fake.go.set()
+        await closing
+        assert [ends(fills) for fills in await asyncio.gather(*asks)] == [
+            [[i, 1]] for i in range(5)
+        ]
+
+    with_batcher(fake, scenario, workers=2)
+    assert not [t for t in threading.enumerate() if t.name.startswith("fillmask-worker")]

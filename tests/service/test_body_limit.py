@@ -1,0 +1,110 @@
+"""The body limit, as an ASGI application sees it."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from starlette.types import Message, Receive, Scope, Send
+
+from service.body_limit import BodyLimit
+
+
+class Echo:
+    """Answers with what it received, and counts its calls."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+        self.later: list[str] = []
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        """Read one message, then ask whether there is more."""
+        message = await receive()
+        assert message["more_body"] is False
+        self.bodies.append(message["body"])
+        self.later.append((await receive())["type"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+def call(
+    echo: Echo, chunks: list[bytes], content_length: bytes | None = None
+) -> tuple[list[Message], int]:
+    """Send a body in chunks through the limit of 10 bytes; the answer, and chunks not read."""
+    headers = [(b"content-length", content_length)] if content_length is not None else []
+    scope: dict[str, Any] = {"type": "http", "headers": headers}
+    messages: Iterator[Message] = iter(
+        [
+            {"type": "http.request", "body": chunk, "more_body": i < len(chunks) - 1}
+            for i, chunk in enumerate(chunks)
+        ]
+    )
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return next(messages, {"type": "http.disconnect"})
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    asyncio.run(BodyLimit(echo, max_body_bytes=10)(scope, receive, send))
+    return sent, len(list(messages))
+
+
+def test_a_body_arrives_whole() -> None:
+    """Chunks up to the limit are one message for the application; then comes what comes."""
+    echo = Echo()
+    sent, _ = call(echo, [b"12345", b"", b"67890"])
+    assert sent[0]["status"] == 200
+    assert echo.bodies == [b"1234567890"]
+    assert echo.later == ["http.disconnect"]
+
+
+def test_a_request_without_a_body() -> None:
+    """GET has an empty body."""
+    echo = Echo()
+    call(echo, [b""])
+    assert echo.bodies == [b""]
+
+
+def test_an_announced_length_above_the_limit_is_refused_unread() -> None:
+    """Not one byte of it is read."""
+    echo = Echo()
+    sent, unread = call(echo, [b"x" * 11], content_length=b"11")
+    assert sent[0]["status"] == 413
+    assert sent[1]["body"] == b'{"error":"The body is too large; at most 10 bytes are allowed."}'
+    assert (echo.bodies, unread) == ([], 1)
+
+
+def test_a_growing_body_is_refused_as_soon_as_it_is_too_large() -> None:
+    """A body without an announced length is not read to its end."""
+    echo = Echo()
+    sent, unread = call(echo, [b"x" * 6, b"x" * 6, b"x" * 6])
+    assert sent[0]["status"] == 413
+    assert (echo.bodies, unread) == ([], 1)
+
+
+def test_a_lie_about_the_length_does_not_help() -> None:
+    """What is read counts, whatever was announced."""
+    echo = Echo()
+    sent, _ = call(echo, [b"x" * 6, b"x" * 6], content_length=b"2")
+    assert sent[0]["status"] == 413
+
+
+def test_a_caller_who_leaves_is_not_answered() -> None:
+    """A connection that ends within the body ends the request."""
+    echo = Echo()
+    sent, _ = call(echo, [])
+    assert (sent, echo.bodies) == ([], [])
+
+
+def test_other_connections_pass() -> None:
+    """The lifespan has no body."""
+    passed = []
+
+    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
+        passed.append(scope["type"])
+
+    async def nothing(*_: object) -> Any:
+        return None
+
+    asyncio.run(BodyLimit(app, 10)({"type": "lifespan"}, nothing, nothing))
+    assert passed == ["lifespan"]

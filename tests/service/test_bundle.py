@@ -1,0 +1,191 @@
+"""Bundles: what is read, and everything that is refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.bundle import read_bundle
+from service.errors import BundleError
+from tests.service.conftest import EditBundle
+
+
+def test_reads_what_was_written(bundle_copy: Path) -> None:
+    """Every field arrives in its place."""
+    written = json.loads((bundle_copy / "bundle.json").read_text())
+    bundle = read_bundle(bundle_copy)
+    for name in ("name", "license", "description", "created_with", "max_tokens", "mask_token"):
+        assert getattr(bundle, name) == written[name]
+    assert bundle.architecture.vocab_size == written["architecture"]["vocab_size"]
+    assert bundle.architecture.tied is True
+    assert bundle.special_token_ids == (0, 1, 2, 3, 4)
+    assert bundle.verification == written["verification"]
+    assert [prompt.text for prompt in bundle.golden.prompts] == [
+        prompt["text"] for prompt in written["golden"]["prompts"]
+    ]
+    assert (
+        bundle.golden.prompts[1].fills[0][0].token
+        == (written["golden"]["prompts"][1]["fills"][0][0]["token"])
+    )
+    assert bundle.model_path.is_file()
+    assert bundle.tokenizer_path.is_file()
+
+
+BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "missing": (lambda b: b.pop("license"), "license is missing"),
+    "unknown": (lambda b: b.update(colour=1), "colour is not a field this fillmask knows"),
+    "mistyped": (lambda b: b.update(name=3), "name must be a text"),
+    "text for number": (lambda b: b.update(max_tokens="32"), "max_tokens must be a whole number"),
+    "true for number": (lambda b: b.update(max_tokens=True), "max_tokens must be a whole number"),
+    "zero": (lambda b: b.update(max_tokens=0), "max_tokens must be at least 1"),
+    "nested missing": (
+        lambda b: b["architecture"].pop("d_ff"),
+        "architecture.d_ff is missing",
+    ),
+    "nested unknown": (
+        lambda b: b["architecture"].update(gates=2),
+        "architecture.gates is not a field this fillmask knows",
+    ),
+    "tied": (
+        lambda b: b["architecture"].update(tied=1),
+        "architecture.tied must be true or false",
+    ),
+    "object": (lambda b: b.update(golden=[]), "golden must be an object"),
+    "version": (
+        lambda b: b.update(schema_version=2),
+        "schema_version is 2, and this fillmask reads 1 only",
+    ),
+    "precision": (
+        lambda b: b.update(precision="fp8"),
+        'precision is "fp8"; it is one of fp32, int8',
+    ),
+    "positions": (
+        lambda b: b.update(max_tokens=33),
+        "max_tokens is more than architecture.max_positions",
+    ),
+    "mask not special": (
+        lambda b: b.update(special_token_ids=[0, 1]),
+        "special_token_ids lacks mask_token_id, so the mask could fill itself",
+    ),
+    "special too large": (
+        lambda b: b.update(special_token_ids=[4, 999]),
+        "special_token_ids holds an id that is not below architecture.vocab_size",
+    ),
+    "special not a number": (
+        lambda b: b.update(special_token_ids=["4"]),
+        "special_token_ids.id must be a whole number",
+    ),
+    "no prompts": (
+        lambda b: b["golden"].update(prompts=[]),
+        "golden.prompts is empty, so nothing can be verified",
+    ),
+    "no fills": (
+        lambda b: b["golden"]["prompts"][0].update(fills=[[]]),
+        "golden.prompts[0].fills must hold a list of at least one fill for each mask",
+    ),
+    "fill": (
+        lambda b: b["golden"]["prompts"][1]["fills"][0][0].pop("token"),
+        "golden.prompts[1].fills.token is missing",
+    ),
+    "tolerance": (
+        lambda b: b["golden"].update(log_prob_tolerance=0),
+        "golden.log_prob_tolerance must be more than 0",
+    ),
+    "infinite": (
+        lambda b: b["golden"].update(log_prob_tolerance=10**400),
+        "golden.log_prob_tolerance must be a finite number",
+    ),
+    "path": (
+        lambda b: b["files"].update({"../model.onnx": {}}),
+        'files names "../model.onnx", which has a path in it',
+    ),
+    "backslash": (
+        lambda b: b["files"].update({"..\\model.onnx": {}}),
+        'files names "..\\\\model.onnx", which has a path in it',
+    ),
+    "another file": (
+        lambda b: b["files"].update({"code.py": {}}),
+        "files.code.py is not a field this fillmask knows",
+    ),
+    "unlisted": (lambda b: b["files"].pop("model.onnx"), "files.model.onnx is missing"),
+    "hash": (
+        lambda b: b["files"]["model.onnx"].update(sha256="0" * 64),
+        "model.onnx is not the file bundle.json describes: its SHA-256 differs",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_DESCRIPTIONS)
+def test_refuses(case: str, edit_bundle: EditBundle) -> None:
+    """Whatever is wrong in bundle.json stops the start with a sentence that names it."""
+    change, reason = BAD_DESCRIPTIONS[case]
+    with pytest.raises(BundleError) as caught:
+        read_bundle(edit_bundle(change))
+    assert str(caught.value) == f"The bundle is refused: {reason}."
+
+
+def test_refuses_a_file_of_another_size(edit_bundle: EditBundle) -> None:
+    """A truncated download is told as what it is."""
+    path = edit_bundle(lambda _: None)
+    size_bytes = (path / "model.onnx").stat().st_size
+    (path / "model.onnx").write_bytes(b"short")
+    with pytest.raises(BundleError, match=f"model.onnx has 5 bytes, and .* says {size_bytes}"):
+        read_bundle(path)
+
+
+def test_refuses_a_changed_byte(bundle_copy: Path) -> None:
+    """One flipped bit in the weights is found, though the size is right."""
+    content = bytearray((bundle_copy / "model.onnx").read_bytes())
+    content[len(content) // 2] ^= 1
+    (bundle_copy / "model.onnx").write_bytes(content)
+    with pytest.raises(BundleError, match="its SHA-256 differs"):
+        read_bundle(bundle_copy)
+
+
+@pytest.mark.parametrize("name", ["bundle.json", "model.onnx", "tokenizer.json"])
+def test_refuses_a_missing_file(name: str, bundle_copy: Path) -> None:
+    """The file that is missing is named."""
+    (bundle_copy / name).unlink()
+    with pytest.raises(BundleError, match=f"refused: {name} is missing from "):
+        read_bundle(bundle_copy)
+
+
+def test_refuses_a_link_out_of_the_directory(bundle_copy: Path, tmp_path: Path) -> None:
+    """A bundle cannot have files outside of itself read."""
+    (bundle_copy / "tokenizer.json").rename(tmp_path / "elsewhere")
+    (bundle_copy / "tokenizer.json").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BundleError, match=r"tokenizer.json is a link to a file outside"):
+        read_bundle(bundle_copy)
+
+
+def test_reads_a_link_within_the_directory(bundle_copy: Path) -> None:
+    """Kubernetes mounts a volume's files as links beside them."""
+    (bundle_copy / "data").mkdir()
+    (bundle_copy / "tokenizer.json").rename(bundle_copy / "data" / "tokenizer.json")
+    (bundle_copy / "tokenizer.json").symlink_to("data/tokenizer.json")
+    assert read_bundle(bundle_copy).name == "tiny"
+
+
+def test_refuses_what_is_no_directory(tmp_path: Path) -> None:
+    """A wrong path is told as such."""
+    with pytest.raises(BundleError, match="nowhere is not a directory"):
+        read_bundle(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("content", ["{", "[" * 100_000, '{"a": NaN}', b"\xff\xfe\x00"])
+def test_refuses_what_is_not_json(content: str | bytes, bundle_copy: Path) -> None:
+    """A damaged bundle.json is a sentence, not a traceback."""
+    (bundle_copy / "bundle.json").write_bytes(
+        content if isinstance(content, bytes) else content.encode()
+    )
+    with pytest.raises(BundleError, match=r"bundle.json is not valid JSON"):
+        read_bundle(bundle_copy)
+
+
+def test_refuses_a_list(bundle_copy: Path) -> None:
+    """JSON that is not an object is not a bundle."""
+    (bundle_copy / "bundle.json").write_text("[]")
+    with pytest.raises(BundleError, match=r"bundle.json must be an object"):
+        read_bundle(bundle_copy)

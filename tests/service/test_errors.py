@@ -1,0 +1,33 @@
+"""Errors: what may be shown of a user's text, and where."""
+
+from service.errors import MAX_QUOTED_CHARS, quote, trace
+
+
+def test_quote_shows_a_short_text_whole() -> None:
+    """A text that fits is shown as it is, on one line."""
+    assert quote('a\n"b"') == '"a\\n\\"b\\""'
+
+
+def test_quote_is_never_longer_than_its_limit() -> None:
+    """However long or full of escapes a text is, little of it is echoed."""
+    for text in ("x" * 78, "x" * 79, "x" * 5000, "\n" * 60, '"' * 80, "é" * 200):
+        assert len(quote(text)) <= MAX_QUOTED_CHARS
+        assert quote(text).startswith('"')
+        assert quote(text).endswith('"')
+
+
+def test_trace_has_the_place_and_not_the_text() -> None:
+    """A log says where and what type, never what the exception quotes."""
+    words = "from the user"
+    cause = ValueError(words)
+    try:
+        try:
+            raise cause
+        except ValueError as error:
+            raise KeyError(words) from error
+    except KeyError as error:
+        text = trace(error)
+    assert "KeyError" in text
+    assert "ValueError" in text
+    assert "test_errors.py" in text
+    assert "from the user" not in text

@@ -1,0 +1,168 @@
+"""The use case, over the real tokenizer, batcher and runtime of the tiny model."""
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from service import fill_mask
+from service.batcher import Batcher
+from service.errors import InvalidRequestError
+from service.fill_mask import Fill, FillMask
+from service.runtime import Runtime
+from service.tokenizer import Tokenizer
+from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
+
+TOLERANCE = 2e-5  # float32 sums against float64
+
+
+def make_tokenizer(tiny: Tiny) -> Tokenizer:
+    """The tokenizer of the bundle."""
+    content = (tiny.path / "tokenizer.json").read_bytes()
+    return Tokenizer(content, "[MASK]", MASK_ID, range(len(SPECIAL)))
+
+
+def fill(
+    tiny: Tiny,
+    texts: Sequence[str],
+    top_k: int | None = None,
+    targets: Sequence[str] | None = None,
+    max_masks: int = 100,
+) -> list[list[list[Fill]]]:
+    """One call."""
+
+    async def call() -> list[list[list[Fill]]]:
+        runtime = Runtime(tiny.path / "model.onnx")
+        batcher = Batcher(runtime.run, 2, 64, 10_000, pytest.fail)
+        try:
+            use_case = FillMask(make_tokenizer(tiny), batcher, MAX_TOKENS, max_masks)
+            return await use_case.fill(texts, top_k, targets)
+        finally:
+            await batcher.close()
+
+    return asyncio.run(call())
+
+
+def check(tiny: Tiny, text: str, masks: list[list[Fill]], top_k: int) -> None:
+    """Compare with the oracle's answer to this text alone."""
+    encoded = make_tokenizer(tiny).encode(text)
+    assert len(masks) == len(encoded.mask_positions)
+    for fills, position in zip(masks, encoded.mask_positions.tolist(), strict=True):
+        expected = tiny.best(encoded.input_ids.tolist(), position, top_k)
+        assert [one.token for one in fills] == [token for token, _ in expected]
+        np.testing.assert_allclose(
+            [one.log_prob for one in fills], [p for _, p in expected], atol=TOLERANCE
+        )
+
+
+def test_many_texts_of_many_lengths(tiny: Tiny) -> None:
+    """Texts that share batches are answered as the oracle answers each alone."""
+    texts = [f"{'the dog ' * (i % 12)}[MASK] {'cat ' * (i % 5)}" for i in range(40)]
+    texts += ["a [MASK] of [MASK] and [MASK]"]
+    for text, masks in zip(texts, fill(tiny, texts, top_k=4), strict=True):
+        check(tiny, text, masks, 4)
+
+
+def test_five_fills_by_default(tiny: Tiny) -> None:
+    """Nothing asked for is five fills, best first."""
+    [[fills]] = fill(tiny, ["the [MASK]"])
+    assert len(fills) == 5
+    assert [f.log_prob for f in fills] == sorted((f.log_prob for f in fills), reverse=True)
+
+
+def test_special_tokens_are_never_offered(tiny: Tiny) -> None:
+    """Even if everything is asked for, what is no word is not in the answer."""
+    ordinary = len(VOCABULARY) - len(SPECIAL)
+    [[fills]] = fill(tiny, ["the [MASK] of"], top_k=ordinary)
+    assert {one.token for one in fills} == set(range(len(SPECIAL), len(VOCABULARY)))
+
+
+def test_token_str_and_sequence(tiny: Tiny) -> None:
+    """Each fill shows its token and the user's text with it."""
+    [[fills]] = fill(tiny, ["The  [MASK], here"], targets=["dog", "##s"])
+    assert {(one.token_str, one.sequence) for one in fills} == {
+        ("dog", "The  dog, here"),
+        ("##s", "Thes, here"),
+    }
+
+
+def test_targets_are_ranked_with_their_own_probabilities(tiny: Tiny) -> None:
+    """Targets have their log-probability over the whole vocabulary, in every mask."""
+    text = "the [MASK] and [MASK]"
+    targets = ["dog", "cat", "tea"]
+    [masks] = fill(tiny, [text], targets=targets)
+    encoded = make_tokenizer(tiny).encode(text)
+    for fills, position in zip(masks, encoded.mask_positions.tolist(), strict=True):
+        expected = tiny.log_probs(encoded.input_ids.tolist(), position)
+        by_target = {target: expected[VOCABULARY.index(target)] for target in targets}
+        assert [f.token_str for f in fills] == sorted(by_target, key=lambda t: -by_target[t])
+        for one in fills:
+            assert abs(one.log_prob - by_target[one.token_str]) < TOLERANCE
+
+
+def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
+    """With top_k, only the best of the targets are answered."""
+    [[all_of_them]] = fill(tiny, ["the [MASK]"], targets=["dog", "cat", "tea"])
+    [[best]] = fill(tiny, ["the [MASK]"], top_k=2, targets=["dog", "cat", "tea"])
+    assert [one.token for one in best] == [one.token for one in all_of_them[:2]]
+
+
+@pytest.mark.parametrize(
+    ("texts", "targets", "reason"),
+    [
+        (["the dog"], None, "inputs has no mask: write [MASK] where a word is wanted."),
+        (
+            ["the [MASK]", "the dog"],
+            None,
+            "inputs[1] has no mask: write [MASK] where a word is wanted.",
+        ),
+        (
+            ["[MASK]", "dog " * 40 + "[MASK]"],
+            None,
+            "inputs[1] has 43 tokens, special tokens included; the model reads at most 32.",
+        ),
+        (
+            [" " * 2049 + "[MASK]"],
+            None,
+            (
+                "inputs has 2055 characters; the model reads at most 32 tokens, in at most 2048 "
+                "characters."
+            ),
+        ),
+        (["[MASK] " * 8] * 3, None, "The request has 24 masks; at most 20 are allowed."),
+        (["[MASK]"], ["Paris", "paris"], 'The targets "Paris" and "paris" are the same token.'),
+    ],
+)
+def test_refuses(texts: list[str], targets: list[str] | None, reason: str, tiny: Tiny) -> None:
+    """What cannot be filled is told by its index, with the limit."""
+    with pytest.raises(InvalidRequestError) as caught:
+        fill(tiny, texts, targets=targets, max_masks=20)
+    assert caught.value.text == reason
+
+
+def test_an_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small request for a huge answer is refused: each fill repeats its whole text."""
+    monkeypatch.setattr(fill_mask, "MAX_ANSWER_CHARS", 100)
+    text = "the [MASK]"
+    assert len(fill(tiny, [text], top_k=10)[0][0]) == 10
+    with pytest.raises(InvalidRequestError, match=r"would have 110 characters .* at most 100 are"):
+        fill(tiny, [text], top_k=11)
+
+
+def test_a_long_text_does_not_stall_the_event_loop(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts above the threshold are tokenized on another thread."""
+    threads = []
+    to_thread = asyncio.to_thread
+
+    async def spy(function: object, *arguments: object) -> object:
+        threads.append(function)
+        return await to_thread(function, *arguments)  # type: ignore[arg-type] # as it was called
+
+    monkeypatch.setattr(asyncio, "to_thread", spy)
+    fill(tiny, ["the [MASK]"])
+    short = len(threads)
+    fill(tiny, [f"the{' ' * 1500}[MASK]"] * 2)
+    assert len(threads) == 2 * short + 1

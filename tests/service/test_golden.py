@@ -1,0 +1,112 @@
+"""Golden prompts: a bundle that answers otherwise than where it was made does not start."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.batcher import Batcher
+from service.bundle import GoldenFill, read_bundle
+from service.errors import BundleError
+from service.fill_mask import FillMask
+from service.golden import replay
+from service.runtime import Runtime
+from service.tokenizer import Tokenizer
+from tests.service.conftest import EditBundle
+from tests.service.tiny import Tiny
+
+
+def replay_bundle(path: Path) -> None:
+    """Read the bundle and replay its prompts."""
+
+    async def play() -> None:
+        bundle = read_bundle(path)
+        tokenizer = Tokenizer(
+            bundle.tokenizer_path.read_bytes(),
+            bundle.mask_token,
+            bundle.mask_token_id,
+            bundle.special_token_ids,
+        )
+        batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, pytest.fail)
+        try:
+            await replay(bundle, FillMask(tokenizer, batcher, bundle.max_tokens, 32))
+        finally:
+            await batcher.close()
+
+    asyncio.run(play())
+
+
+def test_a_good_bundle(tiny: Tiny) -> None:
+    """The answers that were worked out in float64 are found again."""
+    replay_bundle(tiny.path)
+
+
+def first_fills(bundle: dict[str, Any]) -> list[dict[str, Any]]:
+    """The expected fills of the first prompt's only mask."""
+    fills: list[dict[str, Any]] = bundle["golden"]["prompts"][0]["fills"][0]
+    return fills
+
+
+def shift(bundle: dict[str, Any], by: float) -> None:
+    """Expect another log-probability of the third fill."""
+    first_fills(bundle)[2]["log_prob"] += by
+
+
+def test_another_log_prob_is_refused(edit_bundle: EditBundle) -> None:
+    """The prompt, the token and the difference are named."""
+    path = edit_bundle(lambda bundle: shift(bundle, 0.01))
+    with pytest.raises(BundleError, match=r"golden prompt 0, mask 0 differs by 0.01 in the log-"):
+        replay_bundle(path)
+
+
+def test_a_difference_within_the_tolerance_is_fine(edit_bundle: EditBundle) -> None:
+    """Another CPU rounds otherwise."""
+    replay_bundle(edit_bundle(lambda bundle: shift(bundle, 5e-5)))
+
+
+def test_another_token_is_refused(edit_bundle: EditBundle) -> None:
+    """A fill that is not among the best here is named with what is."""
+
+    def change(bundle: dict[str, Any]) -> None:
+        first_fills(bundle)[0]["token"] = 0
+
+    with pytest.raises(BundleError, match=r"golden prompt 0, mask 0 has the tokens \[\d+, .*\[0, "):
+        replay_bundle(edit_bundle(change))
+
+
+def test_fewer_masks_are_refused(edit_bundle: EditBundle) -> None:
+    """Every mask of a prompt has its answer."""
+    path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][1]["fills"].pop())
+    with pytest.raises(BundleError, match="golden prompt 1 has 2 masks and answers for 1"):
+        replay_bundle(path)
+
+
+def test_a_prompt_that_cannot_be_filled_is_refused(edit_bundle: EditBundle) -> None:
+    """A prompt without a mask is told with the reason."""
+    path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][0].update(text="no mask"))
+    with pytest.raises(BundleError, match=r"golden prompt 0 is not answered: inputs has no mask"):
+        replay_bundle(path)
+
+
+def test_nan_is_refused(tiny: Tiny) -> None:
+    """A comparison with NaN does not pass by being neither more nor less."""
+    bundle = read_bundle(tiny.path)
+    [prompt, *_] = bundle.golden.prompts
+    fills = ((GoldenFill(prompt.fills[0][0].token, float("nan")), *prompt.fills[0][1:]),)
+    golden = replace(bundle.golden, prompts=(replace(prompt, fills=fills),))
+
+    async def play() -> None:
+        tokenizer = Tokenizer(
+            bundle.tokenizer_path.read_bytes(), "[MASK]", 4, bundle.special_token_ids
+        )
+        batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, pytest.fail)
+        try:
+            use_case = FillMask(tokenizer, batcher, bundle.max_tokens, 32)
+            await replay(replace(bundle, golden=golden), use_case)
+        finally:
+            await batcher.close()
+
+    with pytest.raises(BundleError, match="differs by nan"):
+        asyncio.run(play())

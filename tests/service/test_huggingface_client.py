@@ -1,0 +1,49 @@
+"""huggingface_hub's own client, against a real process."""
+
+from collections.abc import Iterator
+
+import pytest
+from huggingface_hub import InferenceClient
+from huggingface_hub.errors import HfHubHTTPError
+
+from service.settings import Settings
+from tests.service.conftest import StartServer
+
+TEXT = "Paris is the [MASK] of France."
+
+
+@pytest.fixture
+def hub(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[InferenceClient]:
+    """A client of a running service."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with start_server() as (_, url):
+        yield InferenceClient(model=f"{url}/fill-mask")
+
+
+def test_fill_mask(hub: InferenceClient) -> None:
+    """The client's fill_mask works as with Hugging Face, in all the ways it can ask."""
+    fills = hub.fill_mask(TEXT)
+    assert len(fills) == 5
+    assert fills[0].score >= fills[1].score
+    assert isinstance(fills[0].token, int)
+    assert isinstance(fills[0].token_str, str)
+    assert fills[0].sequence.startswith("Paris is the")
+
+    assert len(hub.fill_mask(TEXT, top_k=2)) == 2
+
+    fills = hub.fill_mask(TEXT, targets=["city", "capital"])
+    assert {fill.token_str for fill in fills} == {"city", "capital"}
+
+    [fill] = hub.fill_mask(TEXT, targets=["city", "capital"], top_k=1)
+    assert fill.sequence == f"Paris is the {fill.token_str} of France."
+
+    with pytest.raises(HfHubHTTPError, match="inputs has no mask: write") as caught:
+        hub.fill_mask("Paris is the capital of France.")
+    assert caught.value.response is not None
+    assert caught.value.response.status_code == 422
+
+    with pytest.raises(HfHubHTTPError, match="must be a whole number from 1 to"):
+        hub.fill_mask(TEXT, top_k=Settings().max_top_k + 1)
+
+    with pytest.raises(HfHubHTTPError, match="is not in the model's vocabulary"):
+        hub.fill_mask(TEXT, targets=["Timbuktu"])

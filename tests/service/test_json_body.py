@@ -1,0 +1,54 @@
+"""JSON bodies: parsed by the book, or refused."""
+
+import pytest
+
+from service.errors import FillMaskError
+from service.json_body import read_json
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["application/json", "application/json; charset=utf-8", "Application/JSON"],
+)
+def test_reads_json(content_type: str) -> None:
+    """Every way to say application/json is understood."""
+    body = '{"a": [1, 2.5, null, true, "é", "\\ud83d\\ude00"]}'.encode()
+    assert read_json(body, content_type) == {"a": [1, 2.5, None, True, "é", "😀"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reason"),
+    [
+        (b"", 400, "The body is empty; it must be a JSON object."),
+        (b" \n", 400, "The body is empty; it must be a JSON object."),
+        (b"{", 400, "The body is not valid JSON: expecting property name enclosed"),
+        (b'{"a": 1,}', 400, "The body is not valid JSON: "),
+        (b'{"a": 1} x', 400, "The body is not valid JSON: extra data (line 1, column 10)."),
+        (b'{"a": "\\x"}', 400, "The body is not valid JSON: invalid \\escape (line 1, column 8)."),
+        (b"\xff", 400, "The body is not valid UTF-8."),
+        (b'{"a": NaN}', 400, "The body is not valid JSON: NaN is not a JSON number."),
+        (b'{"a": -Infinity}', 400, "The body is not valid JSON: -Infinity is not a JSON number."),
+        (b"[" * 100_000, 400, "The body is nested too deeply."),
+        (b"1" * 5000, 400, "The body has a number that is too long."),
+        (b'{"a": 1, "a": 2}', 422, 'The field "a" is given twice.'),
+        (b'{"b": {"a": 1, "a": 1}}', 422, 'The field "a" is given twice.'),
+        (b'{"a": "\\ud800"}', 422, "The body has an escape that is half a surrogate pair"),
+        (b'{"a": ["\\uDFFF"]}', 422, "The body has an escape that is half a surrogate pair"),
+        (b'{"\\ud800": 1}', 422, "The body has an escape that is half a surrogate pair"),
+        (b'{"\\udbff":1,"\\udbff":2}', 422, "The body has an escape that is half a surrogate"),
+    ],
+)
+def test_refuses(body: bytes, status: int, reason: str) -> None:
+    """What is not JSON, or is ambiguous, is told in a sentence."""
+    with pytest.raises(FillMaskError) as caught:
+        read_json(body, "application/json")
+    assert caught.value.status == status
+    assert caught.value.text.startswith(reason)
+
+
+@pytest.mark.parametrize("content_type", [None, "", "text/plain", "application/jsonp"])
+def test_refuses_another_content_type(content_type: str | None) -> None:
+    """A body that does not say it is JSON is not read as JSON."""
+    with pytest.raises(FillMaskError) as caught:
+        read_json(b"{}", content_type)
+    assert caught.value.status == 415

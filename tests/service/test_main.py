@@ -1,0 +1,161 @@
+"""The real process: its start, its refusals, and its end."""
+
+import concurrent.futures
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.service.conftest import EditBundle, StartServer
+from tests.service.tiny import Tiny
+
+# the service, with a model that takes its time and says when it begins
+SLOW = """
+import sys, time
+from service.runtime import Runtime
+run = Runtime.run
+def slow(self, batch):
+    print("running", flush=True)
+    time.sleep(0.7)
+    return run(self, batch)
+Runtime.run = slow
+from service.__main__ import main
+sys.exit(main())
+"""
+BODY = {"inputs": "the [MASK]"}
+
+
+def refuse(*flags: str, **variables: str) -> str:
+    """Start a service that cannot; its only words."""
+    process = subprocess.run(
+        [sys.executable, "-m", "service", *flags],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert process.returncode == 2
+    assert process.stdout == ""
+    assert len(process.stderr.splitlines()) == 1, process.stderr
+    return process.stderr.strip()
+
+
+def await_run(process: subprocess.Popen[str]) -> None:
+    """Until the slow model has begun a run."""
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+
+
+def test_serves_and_ends_with_0_at_sigterm(start_server: StartServer) -> None:
+    """One line at the start; SIGTERM ends the process with success."""
+    with start_server() as (process, url):
+        assert len(httpx.post(f"{url}/fill-mask", json=BODY).json()) == 5
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        assert process.stdout is not None
+        assert process.stdout.read() == ""
+
+
+def test_ctrl_c_ends_with_0(start_server: StartServer) -> None:
+    """SIGINT is the same to it."""
+    with start_server() as (process, _):
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+
+
+def test_sigterm_finishes_what_was_accepted(start_server: StartServer) -> None:
+    """Requests that wait or run at SIGTERM are answered; new ones find nobody."""
+    with (
+        start_server("--threads", "1", command=("-c", SLOW)) as (process, url),
+        concurrent.futures.ThreadPoolExecutor() as pool,
+    ):
+        running = pool.submit(httpx.post, f"{url}/fill-mask", json=BODY)
+        await_run(process)
+        waiting = pool.submit(httpx.post, f"{url}/fill-mask", json=BODY)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{url}/health/ready")
+        for answer in (running.result(), waiting.result()):
+            assert answer.status_code == 200
+            assert len(answer.json()) == 5
+        assert process.wait(10) == 0
+
+
+def test_the_grace_of_a_shutdown_is_bounded(start_server: StartServer) -> None:
+    """What is not done in time is failed with a reason, and the process still ends well."""
+    flags = ("--threads", "1", "--shutdown-grace-s", "0")
+    with (
+        start_server(*flags, command=("-c", SLOW)) as (process, url),
+        concurrent.futures.ThreadPoolExecutor() as pool,
+    ):
+        asked = pool.submit(httpx.post, f"{url}/fill-mask", json=BODY)
+        await_run(process)
+        process.send_signal(signal.SIGTERM)
+        assert asked.result().status_code == 503
+        assert "shut down before the answer" in asked.result().json()["error"]
+        assert process.wait(10) == 0
+
+
+def test_sigterm_while_loading(tiny: Tiny) -> None:
+    """Before it serves there is nothing to finish, and it ends at once."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, "--port=0", f"--bundle={tiny.path}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        await_run(process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_a_large_body_is_told_so(start_server: StartServer) -> None:
+    """A real client that sends far too much reads the 413."""
+    with start_server() as (_, url):
+        answer = httpx.post(f"{url}/fill-mask", json={"inputs": "x" * 5_000_000})
+        assert answer.status_code == 413
+
+        def chunks() -> "list[bytes]":
+            return [b"x" * 100_000] * 50
+
+        answer = httpx.post(f"{url}/fill-mask", content=iter(chunks()))
+        assert answer.status_code == 413
+
+
+def test_a_bad_setting_is_one_sentence() -> None:
+    """No traceback, exit code 2."""
+    assert (
+        refuse(FILLMASK_PROT="1") == '"FILLMASK_PROT" sets nothing; the nearest is FILLMASK_PORT.'
+    )
+    assert refuse("--port", "x") == '--port is "x"; allowed is a whole number from 0 to 65535.'
+
+
+def test_a_bad_bundle_is_one_sentence(edit_bundle: EditBundle, tmp_path: Path) -> None:
+    """No traceback, exit code 2."""
+    assert refuse("--port=0", "--bundle", str(tmp_path / "none")) == (
+        f"The bundle is refused: {tmp_path / 'none'} is not a directory."
+    )
+    path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][0].update(text="no mask"))
+    assert json.loads((path / "bundle.json").read_text())["golden"]["prompts"][0]["text"]
+    assert "golden prompt 0 is not answered" in refuse("--port=0", "--bundle", str(path))
+
+
+def test_a_port_in_use_is_one_sentence(tiny: Tiny) -> None:
+    """Known before the model is loaded."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refuse("--port", str(port), "--bundle", str(tiny.path))
+    assert said == f"Cannot listen on 127.0.0.1 port {port}: address already in use."

@@ -1,0 +1,41 @@
+"""The runtime tells nobody of its use, and leaves nothing behind."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.service.tiny import Tiny
+
+_OPEN_A_SESSION = """
+import sys
+from pathlib import Path
+{first}
+from service.runtime import Runtime
+Runtime(Path(sys.argv[1]))
+"""
+
+
+def _files_left_at_home(home: Path, first: str, model_path: Path) -> list[str]:
+    home.mkdir()
+    variables = {k: v for k, v in os.environ.items() if not k.startswith(("ORT_", "XDG_"))}
+    subprocess.run(
+        [sys.executable, "-c", _OPEN_A_SESSION.format(first=first), model_path],
+        env=variables | {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")},
+        check=True,
+    )
+    return sorted(path.name for path in home.rglob("*") if path.is_file())
+
+
+def test_a_start_leaves_no_file_at_home(tiny: Tiny, tmp_path: Path) -> None:
+    """With telemetry on, onnxruntime keeps an id and a database in the home directory."""
+    assert _files_left_at_home(tmp_path / "home", "", tiny.path / "model.onnx") == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the files lie in other places")
+def test_the_check_would_see_telemetry(tiny: Tiny, tmp_path: Path) -> None:
+    """With onnxruntime imported before the variable is set, the files do appear."""
+    left = _files_left_at_home(tmp_path / "home", "import onnxruntime", tiny.path / "model.onnx")
+    assert "deviceid" in left

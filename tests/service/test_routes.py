@@ -1,0 +1,200 @@
+"""The endpoints over HTTP, with the real model behind them."""
+
+import asyncio
+import math
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from service import __version__
+from service.app import create_app
+from service.settings import Settings
+from service.tokenizer import Tokenizer
+from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
+
+TOLERANCE = 2e-5  # float32 sums against float64
+
+
+def expected(tiny: Tiny, text: str, top_k: int) -> list[list[tuple[int, float]]]:
+    """The oracle's best for each mask of the text."""
+    content = (tiny.path / "tokenizer.json").read_bytes()
+    encoded = Tokenizer(content, "[MASK]", MASK_ID, range(5)).encode(text)
+    ids = encoded.input_ids.tolist()
+    return [tiny.best(ids, position, top_k) for position in encoded.mask_positions.tolist()]
+
+
+def check(fills: list[dict[str, Any]], best: list[tuple[int, float]]) -> None:
+    """Compare one mask's answer with the oracle's."""
+    assert [fill["token"] for fill in fills] == [token for token, _ in best]
+    for fill, (token, log_prob) in zip(fills, best, strict=True):
+        assert math.isclose(fill["score"], math.exp(log_prob), rel_tol=TOLERANCE)
+        assert fill["token_str"] == VOCABULARY[token]
+
+
+def test_one_text(client: TestClient, tiny: Tiny) -> None:
+    """Five fills, with the fields Hugging Face's clients read."""
+    text = "Paris is the [MASK] of France."
+    answer = client.post("/fill-mask", json={"inputs": text})
+    assert answer.status_code == 200
+    fills = answer.json()
+    check(fills, expected(tiny, text, 5)[0])
+    assert set(fills[0]) == {"score", "token", "token_str", "sequence"}
+    for fill in fills:
+        if not fill["token_str"].startswith("##"):
+            assert fill["sequence"] == text.replace("[MASK]", fill["token_str"])
+
+
+def test_several_texts_with_several_masks(client: TestClient, tiny: Tiny) -> None:
+    """Nested by text, then by mask where a text has several."""
+    texts = ["a [MASK] of tea", "[MASK] and [MASK]"]
+    body = {"inputs": texts, "parameters": {"top_k": 3}}
+    one, two = client.post("/fill-mask", json=body).json()
+    check(one, expected(tiny, texts[0], 3)[0])
+    for fills, best in zip(two, expected(tiny, texts[1], 3), strict=True):
+        check(fills, best)
+
+
+def test_targets(client: TestClient) -> None:
+    """Only the targets, best first, all of them without top_k."""
+    body = {"inputs": "the [MASK]", "parameters": {"targets": ["dog", "cat", "tea"]}}
+    fills = client.post("/fill-mask", json=body).json()
+    assert {fill["token_str"] for fill in fills} == {"dog", "cat", "tea"}
+    assert [f["score"] for f in fills] == sorted((f["score"] for f in fills), reverse=True)
+
+
+def test_any_character_survives(client: TestClient) -> None:
+    """The text around the mask comes back as it was sent."""
+    text = "Zürich 😀\u2028 \x00 «[MASK]»"
+    body = {"inputs": text, "parameters": {"targets": ["dog"]}}
+    assert client.post("/fill-mask", json=body).json()[0]["sequence"] == text.replace(
+        "[MASK]", "dog"
+    )
+
+
+def test_many_callers_at_once_get_their_own_answers(tiny: Tiny) -> None:
+    """A hundred requests in flight are not mixed up."""
+    app = create_app(Settings(bundle=tiny.path, threads=2))
+    texts = [f"{'the dog ' * (i % 10)}[MASK] {'cat ' * (i % 7)}" for i in range(100)]
+
+    async def ask(http: httpx.AsyncClient, text: str) -> None:
+        answer = await http.post("/fill-mask", json={"inputs": text})
+        assert answer.status_code == 200
+        check(answer.json(), expected(tiny, text, 5)[0])
+
+    async def play(app: FastAPI) -> None:
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(
+                transport=httpx.ASGITransport(app=app), base_url="http://test"
+            ) as http,
+        ):
+            await asyncio.gather(*(ask(http, text) for text in texts))
+
+    asyncio.run(play(app))
+
+
+def test_health(client: TestClient) -> None:
+    """A loaded service lives and is ready."""
+    assert client.get("/health/live").json() == {"status": "live"}
+    assert client.get("/health/ready").json() == {"status": "ready"}
+
+
+def test_ready_ends_with_the_service(tiny: Tiny) -> None:
+    """Once it stops, readiness is red and says why; the process still lives."""
+    app = create_app(Settings(bundle=tiny.path, threads=1))
+    with TestClient(app) as http:
+        app.state.health.end("The service is shutting down.")
+        answer = http.get("/health/ready")
+        assert answer.status_code == 503
+        assert answer.json() == {"error": "The service is shutting down."}
+        assert http.get("/health/live").status_code == 200
+
+
+def test_info(client: TestClient, tiny: Tiny) -> None:
+    """What a client must know: the model, its mask, the limits."""
+    info = client.get("/info").json()
+    architecture = info.pop("architecture")
+    assert architecture["vocab_size"] == len(tiny.vocabulary)
+    assert info == {
+        "name": "tiny",
+        "license": "Apache-2.0",
+        "description": "A bag of words.",
+        "mask_token": "[MASK]",
+        "limits": {
+            "max_tokens": 32,
+            "max_texts": 4,
+            "max_masks": 6,
+            "max_top_k": 20,
+            "max_body_bytes": 150_000,
+        },
+        "precision": "fp32",
+        "version": __version__,
+        "threads": 2,
+    }
+
+
+def test_every_answer_has_a_request_id(client: TestClient) -> None:
+    """The caller's own id comes back, on good answers and bad."""
+    headers = {"X-Request-ID": "mine-1"}
+    for answer in (
+        client.get("/health/live", headers=headers),
+        client.get("/nowhere", headers=headers),
+        client.post("/fill-mask", headers=headers),
+        client.post("/fill-mask", headers=headers, content=b"x" * 160_000),
+    ):
+        assert answer.headers["X-Request-ID"] == "mine-1"
+
+
+def test_overload_is_429_with_retry_after(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Overload is refused in a way clients understand; 503 they would repeat at once."""
+    app = client.app
+    assert isinstance(app, FastAPI)
+    batcher = app.state.served.fill_mask._batcher
+    monkeypatch.setattr(batcher, "_accepted_tokens", batcher._max_waiting_tokens)
+    answer = client.post("/fill-mask", json={"inputs": "[MASK]"})
+    assert answer.status_code == 429
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert answer.json() == {
+        "error": f"The service is overloaded; try again in {answer.headers['Retry-After']} s."
+    }
+
+
+def test_a_failure_of_the_model_is_500_without_its_text(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What went wrong inside is for the log; the caller gets the id to ask about."""
+
+    def fail(_batch: object) -> None:
+        raise RuntimeError("secrets")
+
+    app = client.app
+    assert isinstance(app, FastAPI)
+    monkeypatch.setattr(app.state.served.fill_mask._batcher, "_run", fail)
+    answer = client.post(
+        "/fill-mask", json={"inputs": "[MASK]"}, headers={"X-Request-ID": "mine-2"}
+    )
+    assert answer.status_code == 500
+    assert answer.json() == {"error": "Internal error. Request id: mine-2"}
+
+
+def test_openapi_tells_the_truth(client: TestClient) -> None:
+    """The page has the limits, an example, and no answer that is never given."""
+    document = client.get("/openapi.json").json()
+    assert document["info"]["title"] == "fillmask"
+    assert document["info"]["version"] == __version__
+    post = document["paths"]["/fill-mask"]["post"]
+    assert set(post["responses"]) == {"200", "400", "413", "415", "422", "429", "500", "503"}
+    for status, response in post["responses"].items():
+        schema = response["content"]["application/json"]["schema"]
+        name = "FillMaskAnswer" if status == "200" else "ErrorBody"
+        assert schema == {"$ref": f"#/components/schemas/{name}"}
+    schema = post["requestBody"]["content"]["application/json"]["schema"]
+    assert schema["properties"]["inputs"]["anyOf"][1]["maxItems"] == 4
+    assert client.post("/fill-mask", json=schema["examples"][0]).status_code == 200
+    assert "HTTPValidationError" not in document["components"]["schemas"]
+    assert client.get("/docs").status_code == 200

@@ -1,0 +1,112 @@
+"""The runtime, against the oracle and against graphs that are not the contract's."""
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from service.batch import Batch, Request
+from service.errors import BundleError
+from service.runtime import Runtime
+from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
+
+TOLERANCE = 2e-5  # float32 sums against float64
+
+
+def random_request(rng: np.random.Generator) -> Request:
+    """A text with masks and targets, all at random."""
+    ids = rng.integers(0, len(VOCABULARY), rng.integers(2, MAX_TOKENS + 1))
+    masks = np.sort(rng.permutation(len(ids))[: rng.integers(1, 4)])
+    targets = rng.integers(0, len(VOCABULARY), (len(masks), rng.integers(0, 3)))
+    return Request(ids, masks, int(rng.integers(1, 9)), targets)
+
+
+def check(tiny: Tiny, runtime: Runtime, requests: list[Request]) -> None:
+    """Run them as one batch and compare each with the oracle's answer to it alone."""
+    batch = Batch.pack(requests)
+    for request, fills in zip(requests, batch.split(runtime.run(batch)), strict=True):
+        assert fills.top_ids.shape == (len(request.mask_positions), request.top_k)
+        for mask, position in enumerate(request.mask_positions.tolist()):
+            expected = tiny.log_probs(request.input_ids.tolist(), position)
+            best = np.sort(expected)[::-1][: request.top_k]
+            np.testing.assert_allclose(fills.top_log_probs[mask], best, atol=TOLERANCE)
+            np.testing.assert_allclose(expected[fills.top_ids[mask]], best, atol=TOLERANCE)
+            np.testing.assert_allclose(
+                fills.target_log_probs[mask], expected[request.target_ids[mask]], atol=TOLERANCE
+            )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_answers_do_not_depend_on_neighbours(seed: int, tiny: Tiny) -> None:
+    """Random batches of texts of all lengths agree with each text computed alone in float64."""
+    rng = np.random.default_rng(seed)
+    check(tiny, Runtime(tiny.path / "model.onnx"), [random_request(rng) for _ in range(7)])
+
+
+def test_runs_at_the_same_time(tiny: Tiny) -> None:
+    """One runtime answers several threads at once without mixing them up."""
+    runtime = Runtime(tiny.path / "model.onnx")
+    failures = []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        try:
+            for _ in range(10):
+                check(tiny, runtime, [random_request(rng) for _ in range(3)])
+        except AssertionError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
+    """A damaged file is a sentence."""
+    (tmp_path / "model.onnx").write_bytes(b"not a model")
+    with pytest.raises(BundleError, match=r"onnxruntime cannot load model.onnx"):
+        Runtime(tmp_path / "model.onnx")
+
+
+def rename(model: onnx.ModelProto, old: str, new: str) -> None:
+    """Give a value another name everywhere."""
+    for values in (model.graph.input, model.graph.output):
+        for value in values:
+            value.name = new if value.name == old else value.name
+    for node in model.graph.node:
+        node.input[:] = [new if name == old else name for name in node.input]
+        node.output[:] = [new if name == old else name for name in node.output]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("lengths", "aaa", "the input aaa is unknown"),
+        ("lengths", "zzz", "the input lengths is missing"),
+        ("top_ids", "zzz", "the output top_ids is missing"),
+    ],
+)
+def test_another_contract_is_refused(
+    old: str, new: str, reason: str, tiny: Tiny, tmp_path: Path
+) -> None:
+    """A graph with other inputs or outputs is told by the name that differs."""
+    model = onnx.load(tiny.path / "model.onnx")
+    rename(model, old, new)
+    onnx.save(model, tmp_path / "model.onnx")
+    with pytest.raises(BundleError, match=f"in model.onnx {reason}"):
+        Runtime(tmp_path / "model.onnx")
+
+
+def test_another_type_is_refused(tiny: Tiny, tmp_path: Path) -> None:
+    """An input of another number of axes is told with what it must be."""
+    model = onnx.load(tiny.path / "model.onnx")
+    [lengths] = [value for value in model.graph.input if value.name == "lengths"]
+    lengths.type.tensor_type.shape.dim.add().dim_value = 1
+    onnx.save(model, tmp_path / "model.onnx")
+    with pytest.raises(BundleError, match=r"the input lengths must be a tensor\(int64\) of 1 axes"):
+        Runtime(tmp_path / "model.onnx")

@@ -1,0 +1,138 @@
+"""Settings: where they come from, and what is refused."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from service.cpus import usable_cpus
+from service.errors import SettingsError
+from service.settings import Settings, allowed, read_settings
+
+
+def test_defaults() -> None:
+    """Nothing needs to be set."""
+    settings = read_settings([])
+    assert settings.host == "127.0.0.1"
+    assert settings.port == 8000
+    assert settings.bundle.name == "default_bundle"
+    assert settings.threads == usable_cpus()
+    assert settings.max_body_bytes == 2**20
+    assert (settings.max_texts, settings.max_masks, settings.max_top_k) == (64, 128, 100)
+    assert settings.shutdown_grace_s == 30
+
+
+def test_environment_and_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flags are over the environment, which is over the defaults."""
+    monkeypatch.setenv("FILLMASK_MAX_TEXTS", "7")
+    monkeypatch.setenv("FILLMASK_MAX_MASKS", "8")
+    settings = read_settings(["--max-masks", "9", "--bundle=/tmp/x"])
+    assert settings.max_texts == 7
+    assert settings.max_masks == 9
+    assert settings.bundle == Path("/tmp/x")  # noqa: S108 - a name, nothing is written
+
+
+@pytest.mark.parametrize(
+    ("variable", "sentence"),
+    [
+        ("FILLMASK_PROT", '"FILLMASK_PROT" sets nothing; the nearest is FILLMASK_PORT.'),
+        (
+            "FILLMASK_MAXTEXTS",
+            '"FILLMASK_MAXTEXTS" sets nothing; the nearest is FILLMASK_MAX_TEXTS.',
+        ),
+        ("fillmask_hots", '"fillmask_hots" sets nothing; the nearest is FILLMASK_HOST.'),
+    ],
+)
+def test_an_unknown_variable_is_refused(
+    variable: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A misspelled variable stops the start and is told the nearest right one."""
+    monkeypatch.setenv(variable, "1")
+    with pytest.raises(SettingsError) as caught:
+        read_settings([])
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("port", "http", '"http"; allowed is a whole number from 0 to 65535.'),
+        ("port", "65536", '"65536"; allowed is a whole number from 0 to 65535.'),
+        ("port", "", '""; allowed is a whole number from 0 to 65535.'),
+        ("threads", "0", '"0"; allowed is a whole number from 1 to 1024.'),
+        ("max_texts", "-1", '"-1"; allowed is a whole number of at least 1.'),
+        ("max_body_bytes", "1e6", '"1e6"; allowed is a whole number of at least 1.'),
+        ("log_level", "loud", '"loud"; allowed is one of debug, info, warning, error.'),
+        ("host", "", '""; allowed is a text that is not empty.'),
+    ],
+)
+def test_a_bad_value_is_refused(
+    name: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The flag or variable, the value and what is allowed are named."""
+    flag = "--" + name.replace("_", "-")
+    with pytest.raises(SettingsError) as caught:
+        read_settings([f"{flag}={value}"])
+    assert str(caught.value) == f"{flag} is {sentence}"
+    monkeypatch.setenv(f"FILLMASK_{name.upper()}", value)
+    with pytest.raises(SettingsError) as caught:
+        read_settings([])
+    assert str(caught.value) == f"FILLMASK_{name.upper()} is {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--prot", "1"], '"--prot" is not a flag; the nearest is --port.'),
+        (["--max-text=1"], '"--max-text=1" is not a flag; the nearest is --max-texts.'),
+        (["8000"], '"8000" is not a flag; the nearest is --'),
+        (["--port"], "argument --port: expected one argument; fillmask-serve --help lists"),
+    ],
+)
+def test_a_bad_flag_is_refused(arguments: list[str], sentence: str) -> None:
+    """Flags are not guessed at: no abbreviations, no strays."""
+    with pytest.raises(SettingsError) as caught:
+        read_settings(arguments)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_the_variables_kubernetes_sets_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Service named fillmask injects FILLMASK_PORT=tcp://...; the cure is in the sentence."""
+    monkeypatch.setenv("FILLMASK_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("FILLMASK_PORT", "tcp://10.0.0.1:8000")
+    with pytest.raises(SettingsError, match="set enableServiceLinks: false in the pod"):
+        read_settings([])
+
+
+def test_help_names_every_setting(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--help has every flag with its description."""
+    monkeypatch.setitem(os.environ, "COLUMNS", "200")
+    with pytest.raises(SystemExit) as caught:
+        read_settings(["--help"])
+    assert caught.value.code == 0
+    shown = capsys.readouterr().out
+    for name, field in Settings.model_fields.items():
+        assert f"--{name.replace('_', '-')} VALUE" in shown
+        assert field.description
+        assert field.description in shown
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """--version prints it and leaves."""
+    with pytest.raises(SystemExit) as caught:
+        read_settings(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out.startswith("fillmask ")
+
+
+def test_every_setting_says_what_is_allowed() -> None:
+    """There are words for every kind of setting."""
+    assert all(allowed(name) for name in Settings.model_fields)
+
+
+def test_settings_are_frozen() -> None:
+    """Nothing changes a setting after the start."""
+    with pytest.raises(ValueError, match="frozen"):
+        read_settings([]).port = 1

@@ -1,0 +1,175 @@
+"""The tokenizer: masks, what a text cannot smuggle in, targets, and the text with a fill in it."""
+
+import json
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer as TokenizersTokenizer
+from tokenizers import models, pre_tokenizers
+
+from service.errors import BundleError, InvalidRequestError
+from service.tokenizer import LONG_TEXT_CHARS, Tokenizer
+from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, build_tokenizer
+
+
+def make(description: dict[str, Any] | None = None, mask_token_id: int = MASK_ID) -> Tokenizer:
+    """The tiny tokenizer, or the one described."""
+    content = json.dumps(description) if description else build_tokenizer().to_str()
+    return Tokenizer(content.encode(), "[MASK]", mask_token_id, range(len(SPECIAL)))
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    """The tiny tokenizer."""
+    return make()
+
+
+def tokens(tokenizer: Tokenizer, text: str) -> list[str]:
+    """The tokens of the text, special ones included."""
+    return [VOCABULARY[i] for i in tokenizer.encode(text).input_ids]
+
+
+def test_finds_the_masks(tokenizer: Tokenizer) -> None:
+    """Positions count tokens, spans count the user's characters, also outside of ASCII."""
+    text = "é😀 [MASK] of the [MASK]."
+    encoded = tokenizer.encode(text)
+    assert encoded.mask_positions.tolist() == [2, 5]
+    assert [text[start:end] for start, end in encoded.mask_spans] == ["[MASK]", "[MASK]"]
+    assert encoded.mask_spans == ((3, 9), (17, 23))
+
+
+def test_does_not_truncate_or_pad(tokenizer: Tokenizer) -> None:
+    """What the file says of truncation and padding is not done: no text is cut in silence."""
+    assert len(tokenizer.encode("the " * 50).input_ids) == 52
+    assert len(tokenizer.encode("the").input_ids) == 3
+
+
+def test_agrees_with_hugging_face_on_ordinary_text(tokenizer: Tokenizer) -> None:
+    """Text without special tokens gets the ids the plain tokenizer gives."""
+    plain = build_tokenizer()
+    plain.no_truncation()
+    plain.no_padding()
+    for text in ("Paris is the [MASK] of France.", "[MASK]s", "a [MASK][MASK] b", "", "dogs, cats"):
+        assert tokenizer.encode(text).input_ids.tolist() == plain.encode(text).ids
+
+
+def test_a_special_token_in_a_text_is_ordinary_text(tokenizer: Tokenizer) -> None:
+    """What a user types as [SEP] is brackets and letters, and so is a mask in the wrong case."""
+    assert tokens(tokenizer, "the [SEP]") == ["[CLS]", "the", "[", "sep", "]", "[SEP]"]
+    assert tokens(tokenizer, "[CLS] [mask]")[1:-1] == ["[", "cls", "]", "[", "mask", "]"]
+
+
+def test_a_special_token_that_comes_through_is_refused() -> None:
+    """A tokenizer whose vocabulary matches a special token in plain text gives an error."""
+    description = json.loads(build_tokenizer().to_str())
+    description["normalizer"] = None
+    description["pre_tokenizer"] = json.loads(
+        pre_tokenizers.WhitespaceSplit().__getstate__().decode()
+    )
+    with pytest.raises(InvalidRequestError, match=r'"\[SEP\]" is a special token of the model'):
+        make(description).encode("the [SEP] [MASK]")
+
+
+def test_unknown_words_are_allowed(tokenizer: Tokenizer) -> None:
+    """A word outside of the vocabulary is the unknown token, not an error."""
+    assert tokens(tokenizer, "zyx [MASK]") == ["[CLS]", "[UNK]", "[MASK]", "[SEP]"]
+
+
+@pytest.mark.parametrize("change", ["absent", "not special"])
+def test_the_mask_is_added_where_the_file_has_it_not(change: str) -> None:
+    """The mask is one token even if the file does not list it as a special one."""
+    description = json.loads(build_tokenizer().to_str())
+    for added in list(description["added_tokens"]):
+        if added["content"] == "[MASK]" and change == "absent":
+            description["added_tokens"].remove(added)
+        elif added["content"] == "[MASK]":
+            added["special"] = False
+    assert make(description).encode("the [MASK].").mask_positions.tolist() == [2]
+
+
+def test_a_mask_that_takes_the_space_before_it() -> None:
+    """Where the mask's match includes white space, the span is still the mask alone."""
+    description = json.loads(build_tokenizer().to_str())
+    for added in description["added_tokens"]:
+        added["lstrip"] = added["rstrip"] = True
+    assert make(description).encode("the  [MASK] of").mask_spans == ((5, 11),)
+
+
+def test_a_mask_of_another_id_is_refused() -> None:
+    """bundle.json and tokenizer.json must mean the same mask."""
+    with pytest.raises(BundleError, match=r'"\[MASK\]" does not have the id 3'):
+        make(mask_token_id=3)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"added_tokens": []}', b"\xff"])
+def test_what_is_no_tokenizer_is_refused(content: bytes) -> None:
+    """A damaged tokenizer.json is a sentence."""
+    with pytest.raises(BundleError, match=r"tokenizer.json cannot be read as a tokenizer"):
+        Tokenizer(content, "[MASK]", MASK_ID, [MASK_ID])
+
+
+def test_long_and_short_texts_are_encoded_alike(tokenizer: Tokenizer) -> None:
+    """The way that releases the interpreter lock gives the same ids."""
+    short = "the [MASK] dog "
+    long = short * (LONG_TEXT_CHARS // len(short) + 1)
+    repeats = long.count("the")
+    inner = tokenizer.encode(short).input_ids[1:-1].tolist()
+    assert tokenizer.encode(long).input_ids[1:-1].tolist() == inner * repeats
+
+
+def test_targets(tokenizer: Tokenizer) -> None:
+    """A target is one token: as it stands in the vocabulary, or as the tokenizer reads it."""
+    assert tokenizer.target_id("dog") == VOCABULARY.index("dog")
+    assert tokenizer.target_id("Paris") == VOCABULARY.index("paris")
+    assert tokenizer.target_id("##ing") == VOCABULARY.index("##ing")
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("dogs", 'The target "dogs" splits into 2 tokens (dog ##s), and each target must be'),
+        ("the dog", 'The target "the dog" splits into 2 tokens (the dog), and each target must be'),
+        ("[SEP]", 'The target "[SEP]" is not in the model\'s vocabulary'),
+        ("[MASK]", 'The target "[MASK]" is not in the model\'s vocabulary'),
+        ("zyx", 'The target "zyx" is not in the model\'s vocabulary'),
+        (" ", 'The target " " splits into 0 tokens'),
+    ],
+)
+def test_bad_targets(target: str, reason: str, tokenizer: Tokenizer) -> None:
+    """A target that is not one ordinary token is refused, never replaced."""
+    with pytest.raises(InvalidRequestError) as caught:
+        tokenizer.target_id(target)
+    assert caught.value.text.startswith(reason)
+
+
+def test_token_str_keeps_the_mark_of_a_continuation(tokenizer: Tokenizer) -> None:
+    """As Hugging Face's: a piece is shown as a piece."""
+    assert tokenizer.token_str(VOCABULARY.index("dog")) == "dog"
+    assert tokenizer.token_str(VOCABULARY.index("##ing")) == "##ing"
+
+
+@pytest.mark.parametrize(
+    ("text", "token", "sequence"),
+    [
+        ("The  [MASK] IS  here", "dog", "The  dog IS  here"),
+        ("[MASK] and [MASK]", "cat", "cat and [MASK]"),
+        ("a walk [MASK]!", "##ing", "a walking!"),
+        ("[MASK] x", "##ing", "##ing x"),
+        ("  [MASK] x", "##ing", "  ##ing x"),
+    ],
+)
+def test_sequence(text: str, token: str, sequence: str, tokenizer: Tokenizer) -> None:
+    """The user's text stays as written; a continuation joins the word before, if there is one."""
+    span = tokenizer.encode(text).mask_spans[0]
+    assert tokenizer.sequence(text, span, VOCABULARY.index(token)) == sequence
+
+
+def test_a_tokenizer_without_continuations() -> None:
+    """A word-level tokenizer has no pieces to join and no unknown token."""
+    vocabulary = {token: i for i, token in enumerate(VOCABULARY)}
+    word_level = TokenizersTokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of another kind
+    word_level.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = Tokenizer(word_level.to_str().encode(), "[MASK]", MASK_ID, range(5))
+    text = "walk [MASK]"
+    span = tokenizer.encode(text).mask_spans[0]
+    assert tokenizer.sequence(text, span, VOCABULARY.index("##ing")) == "walk ##ing"

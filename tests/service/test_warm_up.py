@@ -1,0 +1,47 @@
+"""The warm-up: which batch is run before the service is ready."""
+
+import numpy as np
+import pytest
+
+from service.batch import Batch, Outputs
+from service.errors import BundleError
+from service.warm_up import warm_up
+
+
+class Recorder:
+    """Keeps the batch; fails if told to."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.batches: list[Batch] = []
+        self.error = error
+
+    def run(self, batch: Batch) -> Outputs:
+        """Note the batch."""
+        self.batches.append(batch)
+        if self.error is not None:
+            raise self.error
+        shape = (len(batch.mask_slots), 1)
+        scores = np.zeros(shape, dtype=np.float32)
+        return Outputs(np.zeros(shape, dtype=np.int64), scores, scores)
+
+
+@pytest.mark.parametrize(
+    ("max_batch_tokens", "max_masks", "texts", "masks"),
+    [(256, 128, 8, 128), (100, 6, 3, 6), (16, 128, 1, 32), (256, 1, 8, 8)],
+)
+def test_the_largest_batch(max_batch_tokens: int, max_masks: int, texts: int, masks: int) -> None:
+    """Texts of the greatest length fill the budget, at least one, with as many masks as may be."""
+    recorder = Recorder()
+    warm_up(recorder.run, 4, 32, max_batch_tokens, max_masks, top_k=20)
+    [batch] = recorder.batches
+    assert batch.lengths.tolist() == [32] * texts
+    assert len(batch.mask_slots) == masks
+    assert batch.top_k.tolist() == [20]
+    assert set(batch.input_ids.tolist()) == {4}
+
+
+def test_a_model_that_fails_is_refused() -> None:
+    """What does not survive the largest batch does not start."""
+    recorder = Recorder(RuntimeError("out of memory"))
+    with pytest.raises(BundleError, match="the model fails on 2 texts of 32 tokens with 4 masks"):
+        warm_up(recorder.run, 4, 32, 64, 8, top_k=5)

@@ -1,0 +1,202 @@
+"""A tiny model that is made in code, its bundle, and an oracle for its answers.
+
+Its logits are sums over the tokens of a text, weighted by position: an answer reveals its text.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = [
+    *["paris", "rome", "is", "was", "the", "a", "capital", "city", "of", "france", "italy"],
+    *["dog", "cat", "barked", "at", "mailman", "she", "drank", "cup", "tea", "water", "run"],
+    *["walk", "##s", "##ing", ".", ",", "!", "?", "[", "]", "mask", "sep", "cls", "(", ")", "'"],
+    *["-", "and"],
+]
+VOCABULARY = [*SPECIAL, *WORDS]
+MASK_ID = VOCABULARY.index("[MASK]")
+MAX_TOKENS = 32
+GOLDEN_TEXTS = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MASK]."]
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """The tiny model: its bundle, its vocabulary and an oracle for its answers."""
+
+    path: Path
+    vocabulary: list[str]
+    word_table: NDArray[np.float32]  # (V, V)
+    position_table: NDArray[np.float32]  # (T, V)
+
+    def log_probs(self, input_ids: list[int], mask_position: int) -> NDArray[np.float64]:
+        """(V,): what the graph must say of this mask, in float64 and without a batch."""
+        ids = np.array(input_ids)
+        weights_T = 0.5 + 0.1 * np.arange(len(ids))
+        rows_TV = self.word_table[ids].astype(np.float64) * weights_T[:, None]
+        logits_V = rows_TV.sum(axis=0) + rows_TV[mask_position]
+        logits_V += self.position_table[mask_position]
+        shifted_V = logits_V - logits_V.max()
+        log_probs: NDArray[np.float64] = shifted_V - np.log(np.exp(shifted_V).sum())
+        return log_probs
+
+    def best(self, input_ids: list[int], mask_position: int, top_k: int) -> list[tuple[int, float]]:
+        """The best ordinary ids with their log-probabilities."""
+        log_probs_V = self.log_probs(input_ids, mask_position)
+        ranked = [i for i in np.argsort(-log_probs_V).tolist() if i >= len(SPECIAL)]
+        return [(i, float(log_probs_V[i])) for i in ranked[:top_k]]
+
+
+def build_tokenizer() -> Tokenizer:
+    """A WordPiece tokenizer as BERT's, which asks for truncation and padding."""
+    vocabulary = {token: i for i, token in enumerate(VOCABULARY)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of another kind
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.add_special_tokens(SPECIAL)
+    tokenizer.enable_truncation(8)
+    tokenizer.enable_padding(length=8)
+    return tokenizer
+
+
+def build_graph(word_table: NDArray[np.float32], position_table: NDArray[np.float32]) -> Any:
+    """The served graph's contract around a bag of words; every input has a part in the answer."""
+    constants: dict[str, NDArray[Any]] = {
+        "words": word_table,
+        "places": position_table,
+        "half": np.array(0.5, dtype=np.float32),
+        "tenth": np.array(0.1, dtype=np.float32),
+        "zero": np.array(0, dtype=np.float32),
+        "zero_int": np.array(0, dtype=np.int64),
+        "one_int": np.array(1, dtype=np.int64),
+        "axis_1": np.array([1], dtype=np.int64),
+        "axis_2": np.array([2], dtype=np.int64),
+        "flat": np.array([-1, len(VOCABULARY)], dtype=np.int64),
+    }
+    node = helper.make_node
+    nodes = [
+        node("Gather", ["words", "input_ids"], ["word_RV"]),
+        node("Cast", ["positions"], ["position_R"], to=TensorProto.FLOAT),
+        node("Mul", ["position_R", "tenth"], ["tenths_R"]),
+        node("Add", ["tenths_R", "half"], ["weight_R"]),
+        node("Unsqueeze", ["weight_R", "axis_1"], ["weight_R1"]),
+        node("Mul", ["word_RV", "weight_R1"], ["weighted_RV"]),
+        node("Gather", ["weighted_RV", "pad_index"], ["padded_NTV"]),
+        node("Shape", ["pad_index"], ["longest"], start=1, end=2),
+        node("Squeeze", ["longest"], ["longest_scalar"]),
+        node("Range", ["zero_int", "longest_scalar", "one_int"], ["slot_T"]),
+        node("Unsqueeze", ["lengths", "axis_1"], ["lengths_N1"]),
+        node("Less", ["slot_T", "lengths_N1"], ["used_NT"]),
+        node("Unsqueeze", ["used_NT", "axis_2"], ["used_NT1"]),
+        node("Where", ["used_NT1", "padded_NTV", "zero"], ["masked_NTV"]),
+        node("ReduceSum", ["masked_NTV", "axis_1"], ["text_N1V"], keepdims=1),
+        node("Reshape", ["padded_NTV", "flat"], ["slots"]),
+        node("Gather", ["slots", "unpad_index"], ["row_RV"]),
+        node("Gather", ["places", "positions"], ["place_RV"]),
+        node("Add", ["row_RV", "place_RV"], ["hidden_RV"]),
+        node("Gather", ["hidden_RV", "query_index"], ["query_NQV"]),
+        node("Add", ["query_NQV", "text_N1V"], ["sum_NQV"]),
+        node("Reshape", ["sum_NQV", "flat"], ["queries"]),
+        node("Gather", ["queries", "mask_slots"], ["logits_MV"]),
+        node("LogSoftmax", ["logits_MV"], ["log_probs_MV"], axis=1),
+        node("TopK", ["log_probs_MV", "top_k"], ["top_log_probs", "top_ids"], axis=1),
+        node("GatherElements", ["log_probs_MV", "target_ids"], ["target_log_probs"], axis=1),
+    ]
+    integers: dict[str, list[str | int | None]] = {
+        "input_ids": ["R"],
+        "positions": ["R"],
+        "pad_index": ["N", "T"],
+        "unpad_index": ["R"],
+        "lengths": ["N"],
+        "query_index": ["N", "Q"],
+        "mask_slots": ["M"],
+        "top_k": [1],
+        "target_ids": ["M", "K"],
+    }
+    graph = helper.make_graph(
+        nodes,
+        "tiny",
+        [helper.make_tensor_value_info(n, TensorProto.INT64, s) for n, s in integers.items()],
+        [
+            helper.make_tensor_value_info("top_ids", TensorProto.INT64, ["M", "k"]),
+            helper.make_tensor_value_info("top_log_probs", TensorProto.FLOAT, ["M", "k"]),
+            helper.make_tensor_value_info("target_log_probs", TensorProto.FLOAT, ["M", "K"]),
+        ],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    opset = [helper.make_opsetid("", 18)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=10)
+
+
+def describe_files(path: Path) -> dict[str, dict[str, Any]]:
+    """bundle.json's account of the files."""
+    return {
+        name: {
+            "sha256": hashlib.sha256((path / name).read_bytes()).hexdigest(),
+            "bytes": (path / name).stat().st_size,
+        }
+        for name in ("model.onnx", "tokenizer.json")
+    }
+
+
+def write_bundle(path: Path) -> Tiny:
+    """Make the tiny model, its golden answers from the oracle, and write it all."""
+    rng = np.random.default_rng(7)
+    size = len(VOCABULARY)
+    words = rng.normal(size=(size, size)).astype(np.float32)
+    places = rng.normal(size=(MAX_TOKENS, size)).astype(np.float32)
+    tiny = Tiny(path, VOCABULARY, words, places)
+    path.mkdir(parents=True)
+    onnx.save(build_graph(words, places), path / "model.onnx")
+    tokenizer = build_tokenizer()
+    tokenizer.save(str(path / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    prompts = []
+    for text in GOLDEN_TEXTS:
+        ids = tokenizer.encode(text).ids
+        masks = [i for i, token in enumerate(ids) if token == MASK_ID]
+        fills = [
+            [{"token": token, "log_prob": log_prob} for token, log_prob in tiny.best(ids, mask, 5)]
+            for mask in masks
+        ]
+        prompts.append({"text": text, "fills": fills})
+    bundle = {
+        "schema_version": 1,
+        "name": "tiny",
+        "license": "Apache-2.0",
+        "description": "A bag of words.",
+        "created_with": "fillmask 0.1.0",
+        "architecture": {
+            "d_model": size,
+            "num_layers": 1,
+            "num_heads": 1,
+            "d_ff": size,
+            "vocab_size": size,
+            "max_positions": MAX_TOKENS,
+            "parameters": words.size + places.size,
+            "tied": True,
+        },
+        "max_tokens": MAX_TOKENS,
+        "mask_token": "[MASK]",
+        "mask_token_id": MASK_ID,
+        "special_token_ids": list(range(len(SPECIAL))),
+        "precision": "fp32",
+        "files": describe_files(path),
+        "verification": {"max_abs_log_prob_difference": 1e-6, "cases": [1, 2], "by": "hand"},
+        "golden": {"log_prob_tolerance": 1e-4, "prompts": prompts},
+    }
+    (path / "bundle.json").write_text(json.dumps(bundle))
+    return tiny
