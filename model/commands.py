@@ -7,6 +7,7 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.command(options)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, FloatingPointError) as error:
         print(f"fillmask-train: {error}", file=sys.stderr)
         return 2
     return 0
@@ -48,6 +49,11 @@ def pretrain_command(options: argparse.Namespace) -> None:
     tokenizer = _tokenizer(options, start.tokenizer_json if start else None, files)
     special = SpecialTokens.of(tokenizer)
     model = start.model if start else TiedEncoder(_encoder_config(options, tokenizer, config))
+    if tokenizer.get_vocab_size() > model.config.vocab_size:
+        raise ValueError(
+            f"the tokenizer has {tokenizer.get_vocab_size()} entries, "
+            f"the checkpoint's embedding table {model.config.vocab_size}"
+        )
     print(f"{count_parameters(model.config).tied:,} parameters; tokenizing ...", flush=True)
     rows = pack_rows(read_documents(files), tokenizer, special, config.row_tokens)
     if options.held_out:
@@ -91,13 +97,13 @@ def mix_command(options: argparse.Namespace) -> None:
     documents = read_documents(text_files(options.texts))
     chosen = mix(documents, read_titles(options.titles), Mixture.read(options.mixture))
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text("\n".join(chosen), encoding="utf-8")
+    options.output.write_text("\n\n".join(chosen) + "\n", encoding="utf-8")
     print(f"{len(chosen):,} documents, {options.output.stat().st_size:,} bytes: {options.output}")
 
 
 def parameters_command(options: argparse.Namespace) -> None:
     """Print the parameters of a configuration by part."""
-    fields = json.loads(options.config.read_text(encoding="utf-8"))
+    fields = _read_fields(options.config)
     fields.pop("model_type", None)
     print(count_parameters(EncoderConfig.from_dict(fields)).table())
 
@@ -105,6 +111,12 @@ def parameters_command(options: argparse.Namespace) -> None:
 def _tokenizer(
     options: argparse.Namespace, inherited: bytes | None, files: list[Path]
 ) -> Tokenizer:
+    if options.resume:
+        # learnt anew, the pieces would be numbered otherwise: the trainer leaves ties to chance
+        saved = options.output / "tokenizer.json"
+        if not saved.is_file():
+            raise ValueError(f"{saved} does not exist: there is no run to resume")
+        return _read_tokenizer(saved.read_bytes())
     if options.tokenizer:
         return _read_tokenizer(options.tokenizer.read_bytes())
     if inherited is not None:
@@ -115,11 +127,24 @@ def _tokenizer(
 
 
 def _read_tokenizer(tokenizer_json: bytes) -> Tokenizer:
-    tokenizer = Tokenizer.from_str(tokenizer_json.decode())
+    try:
+        tokenizer = Tokenizer.from_str(tokenizer_json.decode())
+    except Exception as error:  # noqa: BLE001 - tokenizers raises nothing narrower
+        raise ValueError(f"tokenizer.json cannot be read: {error}") from None
     # rows are cut here; a file's own truncation would silently lose text
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
+
+
+def _read_fields(path: Path) -> dict[str, Any]:
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise ValueError(f"{path} must hold a JSON object")  # noqa: TRY004 - a bad file, no bug
+    return fields
 
 
 def _encoder_config(
@@ -127,7 +152,7 @@ def _encoder_config(
 ) -> EncoderConfig:
     fields = dict(DEFAULT_ENCODER, max_positions=config.row_tokens)
     if options.config:
-        fields = json.loads(options.config.read_text(encoding="utf-8"))
+        fields = _read_fields(options.config)
     return EncoderConfig.from_dict({**fields, "vocab_size": tokenizer.get_vocab_size()})
 
 
@@ -144,7 +169,9 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--tokenizer", type=Path, help="tokenizer.json; else the checkpoint's")
     train.add_argument("--vocab-size", type=int, default=30_000, help="of a new tokenizer")
     train.add_argument("--config", type=Path, help="JSON of EncoderConfig fields")
-    train.add_argument("--resume", action="store_true", help="continue the run in --output")
+    train.add_argument(
+        "--resume", action="store_true", help="continue the run in --output, with its tokenizer"
+    )
     train.add_argument("--until-step", type=int, help="stop early; --resume goes on from there")
     cuda = "cuda" if torch.cuda.is_available() else "cpu"
     train.add_argument("--device", choices=("cpu", "cuda"), default=cuda)

@@ -80,18 +80,25 @@ def text_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def read_documents(files: Iterable[Path]) -> Iterator[str]:
-    """Documents in file order, each a block of lines without blank ones."""
+    """Documents in file order, each a block of lines without blank ones or a line end after it.
+
+    Raises:
+        ValueError: a file is not UTF-8 text, or not a whole .xz file.
+    """
     for file in files:
         lines: list[str] = []
-        with open_text(file) as stream:
-            for line in stream:
-                if line.strip():
-                    lines.append(line)
-                elif lines:
-                    yield "".join(lines)
-                    lines = []
+        try:
+            with open_text(file) as stream:
+                for line in stream:
+                    if line.strip():
+                        lines.append(line.rstrip("\n"))
+                    elif lines:
+                        yield "\n".join(lines)
+                        lines = []
+        except (UnicodeDecodeError, EOFError, lzma.LZMAError) as error:
+            raise ValueError(f"{file} cannot be read: {error}") from None
         if lines:
-            yield "".join(lines)
+            yield "\n".join(lines)
 
 
 def pack_rows(

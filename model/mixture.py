@@ -8,9 +8,12 @@ out.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -43,13 +46,18 @@ class Mixture:
             ValueError: a field is missing, unknown or of the wrong kind.
         """
         fields = json.loads(path.read_text(encoding="utf-8"))
-        if set(fields) != {"shares", "only_authors", "seed"}:
+        if not isinstance(fields, dict) or set(fields) != {"shares", "only_authors", "seed"}:
             raise ValueError(f"{path} must have exactly shares, only_authors and seed")
-        shares = {str(source): float(share) for source, share in fields["shares"].items()}
-        if any(share < 0 for share in shares.values()):
-            raise ValueError(f"{path}: a share is negative")
-        only = {source: tuple(names) for source, names in fields["only_authors"].items()}
-        return cls(shares, only, int(fields["seed"]))
+        shares, only, seed = fields["shares"], fields["only_authors"], fields["seed"]
+        if not isinstance(shares, dict) or not all(map(_is_share, shares.values())):
+            raise ValueError(f"{path}: shares must map sources to numbers of at least 0")
+        if not isinstance(only, dict) or not all(map(_is_names, only.values())):
+            raise ValueError(f"{path}: only_authors must map sources to lists of names")
+        if strangers := sorted(set(only) - set(shares)):
+            raise ValueError(f"{path}: only_authors names {', '.join(strangers)}, shares do not")
+        if type(seed) is not int or seed < 0:
+            raise ValueError(f"{path}: seed must be a whole number of at least 0, not {seed!r}")
+        return cls(shares, {source: tuple(names) for source, names in only.items()}, seed)
 
 
 def read_titles(path: Path) -> list[tuple[str, str]]:
@@ -78,10 +86,22 @@ def _copies(
     mixture: Mixture,
     generator: np.random.Generator,
 ) -> Iterator[str]:
-    for document, (source, author) in zip(documents, titles, strict=True):
+    for document, title in zip_longest(documents, titles):
+        if document is None or title is None:
+            which = "more" if title is None else "fewer"
+            raise ValueError(f"there are {which} documents than rows in the table of titles")
+        source, author = title
         share = mixture.shares.get(source, 0.0)
         # drawn for every document, so that leaving an author out moves no other choice
         copies = int(share) + (generator.random() < share % 1)
         names = mixture.only_authors.get(source)
         if names is None or any(name in author for name in names):
             yield from [document] * copies
+
+
+def _is_share(value: Any) -> bool:
+    return type(value) in {int, float} and math.isfinite(value) and value >= 0
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)

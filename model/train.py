@@ -61,6 +61,8 @@ class Pretraining:
                 f"the text fills {len(rows)} rows of {config.row_tokens} tokens, "
                 f"fewer than one batch of {config.batch_rows}"
             )
+        if len(held_out) == 0:
+            raise ValueError(f"the held-out text fills no row of {config.row_tokens} tokens")
         self.model = model.to(device)
         self.rows, self.held_out = rows, held_out
         self.tokenizer_json = tokenizer_json
@@ -86,14 +88,17 @@ class Pretraining:
             raise ValueError(
                 f"{path} belongs to a run with another configuration: {state['config']}"
             )
-        self.model.load_state_dict(state["model"])
+        try:
+            self.model.load_state_dict(state["model"])
+        except RuntimeError:
+            raise ValueError(f"{path} belongs to a run with another encoder") from None
         self.optimizer.load_state_dict(state["optimizer"])
         self.step = state["step"]
 
     def run(self, until_step: int | None = None) -> None:
         """Train up to until_step (the whole run by default), logging and saving as it goes."""
         config = self.config
-        last = min(until_step or config.steps, config.steps)
+        last = config.steps if until_step is None else min(until_step, config.steps)
         log = MetricsLog(self.directory, self.step + 1)
         tokens_per_step = config.batch_rows * config.accumulate_passes * config.row_tokens
         self.model.train()
@@ -146,7 +151,8 @@ class Pretraining:
             self.masker(self._batch(self.step * config.accumulate_passes + i), generator)
             for i in range(config.accumulate_passes)
         ]
-        predicted = sum(len(corrupted.labels) for corrupted in passes)
+        # where nothing was selected the loss is 0, not 0 / 0
+        predicted = max(1, sum(len(corrupted.labels) for corrupted in passes))
         loss_sum = 0.0
         for corrupted in passes:
             with self._autocast():

@@ -1,0 +1,1 @@
+"""Tests of model/: against an independent oracle, against transformers, and on tiny runs."""

@@ -1,0 +1,88 @@
+"""What every test of model/ stands on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from model import train
+from model.config import TrainConfig
+from model.corpus import SpecialTokens, pack_rows
+from model.encoder import TiedEncoder
+from model.train import Pretraining
+from model.word_pieces import train_word_pieces
+from tests.model.command_line import ENCODER
+from tests.model.samples import ROW_TOKENS, VERSES, repetitive_text, small_config
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> None:
+    """Tensors this small are slower on several threads, and sums keep their order on one."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> Tokenizer:
+    """A WordPiece tokenizer that knows every word of the verses."""
+    return train_word_pieces(VERSES, vocab_size=200)
+
+
+@pytest.fixture(scope="session")
+def rows(tokenizer: Tokenizer) -> NDArray[np.int32]:
+    """64 rows of the verses over and over."""
+    documents = [VERSES[i % 3] for i in range(100)]
+    return pack_rows(documents, tokenizer, SpecialTokens.of(tokenizer), ROW_TOKENS)[:64]
+
+
+@pytest.fixture
+def no_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave drawing out where it is not what the test is about: it costs most of a tiny run."""
+    monkeypatch.setattr(train, "draw_curve", lambda _: None)
+
+
+@pytest.fixture
+def pretraining(tokenizer: Tokenizer, rows: NDArray[np.int32], tmp_path: Path) -> Any:
+    """Makes runs that differ in what the test says."""
+
+    def make(
+        *, weights_seed: int = 0, name: str = "run", held_out_rows: int = 8, **changes: Any
+    ) -> Pretraining:
+        torch.manual_seed(weights_seed)
+        fields: dict[str, Any] = {
+            "steps": 40,
+            "row_tokens": ROW_TOKENS,
+            "batch_rows": 8,
+            "warmup_steps": 5,
+            "select_rate": 0.3,
+            "evaluate_every_steps": 5,
+            "checkpoint_every_steps": 20,
+        }
+        return Pretraining(
+            model=TiedEncoder(small_config(vocab_size=tokenizer.get_vocab_size())),
+            rows=rows[8:],
+            held_out=rows[:held_out_rows],
+            tokenizer_json=tokenizer.to_str().encode(),
+            special=SpecialTokens.of(tokenizer),
+            config=TrainConfig(**(fields | changes)),
+            directory=tmp_path / name,
+            device="cpu",
+        )
+
+    return make
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer) -> Path:
+    """A directory to work in, with a text, an encoder's configuration and a tokenizer."""
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text(repetitive_text(60))
+    Path("encoder.json").write_text(json.dumps(ENCODER))
+    tokenizer.save("tokenizer.json")
+    return tmp_path

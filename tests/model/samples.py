@@ -1,0 +1,101 @@
+"""Small encoders, batches and texts that the tests of model/ use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from model.config import EncoderConfig
+from model.encoder import TiedEncoder
+
+SMALL: dict[str, Any] = {
+    "vocab_size": 61,
+    "d_model": 24,
+    "num_layers": 2,
+    "num_heads": 3,
+    "d_ff": 40,
+    "max_positions": 17,
+}
+
+ROW_TOKENS = 16  # of the rows that tiny runs train on
+
+# every word is bound to its neighbours, so that a small encoder learns it in seconds
+VERSES = (
+    "the cat sat on the mat and the dog lay by the door",
+    "one day the old fox ran over the green hill to the sea",
+    "a small bird sang in the tall tree until the sun went down",
+)
+
+
+def small_config(**changes: Any) -> EncoderConfig:
+    """BERT's form at a small size, changed as told."""
+    return EncoderConfig(**(SMALL | changes))
+
+
+def random_encoder(config: EncoderConfig, seed: int = 0) -> TiedEncoder:
+    """An encoder in evaluation mode whose every parameter is random, norms and biases too."""
+    model = TiedEncoder(config).eval()
+    randomise(model, seed)
+    return model
+
+
+def randomise(model: nn.Module, seed: int) -> None:
+    """Draw every parameter anew: matrices to keep the scale, vectors about their usual value."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            drawn = torch.randn(parameter.shape, generator=generator)
+            if parameter.ndim > 1:
+                parameter.copy_(drawn * parameter.shape[1] ** -0.5)
+            else:
+                is_scale = "norm" in name.lower() and name.endswith("weight")
+                parameter.copy_(float(is_scale) + 0.3 * drawn)
+
+
+def random_ids(shape: tuple[int, ...], below: int, seed: int = 0) -> Tensor:
+    """Integers in [0, below)."""
+    return torch.randint(below, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def in_float64(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[np.float64]]:
+    """A state_dict as the oracle takes it."""
+    return {name: tensor.detach().double().numpy() for name, tensor in tensors.items()}
+
+
+def repetitive_text(documents: int) -> str:
+    """Documents of a few lines each, parted by blank lines."""
+    lines = (f"{VERSES[i % 3]}\n{VERSES[(i + 1) % 3]}\n" for i in range(documents))
+    return "\n".join(lines)
+
+
+def change_tensors(directory: Path, change: Callable[[dict[str, Tensor]], Any]) -> None:
+    """Rewrite the weights of a checkpoint."""
+    tensors = load_file(directory / "model.safetensors")
+    change(tensors)
+    save_file(tensors, directory / "model.safetensors")
+
+
+def change_config(directory: Path, **changes: Any) -> None:
+    """Rewrite fields of a checkpoint's config.json; None removes one."""
+    fields = json.loads((directory / "config.json").read_text()) | changes
+    kept = {name: value for name, value in fields.items() if value is not None}
+    (directory / "config.json").write_text(json.dumps(kept))
+
+
+def assert_same_weights(first: TiedEncoder, second: TiedEncoder) -> None:
+    """Equal to the bit."""
+    for name, tensor in first.state_dict().items():
+        assert torch.equal(tensor, second.state_dict()[name]), name
+
+
+def metrics_of(directory: Path) -> list[dict[str, float]]:
+    """A run's log as any reader of JSON lines sees it."""
+    return [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]

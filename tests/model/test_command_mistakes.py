@@ -1,0 +1,171 @@
+"""`fillmask-train` told wrong: one line and exit status 2, whatever the mistake."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import AddedToken, Tokenizer
+
+from model.checkpoint import save_checkpoint
+from model.commands import main
+from tests.model.command_line import ENCODER, QUICK, pretrain, save_small
+from tests.model.samples import VERSES
+
+pytestmark = pytest.mark.usefixtures("workplace")
+
+
+def text(name: str, content: str) -> Callable[[], Any]:
+    """Write a file before the command runs."""
+    return lambda: Path(name).write_text(content)
+
+
+def bigger_tokenizer() -> None:
+    """A checkpoint beside a tokenizer of more entries than its table."""
+    save_small("start", None)
+    tokenizer = Tokenizer.from_file("tokenizer.json")
+    tokenizer.add_special_tokens([AddedToken("[EXTRA]", special=True)])
+    tokenizer.save("bigger.json")
+
+
+def mixing(**changes: Any) -> Callable[[], None]:
+    """A table of one row and a mixture, beside a text of 60 documents."""
+
+    def write() -> None:
+        Path("titles.tsv").write_text("x\tA\tB\t1\n")
+        mixture = {"shares": {"x": 1}, "only_authors": {}, "seed": 0}
+        Path("mixture.json").write_text(json.dumps(mixture | changes))
+
+    return write
+
+
+TRAIN = ["pretrain", "text.txt", *QUICK, "--config=encoder.json", "--output=run"]
+MIX = ["mix", "text.txt", "--titles=titles.tsv", "--mixture=mixture.json", "--output=mixed.txt"]
+MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
+    "no such text": (list, ["pretrain", "nowhere.txt", "--output=run"], "nowhere.txt does not"),
+    "an empty directory": (
+        lambda: Path("empty").mkdir(),
+        ["pretrain", "empty", "--output=run"],
+        "empty holds no .txt",
+    ),
+    "too little text": (text("text.txt", VERSES[0]), TRAIN, "fewer than one batch of 4"),
+    "a text that is none": (
+        lambda: Path("text.txt").write_bytes(b"\xff\xfe\xff"),
+        [*TRAIN, "--tokenizer=tokenizer.json"],
+        "text.txt cannot be read",
+    ),
+    "too little held out": (
+        text("held-out.txt", "the cat"),
+        [*TRAIN, "--held-out=held-out.txt"],
+        "held-out text fills no row of 16 tokens",
+    ),
+    "warm-up to the end": (list, [*TRAIN, "--warmup-steps=4"], "warmup_steps (4) must be fewer"),
+    "a rate of nothing": (list, [*TRAIN, "--learning-rate=0"], "learning_rate must be positive"),
+    "no such start": (list, [*TRAIN, "--init=nowhere"], "config.json does not exist"),
+    "a start without tokenizer": (
+        lambda: save_small("start", None),
+        [*TRAIN, "--init=start"],
+        "start has no tokenizer.json: name one with --tokenizer",
+    ),
+    "a tokenizer too big": (
+        bigger_tokenizer,
+        [*TRAIN, "--init=start", "--tokenizer=bigger.json"],
+        "the checkpoint's embedding table 61",
+    ),
+    "no such tokenizer": (list, [*TRAIN, "--tokenizer=nowhere.json"], "nowhere.json"),
+    "a tokenizer that is none": (
+        text("broken.json", '{"version": 1}'),
+        [*TRAIN, "--tokenizer=broken.json"],
+        "tokenizer.json cannot be read",
+    ),
+    "a tokenizer that is no text": (
+        lambda: Path("broken.json").write_bytes(b"\xff"),
+        [*TRAIN, "--tokenizer=broken.json"],
+        "tokenizer.json cannot be read",
+    ),
+    "an unknown field": (
+        text("encoder.json", json.dumps(ENCODER | {"heads": 2})),
+        TRAIN,
+        "unknown configuration fields: heads",
+    ),
+    "a configuration that is a list": (
+        text("encoder.json", "[]"),
+        TRAIN,
+        "encoder.json must hold a JSON object",
+    ),
+    "a configuration that is no JSON": (
+        text("encoder.json", "{"),
+        TRAIN,
+        "encoder.json is not valid JSON",
+    ),
+    "nothing to resume": (list, [*TRAIN, "--resume"], "there is no run to resume"),
+    "another run's state": (
+        lambda: main([*TRAIN, "--until-step=1"]),
+        [*TRAIN, "--resume", "--seed=7"],
+        "another configuration",
+    ),
+    "another encoder's state": (
+        lambda: (
+            main([*TRAIN, "--until-step=1"]),
+            Path("encoder.json").write_text(json.dumps(ENCODER | {"d_ff": 8})),
+        ),
+        [*TRAIN, "--resume"],
+        "another encoder",
+    ),
+    "evaluation of nothing": (list, ["evaluate", "run", "--held-out=text.txt"], "does not exist"),
+    "evaluation without tokenizer": (
+        lambda: save_small("run", None),
+        ["evaluate", "run", "--held-out=text.txt"],
+        "run has no tokenizer.json",
+    ),
+    "a table of other documents": (mixing(), MIX, "more documents than rows in the table"),
+    "a negative share": (mixing(shares={"x": -1}), MIX, "shares must map sources to numbers"),
+    "no such table": (list, MIX, "titles.tsv"),
+    "parameters of nothing": (list, ["parameters", "nowhere.json"], "nowhere.json"),
+    "parameters of a list": (
+        text("list.json", "[]"),
+        ["parameters", "list.json"],
+        "list.json must hold a JSON object",
+    ),
+}
+
+
+@pytest.mark.parametrize(("prepare", "arguments", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_one_line_and_exit_status_2(
+    capsys: pytest.CaptureFixture[str],
+    prepare: Callable[[], Any],
+    arguments: list[str],
+    message: str,
+) -> None:
+    """Every mistake of the user's ends in one line on standard error and status 2."""
+    prepare()
+    capsys.readouterr()
+    assert main(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("fillmask-train: ")
+    assert message in line
+
+
+def test_a_loss_that_is_no_number_is_a_line_too(
+    capsys: pytest.CaptureFixture[str], tokenizer: Tokenizer
+) -> None:
+    """A run that diverges ends with its step and status 2, not with a traceback."""
+    size = tokenizer.get_vocab_size()
+    checkpoint = save_small("start", tokenizer.to_str().encode(), vocab_size=size)
+    with torch.no_grad():
+        checkpoint.model.head_bias.fill_(float("nan"))
+    save_checkpoint(Path("start"), checkpoint.model, tokenizer.to_str().encode())
+    assert pretrain("--init=start", "--output=run") == 2
+    assert capsys.readouterr().err.splitlines()[-1] == ("fillmask-train: the loss is nan at step 1")
+
+
+def test_an_unknown_flag_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """A misspelt flag ends the command with status 2 and its name."""
+    with pytest.raises(SystemExit) as ended:
+        main([*TRAIN, "--stepps=4"])
+    assert ended.value.code == 2
+    assert "--stepps=4" in capsys.readouterr().err

@@ -1,0 +1,139 @@
+"""`fillmask-train` from the command line: what it writes and prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from model import commands
+from model.checkpoint import load_checkpoint
+from model.commands import main
+from model.corpus import SpecialTokens, pack_rows, read_documents
+from tests.model.command_line import ENCODER, pretrain, save_small
+from tests.model.samples import repetitive_text, small_config
+
+pytestmark = pytest.mark.usefixtures("workplace")
+
+
+def test_pretraining_writes_a_whole_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    """From text alone: a tokenizer, weights, figures and a curve, and a bar with speed and ETA."""
+    assert pretrain("--output=new/run", "--vocab-size=90") == 0
+    names = {path.name for path in Path("new/run").iterdir()}
+    checkpoint = {"config.json", "model.safetensors", "tokenizer.json", "train_state.pt"}
+    assert names == checkpoint | {"metrics.jsonl", "curve.png"}
+    config = load_checkpoint(Path("new/run")).model.config
+    assert config.to_dict() == small_config(vocab_size=config.vocab_size, **ENCODER).to_dict()
+    assert 60 < config.vocab_size <= 90
+    said = capsys.readouterr()
+    assert "tokens/s" in said.err
+    assert "<00:0" in said.err  # the time left
+    assert "held-out loss" in said.out + said.err
+
+
+def test_one_row_in_a_hundred_is_set_aside(
+    monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer
+) -> None:
+    """Without held-out text every hundredth row is evaluated on, and not trained on."""
+    given: dict[str, Any] = {}
+
+    def run(**arguments: Any) -> SimpleNamespace:
+        given.update(arguments)
+        return SimpleNamespace(run=lambda _: None)
+
+    monkeypatch.setattr(commands, "Pretraining", run)
+    Path("text.txt").write_text(repetitive_text(150))
+    assert pretrain("--output=run", "--tokenizer=tokenizer.json") == 0
+    documents = read_documents([Path("text.txt")])
+    rows = pack_rows(documents, tokenizer, SpecialTokens.of(tokenizer), 16).tolist()
+    assert len(rows) > 200
+    assert given["held_out"].tolist() == rows[::100]
+    assert given["rows"].tolist() == [row for i, row in enumerate(rows) if i % 100]
+
+
+def test_resuming_keeps_tokenizer_and_weights() -> None:
+    """Stopped and resumed from the command line, a run ends where the whole run ends.
+
+    The tokenizer is learnt from the text, which does not give the same one twice.
+    """
+    assert pretrain("--output=halves", "--vocab-size=90", "--until-step=2") == 0
+    tokenizer_json = Path("halves/tokenizer.json").read_bytes()
+    assert pretrain("--output=halves", "--vocab-size=90", "--resume") == 0
+    assert Path("halves/tokenizer.json").read_bytes() == tokenizer_json
+    Path("learnt.json").write_bytes(tokenizer_json)
+    assert pretrain("--output=whole", "--tokenizer=learnt.json") == 0
+    assert (
+        Path("whole/model.safetensors").read_bytes()
+        == Path("halves/model.safetensors").read_bytes()
+    )
+
+
+def test_pretraining_can_start_from_a_checkpoint(tokenizer: Tokenizer) -> None:
+    """With --init the first weights, the sizes and the tokenizer are the checkpoint's."""
+    tokenizer_json = tokenizer.to_str().encode()
+    start = save_small("start", tokenizer_json, vocab_size=tokenizer.get_vocab_size())
+    assert pretrain("--init=start", "--output=run", "--learning-rate=1e-9") == 0
+    end = load_checkpoint(Path("run"))
+    assert end.model.config == start.model.config
+    assert end.tokenizer_json is not None
+    assert json.loads(end.tokenizer_json) == json.loads(tokenizer_json)
+    for name, tensor in start.model.state_dict().items():
+        torch.testing.assert_close(end.model.state_dict()[name], tensor, rtol=0, atol=1e-7)
+
+
+def test_a_tokenizers_own_truncation_loses_no_text(
+    tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Truncation and padding in tokenizer.json change neither the rows nor what is saved."""
+    cut = Tokenizer.from_str(tokenizer.to_str())
+    cut.enable_truncation(3)
+    cut.enable_padding(length=50)
+    cut.save("cut.json")
+    said = []
+    for name in ("tokenizer.json", "cut.json"):
+        assert pretrain(f"--tokenizer={name}", f"--output=run-{name}") == 0
+        said.append([line for line in capsys.readouterr().out.splitlines() if "training" in line])
+    assert said[0] == said[1] != []
+    saved = json.loads(Path("run-cut.json/tokenizer.json").read_text())
+    assert (saved["truncation"], saved["padding"]) == (None, None)
+
+
+def test_evaluation_prints_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    """The figures of a checkpoint are JSON on standard output."""
+    assert pretrain("--output=run") == 0
+    capsys.readouterr()
+    assert main(["evaluate", "run", "--held-out=text.txt", "--row-tokens=16"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert set(figures) == {"loss", "perplexity", "top_1", "top_5", "predicted_tokens"}
+    assert figures["predicted_tokens"] > 100
+
+
+def test_mixing_writes_a_text_that_reads_as_its_documents(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Chosen documents part at blank lines, also the last one of a file without a line end."""
+    Path("texts").mkdir()
+    Path("texts/a.txt").write_text("one\nmore\n\ntwo")
+    Path("texts/b.txt").write_text("three")
+    Path("titles.tsv").write_text("x\tA\tB\t1\nx\tA\tB\t1\ny\tA\tB\t1\n")
+    Path("mixture.json").write_text(
+        json.dumps({"shares": {"x": 2, "y": 1}, "only_authors": {}, "seed": 0})
+    )
+    command = ["mix", "texts", "--titles=titles.tsv", "--mixture=mixture.json"]
+    assert main([*command, "--output=new/mixed.txt"]) == 0
+    documents = Path("new/mixed.txt").read_text().rstrip("\n").split("\n\n")
+    assert sorted(documents) == ["one\nmore", "one\nmore", "three", "two", "two"]
+    assert "5 documents" in capsys.readouterr().out
+
+
+def test_parameters_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The table of a saved checkpoint's configuration."""
+    saved = save_small("run", None)
+    assert main(["parameters", "run/config.json"]) == 0
+    total = sum(parameter.numel() for parameter in saved.model.parameters())
+    assert f"{total:,}" in capsys.readouterr().out

@@ -1,0 +1,227 @@
+"""The two reference forward passes against the float64 oracle.
+
+Tolerance: 1e-5 absolute on float32 inputs, where logits are of order 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from model.forward import mlm_forward, mlm_forward_tied
+from tests.model import oracle
+from tests.model.samples import random_ids
+
+TOLERANCE = 1e-5
+
+
+class Packed(NamedTuple):
+    """The arguments of `mlm_forward_tied`, in its order."""
+
+    input_ids: Tensor
+    mask_indicator: Tensor
+    w_emb: Tensor
+    pos_embed: Tensor
+    blocks_weights: Tensor
+    num_heads: int
+
+
+def packed(
+    *, N: int = 3, T: int = 7, D: int = 12, V: int = 31, blocks: int = 2, heads: int = 3
+) -> Packed:
+    """A random case whose attention is far from uniform and whose logits are of order 1."""
+    generator = torch.Generator().manual_seed(N + 10 * T + 100 * blocks)
+    return Packed(
+        input_ids=random_ids((N, T), V),
+        mask_indicator=(torch.rand(N, T, generator=generator) < 0.4).float(),
+        w_emb=torch.randn(V, D, generator=generator) * 0.5,
+        pos_embed=torch.randn(T, D, generator=generator) * 0.5,
+        blocks_weights=torch.randn(blocks, 6, D, D, generator=generator) * 0.6 * D**-0.5,
+        num_heads=heads,
+    )
+
+
+def expected(case: Packed, w_head: Tensor | None = None) -> NDArray[np.float64]:
+    """The oracle's answer."""
+    w_emb, pos_embed, blocks_weights = (t.double().numpy() for t in case[2:5])
+    return oracle.packed_logits(
+        case.input_ids.numpy(),
+        case.mask_indicator.double().numpy(),
+        oracle.PackedWeights(w_emb, pos_embed, blocks_weights),
+        case.num_heads,
+        w_emb.T if w_head is None else w_head.double().numpy(),
+    )
+
+
+def untied_head(case: Packed) -> Tensor:
+    """A projection that has nothing to do with the table."""
+    V, D = case.w_emb.shape
+    return torch.randn(D, V, generator=torch.Generator().manual_seed(99)) * 0.5
+
+
+CASES = {
+    "one head": packed(heads=1),
+    "several heads": packed(D=24, heads=4),
+    "as many heads as columns": packed(D=6, heads=6),
+    "one sequence": packed(N=1),
+    "one token": packed(N=4, T=1)._replace(mask_indicator=torch.ones(4, 1)),
+    "one token in all": packed(N=1, T=1)._replace(mask_indicator=torch.ones(1, 1)),
+    "no block": packed(blocks=0),
+    "many blocks": packed(blocks=12),
+    "every position masked": packed()._replace(mask_indicator=torch.ones(3, 7)),
+    "sequences without a mask": packed()._replace(
+        mask_indicator=torch.tensor([[0.0] * 7, [0, 1, 0, 1, 1, 0, 0], [0.0] * 7])
+    ),
+    "nothing masked": packed()._replace(mask_indicator=torch.zeros(3, 7)),
+    "no sequence": packed()._replace(
+        input_ids=torch.empty(0, 7, dtype=torch.long), mask_indicator=torch.empty(0, 7)
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_tied_agrees_with_the_oracle(case: Packed) -> None:
+    """Logits through the embedding table equal the oracle's to 1e-5."""
+    logits_MV = mlm_forward_tied(*case)
+    assert logits_MV.shape == (int((case.mask_indicator > 0.5).sum()), len(case.w_emb))
+    np.testing.assert_allclose(logits_MV.numpy(), expected(case), rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_untied_agrees_with_the_oracle(case: Packed) -> None:
+    """Logits through a projection of its own equal the oracle's to 1e-5."""
+    w_head = untied_head(case)
+    logits_MV = mlm_forward(*case[:5], w_head, case.num_heads)
+    assert logits_MV.shape == (int((case.mask_indicator > 0.5).sum()), len(case.w_emb))
+    np.testing.assert_allclose(logits_MV.numpy(), expected(case, w_head), rtol=0, atol=TOLERANCE)
+
+
+def test_the_cases_can_tell_heads_apart() -> None:
+    """The oracle's own answer moves with the number of heads, so agreement means something."""
+    case = CASES["several heads"]
+    one, four = expected(case._replace(num_heads=1)), expected(case)
+    assert np.abs(four).max() > 1
+    assert np.abs(one - four).max() > 0.01
+
+
+def test_rows_are_row_major() -> None:
+    """Row m belongs to the m-th masked position in order of (sequence, position)."""
+    case = packed(N=2, T=5)
+    places = [(0, 1), (0, 4), (1, 0), (1, 2)]
+    indicator = torch.zeros(2, 5)
+    for n, t in places:
+        indicator[n, t] = 1
+    together = mlm_forward_tied(*case._replace(mask_indicator=indicator))
+    for row, (n, t) in zip(together, places, strict=True):
+        alone = torch.zeros(2, 5)
+        alone[n, t] = 1
+        only = mlm_forward_tied(*case._replace(mask_indicator=alone))
+        torch.testing.assert_close(row[None], only, rtol=0, atol=1e-6)
+
+
+def test_a_position_is_masked_above_one_half() -> None:
+    """0.5 itself is not masked, a little more is; booleans and integers do as well."""
+    case = packed(N=1, T=4)
+    indicator = torch.tensor([[0.5, 0.51, -3.0, 2.0]])
+    logits_MV = mlm_forward_tied(*case._replace(mask_indicator=indicator))
+    assert logits_MV.shape[0] == 2
+    for dtype in (torch.bool, torch.int64):
+        same = torch.tensor([[0, 1, 0, 1]]).to(dtype)
+        assert torch.equal(mlm_forward_tied(*case._replace(mask_indicator=same)), logits_MV)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_every_integer_type_of_ids_counts_the_same(dtype: torch.dtype) -> None:
+    """Ids are looked up by value, whatever integer type carries them."""
+    case = packed()
+    narrow = case._replace(input_ids=case.input_ids.to(dtype))
+    assert torch.equal(mlm_forward_tied(*narrow), mlm_forward_tied(*case))
+
+
+def test_a_later_token_changes_an_earlier_prediction() -> None:
+    """Attention looks both ways."""
+    case = packed(N=1, T=6)._replace(mask_indicator=torch.tensor([[0.0, 1, 0, 0, 0, 0]]))
+    later = case.input_ids.clone()
+    later[0, 5] = (later[0, 5] + 1) % len(case.w_emb)
+    difference = mlm_forward_tied(*case) - mlm_forward_tied(*case._replace(input_ids=later))
+    assert difference.abs().max() > 1e-3
+
+
+def test_sequences_do_not_mix() -> None:
+    """A sequence's logits are the same alone and beside others, to 1e-5."""
+    case = packed()._replace(mask_indicator=torch.ones(3, 7))
+    alone = case._replace(input_ids=case.input_ids[1:2], mask_indicator=case.mask_indicator[1:2])
+    together = mlm_forward_tied(*case).reshape(3, 7, -1)[1]
+    torch.testing.assert_close(together, mlm_forward_tied(*alone), rtol=0, atol=TOLERANCE)
+
+
+def test_huge_scores_stay_finite() -> None:
+    """Scores whose exponential overflows float32 give the oracle's answer, not NaN."""
+    case = packed(D=8, heads=2, blocks=1)
+    weights = case.blocks_weights.clone()
+    weights[0, 0] *= 300
+    weights[0, 1] *= 300
+    huge = case._replace(blocks_weights=weights, mask_indicator=torch.ones(3, 7))
+    logits_MV = mlm_forward_tied(*huge)
+    assert torch.isfinite(logits_MV).all()
+    np.testing.assert_allclose(logits_MV.numpy(), expected(huge), rtol=0, atol=TOLERANCE)
+
+
+def test_inputs_are_left_alone() -> None:
+    """A reference function changes none of its arguments."""
+    case = packed()
+    copies = [tensor.clone() for tensor in case[:5]]
+    mlm_forward_tied(*case)
+    assert all(torch.equal(tensor, copy) for tensor, copy in zip(case[:5], copies, strict=True))
+
+
+BAD: dict[str, tuple[str, Callable[[Packed], Any]]] = {
+    "ids of one axis": ("input_ids", lambda c: c.input_ids[0]),
+    "ids of three axes": ("input_ids", lambda c: c.input_ids[None]),
+    "no token": ("input_ids", lambda c: c.input_ids[:, :0]),
+    "fractional ids": ("input_ids", lambda c: c.input_ids.float()),
+    "boolean ids": ("input_ids", lambda c: c.input_ids > 3),
+    "complex ids": ("input_ids", lambda c: c.input_ids.to(torch.complex64)),
+    "an id just below 0": ("input_ids", lambda c: c.input_ids.clamp(max=0) - 1),
+    "an id just beyond the table": ("input_ids", lambda c: c.input_ids.clamp(max=0) + 31),
+    "an indicator of other length": ("mask_indicator", lambda c: c.mask_indicator[:, 1:]),
+    "an indicator of other batch": ("mask_indicator", lambda c: c.mask_indicator[:1]),
+    "an indicator of one axis": ("mask_indicator", lambda c: c.mask_indicator[0]),
+    "a table of one axis": ("w_emb", lambda c: c.w_emb[0]),
+    "a table of three axes": ("w_emb", lambda c: c.w_emb[None]),
+    "too many positions": ("pos_embed", lambda c: torch.cat([c.pos_embed] * 2)),
+    "one position for all": ("pos_embed", lambda c: c.pos_embed[:1]),
+    "narrow positions": ("pos_embed", lambda c: c.pos_embed[:, 1:]),
+    "one block without its axis": ("blocks_weights", lambda c: c.blocks_weights[0]),
+    "five matrices a block": ("blocks_weights", lambda c: c.blocks_weights[:, :5]),
+    "narrow blocks": ("blocks_weights", lambda c: c.blocks_weights[..., :-1]),
+    "short blocks": ("blocks_weights", lambda c: c.blocks_weights[..., :-1, :]),
+    "no head": ("num_heads", lambda _: 0),
+    "negative heads": ("num_heads", lambda _: -3),
+    "heads that do not divide D": ("num_heads", lambda _: 5),
+}
+
+
+@pytest.mark.parametrize(("argument", "broken"), BAD.values(), ids=BAD)
+def test_a_bad_argument_is_named(argument: str, broken: Callable[[Packed], Any]) -> None:
+    """Either function raises a ValueError that begins with the argument at fault."""
+    case = packed()
+    bad = case._replace(**{argument: broken(case)})
+    with pytest.raises(ValueError, match=rf"^{argument} "):
+        mlm_forward_tied(*bad)
+    with pytest.raises(ValueError, match=rf"^{argument} "):
+        mlm_forward(*bad[:5], untied_head(case), bad.num_heads)
+
+
+@pytest.mark.parametrize("shape", [(31, 12), (12, 30), (11, 31), (12,), (1, 12, 31)])
+def test_a_bad_head_is_named(shape: tuple[int, ...]) -> None:
+    """A projection that is not (D, V) is refused by name."""
+    case = packed()
+    with pytest.raises(ValueError, match=r"^w_head "):
+        mlm_forward(*case[:5], torch.zeros(shape), case.num_heads)

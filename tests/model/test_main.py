@@ -1,0 +1,38 @@
+"""`python -m model` as a real process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A Python process at the root of the project."""
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_a_mistake_ends_the_process_with_status_2(tmp_path: Path) -> None:
+    """One line on standard error, nothing on standard output, no traceback."""
+    ended = run("-m", "model", "parameters", str(tmp_path / "nowhere.json"))
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("fillmask-train: ")
+    assert "nowhere.json" in line
+
+
+def test_the_serving_install_is_told_what_it_lacks() -> None:
+    """Where torch is not installed the command says how to get it, in one line and status 2."""
+    ended = run(
+        "-c",
+        "import sys; sys.modules['torch'] = None\n"
+        "from model.__main__ import main; sys.exit(main())",
+    )
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert "fillmask-train needs torch" in line
+    assert "fillmask[train]" in line
