@@ -25,6 +25,7 @@ from model.train import Pretraining
 from model.word_pieces import train_word_pieces
 
 HELD_OUT_ONE_IN = 100  # rows set aside where no held-out text is given
+DEFAULT_VOCAB_SIZE = 30_000
 DEFAULT_ENCODER = {"d_model": 256, "num_layers": 4, "num_heads": 4, "d_ff": 1024}
 
 
@@ -44,6 +45,8 @@ def pretrain_command(options: argparse.Namespace) -> None:
     fields = {field.name: getattr(options, field.name) for field in dataclasses.fields(TrainConfig)}
     config = TrainConfig(**fields)
     torch.manual_seed(config.seed)
+    if options.init and (options.config or options.vocab_size):
+        raise ValueError("--init takes the checkpoint's encoder: leave out --config, --vocab-size")
     files = text_files(options.texts)
     start = load_checkpoint(options.init) if options.init else None
     tokenizer = _tokenizer(options, start.tokenizer_json if start else None, files)
@@ -123,7 +126,7 @@ def _tokenizer(
         return _read_tokenizer(inherited)
     if options.init:
         raise ValueError(f"{options.init} has no tokenizer.json: name one with --tokenizer")
-    return train_word_pieces(read_documents(files), options.vocab_size)
+    return train_word_pieces(read_documents(files), options.vocab_size or DEFAULT_VOCAB_SIZE)
 
 
 def _read_tokenizer(tokenizer_json: bytes) -> Tokenizer:
@@ -153,6 +156,8 @@ def _encoder_config(
     fields = dict(DEFAULT_ENCODER, max_positions=config.row_tokens)
     if options.config:
         fields = _read_fields(options.config)
+        if "vocab_size" in fields:
+            raise ValueError(f"{options.config}: leave out vocab_size, the tokenizer decides it")
     return EncoderConfig.from_dict({**fields, "vocab_size": tokenizer.get_vocab_size()})
 
 
@@ -167,7 +172,8 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--held-out", type=Path, help="text to evaluate on; else 1 %% is set aside")
     train.add_argument("--init", type=Path, help="checkpoint whose weights to start from")
     train.add_argument("--tokenizer", type=Path, help="tokenizer.json; else the checkpoint's")
-    train.add_argument("--vocab-size", type=int, default=30_000, help="of a new tokenizer")
+    vocab_help = f"of a new tokenizer (default: {DEFAULT_VOCAB_SIZE})"
+    train.add_argument("--vocab-size", type=int, help=vocab_help)
     train.add_argument("--config", type=Path, help="JSON of EncoderConfig fields")
     train.add_argument(
         "--resume", action="store_true", help="continue the run in --output, with its tokenizer"

@@ -77,6 +77,8 @@ class TiedEncoder(nn.Module):
                 f"input_ids have {input_ids.shape[1]} positions, "
                 f"this encoder takes at most {self.config.max_positions}"
             )
+        if token_type_ids is not None and not self.config.type_vocab_size:
+            raise ValueError("token_type_ids are given, and this encoder has no token types")
         keep_N11T = None if attention_mask is None else (attention_mask != 0)[:, None, None, :]
         x_NTD = self.embeddings(input_ids, token_type_ids)
         for block in self.blocks:

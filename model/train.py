@@ -7,6 +7,7 @@ so a run resumed from a checkpoint repeats what the uninterrupted run would have
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -83,7 +84,10 @@ class Pretraining:
         path = self.directory / STATE_NAME
         if not path.is_file():
             raise ValueError(f"{path} does not exist: there is no run to resume")
-        state = torch.load(path, map_location=self.device, weights_only=True)
+        try:
+            state = torch.load(path, map_location=self.device, weights_only=True)
+        except (RuntimeError, pickle.UnpicklingError, EOFError):
+            raise ValueError(f"{path} is not a whole training state") from None
         if state["config"] != asdict(self.config):
             raise ValueError(
                 f"{path} belongs to a run with another configuration: {state['config']}"

@@ -43,7 +43,8 @@ def mixing(**changes: Any) -> Callable[[], None]:
     return write
 
 
-TRAIN = ["pretrain", "text.txt", *QUICK, "--config=encoder.json", "--output=run"]
+START = ["pretrain", "text.txt", *QUICK, "--output=run"]
+TRAIN = [*START, "--config=encoder.json"]
 MIX = ["mix", "text.txt", "--titles=titles.tsv", "--mixture=mixture.json", "--output=mixed.txt"]
 MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "no such text": (list, ["pretrain", "nowhere.txt", "--output=run"], "nowhere.txt does not"),
@@ -65,16 +66,27 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     ),
     "warm-up to the end": (list, [*TRAIN, "--warmup-steps=4"], "warmup_steps (4) must be fewer"),
     "a rate of nothing": (list, [*TRAIN, "--learning-rate=0"], "learning_rate must be positive"),
-    "no such start": (list, [*TRAIN, "--init=nowhere"], "config.json does not exist"),
+    "no such start": (list, [*START, "--init=nowhere"], "config.json does not exist"),
     "a start without tokenizer": (
         lambda: save_small("start", None),
-        [*TRAIN, "--init=start"],
+        [*START, "--init=start"],
         "start has no tokenizer.json: name one with --tokenizer",
     ),
     "a tokenizer too big": (
         bigger_tokenizer,
-        [*TRAIN, "--init=start", "--tokenizer=bigger.json"],
+        [*START, "--init=start", "--tokenizer=bigger.json"],
         "the checkpoint's embedding table 61",
+    ),
+    "a start and a configuration": (list, [*TRAIN, "--init=start"], "leave out --config"),
+    "a size the tokenizer decides": (
+        text("encoder.json", json.dumps(ENCODER | {"vocab_size": 9})),
+        TRAIN,
+        "leave out vocab_size",
+    ),
+    "a broken state": (
+        lambda: (main([*TRAIN, "--until-step=1"]), Path("run/train_state.pt").write_bytes(b"PK")),
+        [*TRAIN, "--resume"],
+        "train_state.pt is not a whole training state",
     ),
     "no such tokenizer": (list, [*TRAIN, "--tokenizer=nowhere.json"], "nowhere.json"),
     "a tokenizer that is none": (

@@ -71,11 +71,12 @@ def expected(model: TiedEncoder, inputs: tuple[Tensor, ...]) -> tuple[list[oracl
 def test_agrees_with_the_oracle(config: EncoderConfig) -> None:
     """Hidden states and logits equal the oracle's to 1e-5, with padding and token types."""
     model, inputs = random_encoder(config), batch(config)
-    input_ids, _, attention_mask, token_type_ids = inputs
+    input_ids, mask_indicator, attention_mask, token_type_ids = inputs
+    types = token_type_ids if config.type_vocab_size else None
     hidden, logits = expected(model, inputs)
     with torch.inference_mode():
-        hidden_NTD = model.hidden(input_ids, attention_mask, token_type_ids).numpy()
-        logits_MV = model(*inputs).numpy()
+        hidden_NTD = model.hidden(input_ids, attention_mask, types).numpy()
+        logits_MV = model(input_ids, mask_indicator, attention_mask, types).numpy()
     for n, length in enumerate(LENGTHS):
         np.testing.assert_allclose(hidden_NTD[n, :length], hidden[n], rtol=0, atol=TOLERANCE)
     np.testing.assert_allclose(logits_MV, logits, rtol=0, atol=TOLERANCE)
@@ -123,6 +124,9 @@ def test_token_types_count_and_default_to_zero() -> None:
         second = model(input_ids, mask_indicator, attention_mask, zeros + 1)
     assert torch.equal(untyped, first)
     assert (second - first).abs().max() > 0.01
+    typeless = random_encoder(small_config(type_vocab_size=0))
+    with pytest.raises(ValueError, match="has no token types"):
+        typeless(input_ids, mask_indicator, attention_mask, zeros)
 
 
 @pytest.mark.parametrize(("num_heads", "num_layers", "T"), [(1, 1, 5), (4, 2, 9), (2, 12, 16)])

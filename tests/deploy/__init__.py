@@ -1,0 +1,1 @@
+"""The tests of what people deploy: the image, compose and Kubernetes."""
