@@ -11,6 +11,7 @@ from service import __version__
 from service.batcher import Batcher
 from service.body_limit import BodyLimit
 from service.bundle import Bundle, read_bundle
+from service.docs_page import add_docs_page
 from service.errors import FillMaskError, OverloadedError, SettingsError
 from service.fill_mask import FillMask
 from service.golden import replay
@@ -82,9 +83,13 @@ def create_app(settings: Settings) -> FastAPI:
         version=__version__,
         lifespan=lifespan,
         redirect_slashes=False,
+        # their pages load scripts from elsewhere; docs_page has its own
+        docs_url=None,
+        redoc_url=None,
     )
     app.state.health = health
     app.include_router(create_router(health, settings.max_texts, settings.max_top_k))
+    add_docs_page(app)
     app.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
     app.add_middleware(RequestId)
     app.add_exception_handler(FillMaskError, _answer_error)

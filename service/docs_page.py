@@ -1,0 +1,30 @@
+"""The OpenAPI page at /docs, from files of this installation: no other host is asked."""
+
+from fastapi import APIRouter, FastAPI
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import HTMLResponse
+from starlette.staticfiles import StaticFiles
+
+_ASSETS_PATH = "/docs-assets"
+
+
+def add_docs_page(app: FastAPI) -> None:
+    """Serve Swagger UI, whose files the package fastapi-swagger carries.
+
+    All addresses in the page are relative, so that it works below any prefix of a proxy.
+    """
+    router = APIRouter()
+
+    @router.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return get_swagger_ui_html(
+            openapi_url="openapi.json",
+            title=f"{app.title} {app.version}",
+            swagger_js_url=f".{_ASSETS_PATH}/swagger-ui-bundle.js",
+            swagger_css_url=f".{_ASSETS_PATH}/swagger-ui.css",
+            swagger_favicon_url=f".{_ASSETS_PATH}/favicon-32x32.png",
+        )
+
+    app.include_router(router)
+    assets = StaticFiles(packages=[("fastapi_swagger", "resources")])
+    app.mount(_ASSETS_PATH, assets, name="docs-assets")
