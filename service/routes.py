@@ -51,6 +51,7 @@ def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
     @router.post(
         "/fill-mask",
         summary="Fill the masks of one text or several",
+        tags=["Fills"],
         responses={200: {"model": FillMaskAnswer}, **_ERRORS},
         openapi_extra={
             "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}
@@ -65,13 +66,14 @@ def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
         fills = await served.fill_mask.fill(body.texts, top_k, targets)
         return JSONResponse(answer(fills, single=isinstance(body.inputs, str)))
 
-    @router.get("/health/live", summary="Is the process there?")
+    @router.get("/health/live", summary="Is the process there?", tags=["Service"])
     async def live() -> StatusBody:
         return StatusBody(status="live")
 
     @router.get(
         "/health/ready",
         summary="Can it answer?",
+        tags=["Service"],
         responses={503: {"model": ErrorBody, "description": "Not yet, or not any more."}},
     )
     async def ready() -> StatusBody:
@@ -79,7 +81,7 @@ def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
             raise NotReadyError(health.reason)
         return StatusBody(status="ready")
 
-    @router.get("/info", summary="Which model is served, and within which limits")
+    @router.get("/info", summary="Which model is served", tags=["Service"])
     async def info(request: Request) -> InfoBody:
         served: Served = request.app.state.served
         return served.info
