@@ -33,7 +33,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     word_pieces = train_word_pieces(VERSES, vocab_size=120)
     names = ("unk", "sep", "pad", "cls", "mask")
     special = {f"{name}_token": f"[{name.upper()}]" for name in names}
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=word_pieces, **special)
+    make_tokenizer: Any = transformers.PreTrainedTokenizerFast  # its constructor is untyped
+    tokenizer = make_tokenizer(tokenizer_object=word_pieces, **special)
     tokenizer.save_pretrained(directory)
     torch.manual_seed(5)
     config = transformers.BertConfig(
