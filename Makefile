@@ -2,10 +2,11 @@
 PYTHON ?= python3
 SERVE  := .venv
 DEV    := .venv-dev
+RACE   := .venv-race
 # the tests and benchmarks import onnxruntime themselves; service/runtime.py says what this stops
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: serve test check format lock train-default clean help
+.PHONY: serve test check format lock train-default race clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -55,5 +56,13 @@ train-default: $(DEV)/.installed  ## train the built-in model as it was trained,
 		--max-tokens 256 --name fillmask-minilm-en --license Apache-2.0 \
 		--description "English, uncased: all-MiniLM-L6-v2 trained on as a masked language model"
 
+race: $(RACE)/.installed  ## run every contender side by side and write docs/performance.md (hours; needs wrk)
+	$(RACE)/bin/python -m benchmarks.race --sizes
+
+$(RACE)/.installed: pyproject.toml constraints/race.txt
+	$(PYTHON) -m venv $(RACE)
+	$(RACE)/bin/pip install --quiet --disable-pip-version-check -c constraints/race.txt -e '.[race]'
+	@touch $@
+
 clean:           ## remove environments and caches
-	rm -rf $(SERVE) $(DEV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(SERVE) $(DEV) $(RACE) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,58 @@
+# The serving image: what service/ imports, service/ and its built-in model. No torch, no model/, no export/.
+#   docker build --tag fillmask . && docker run --read-only --stop-timeout 40 --publish 127.0.0.1:8000:8000 fillmask
+#
+# Python 3.11 is what the tests run on and constraints/serve.txt was resolved for; trixie is Debian's stable release.
+# Patch levels float, so that a rebuild takes both projects' security fixes.
+FROM python:3.11-slim-trixie AS python
+
+
+FROM python AS dependencies
+WORKDIR /build
+# Not the code: a change of code installs nothing anew.
+COPY pyproject.toml constraints/serve.txt ./
+RUN --mount=type=cache,target=/root/.cache/pip \
+    python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
+        > requirements.txt \
+    && python -m venv --without-pip /opt/venv \
+    && pip --python /opt/venv/bin/python install --disable-pip-version-check --no-compile --only-binary :all: \
+        --requirement requirements.txt --constraint serve.txt \
+    && find /opt/venv -type d -name tests -prune -exec rm -r {} +
+
+
+FROM python AS code
+WORKDIR /app
+COPY LICENSE ./
+COPY service/ service/
+# The built-in model enters the image apart from the code: a change of code leaves its layer alone.
+# A checkout made under a strict umask would be unreadable to the image's user.
+RUN chmod -R a+rX . \
+    && mv service/default_bundle /default_bundle
+
+
+FROM python
+LABEL org.opencontainers.image.title="fillmask" \
+      org.opencontainers.image.description="A small, fast, self-hosted fill-mask service for BERT-family models on CPUs" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.base.name="docker.io/library/python:3.11-slim-trixie"
+COPY --from=dependencies /opt/venv /opt/venv
+COPY --from=code /default_bundle /app/service/default_bundle
+COPY --from=code /app /app
+WORKDIR /app
+ENV PATH=/opt/venv/bin:$PATH
+# Bytecode of all that a start imports, the standard library included (the base image ships it without, and a start on a
+# read-only root could never keep it), and of nothing else.
+RUN ["python", "-c", "import service.__main__"]
+ENV PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    FILLMASK_HOST=0.0.0.0 \
+    FILLMASK_PORT=8000
+EXPOSE 8000
+# A number, so that Kubernetes can tell that it is not root.
+USER 65532:65532
+# There is no curl in the image; http.client, unlike urllib, ignores proxy variables.
+HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=3 \
+    CMD ["python", "-c", "import http.client, os; c = http.client.HTTPConnection('127.0.0.1', int(os.environ['FILLMASK_PORT']), timeout=2); c.request('GET', '/health/ready'); raise SystemExit(c.getresponse().status != 200)"]
+# No shell in between: SIGTERM reaches the service, which finishes what it has accepted and exits 0.
+ENTRYPOINT ["python", "-m", "service"]
+CMD []
