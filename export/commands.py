@@ -11,11 +11,12 @@ import onnx
 
 from export.reference import reference_graph
 from export.weights import encoder_weights
-from export.write_bundle import BundleLabel, write_bundle
+from export.write_bundle import BundleLabel, SampleTexts, write_bundle
 from model.checkpoint import CheckpointError, load_checkpoint
 from service.errors import StartError
 
-OWN_TEXTS = Path(__file__).parent / "verification_texts.txt"
+VERIFICATION_TEXTS = Path(__file__).parent / "verification_texts.txt"
+CALIBRATION_TEXTS = Path(__file__).parent / "calibration_texts.txt"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -40,13 +41,15 @@ def _write_bundle(options: argparse.Namespace) -> None:
         max_tokens=options.max_tokens,
         precision=options.precision,
     )
-    texts = [
-        line for line in options.texts.read_text(encoding="utf-8").splitlines() if line.strip()
-    ]
+    texts = SampleTexts(_read_lines(options.texts), _read_lines(options.calibrate))
     figures = write_bundle(load_checkpoint(options.checkpoint), options.output, label, texts)
     print(json.dumps(figures, indent=2))
     size_bytes = sum(file.stat().st_size for file in options.output.iterdir())
     print(f"verified and written: {options.output} ({size_bytes / 1e6:.1f} MB)")
+
+
+def _read_lines(path: Path) -> list[str]:
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
 def _write_reference(options: argparse.Namespace) -> None:
@@ -69,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         "--precision",
         choices=("fp32", "int8"),
         default="fp32",
-        help="how weight matrices are stored (default: %(default)s)",
+        help="of weights and arithmetic (default: %(default)s)",
     )
     parser.add_argument("--name", help="the model's name (default: the checkpoint's directory)")
     parser.add_argument("--license", default="unknown", help="licence of the weights")
@@ -78,7 +81,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--texts",
         type=Path,
-        default=OWN_TEXTS,
+        default=VERIFICATION_TEXTS,
         help="sentences to verify with, one a line (default: a few in English)",
+    )
+    parser.add_argument(
+        "--calibrate",
+        type=Path,
+        default=CALIBRATION_TEXTS,
+        help="sentences to calibrate int8 with, one a line (default: 210 in English)",
     )
     return parser

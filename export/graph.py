@@ -1,7 +1,7 @@
 """The served graph: packed rows in, top-k fills out.
 
 Shapes: R tokens of all texts end to end, N texts, T longest text, Q most masks of a text, M masks,
-K most targets of a mask, D d_model, V vocabulary.
+K most targets of a mask, D d_model, V vocabulary, E several projections side by side.
 
 What makes it fast, all of it exact:
 - Matrix products, norms and GELU run on the R real tokens. Padding exists only inside attention.
@@ -12,30 +12,22 @@ What makes it fast, all of it exact:
 
 from __future__ import annotations
 
-import numpy as np
 import onnx
-from numpy.typing import NDArray
 
 from export.operators import GraphBuilder, float_tensor, integer_tensor
-from model.config import EncoderConfig
 
 OPSET = 24  # the first with Attention's nonpad_kv_seqlen
 
 
-def served_graph(
-    config: EncoderConfig, weights: dict[str, NDArray[np.float32]], *, int8: bool
-) -> onnx.ModelProto:
+def served_graph(g: GraphBuilder) -> onnx.ModelProto:
     """Build the graph `service.runtime` runs.
 
     Args:
-        config: the encoder's sizes and choices.
-        weights: its tensors, from `export.weights.encoder_weights`.
-        int8: store the weight matrices as int8.
+        g: a builder in the precision wanted, with the weights of `export.weights`.
     """
-    g = GraphBuilder(config, weights, int8=int8)
-    table_VD = g.matrix("embeddings.word.weight")
+    config = g.config
     positions_RD = g.add("Gather", [g.position_table(), "positions"])
-    x_RD = g.add("Add", [g.add("Gather", [table_VD, "input_ids"]), positions_RD])
+    x_RD = g.add("Add", [g.lookup("input_ids"), positions_RD])
     if config.embedding_norm:
         x_RD = g.norm(x_RD, "embeddings.norm")
 
@@ -46,9 +38,8 @@ def served_graph(
     if config.final_norm:
         x_MD = g.norm(x_MD, "final_norm")
     if config.head_transform:
-        x_MD = g.gelu(g.rows_linear(x_MD, "head.dense.weight", g.bias("head.dense.bias")))
-        x_MD = g.norm(x_MD, "head.norm")
-    logits_MV = g.rows_linear(x_MD, "embeddings.word.weight", g.bias("head_bias"))
+        x_MD = g.norm(g.gelu(g.linears(x_MD, ["head.dense"])), "head.norm")
+    logits_MV = g.vocabulary(x_MD)
     log_probs_MV = g.add("LogSoftmax", [logits_MV], axis=-1)
     g.add("TopK", [log_probs_MV, "top_k"], ["top_log_probs", "top_ids"], axis=-1)
     g.add("GatherElements", [log_probs_MV, "target_ids"], ["target_log_probs"], axis=-1)
@@ -76,9 +67,10 @@ def served_graph(
 def _block(g: GraphBuilder, name: str, x_RD: str) -> str:
     """A block on all tokens."""
     source_RD = g.norm(x_RD, f"{name}.attention_norm") if _pre_norm(g) else x_RD
-    query_RD = g.rows_linear(source_RD, f"{name}.query.weight", g.bias(f"{name}.query.bias"))
-    query_NTD = g.add("Gather", [query_RD, "pad_index"])
-    mixed_NTD = _attention(g, name, query_NTD, source_RD)
+    parts = [f"{name}.{part}" for part in ("query", "key", "value")]
+    projected_RE = g.linears(source_RD, parts)
+    query, key, value = _split(g, g.add("Gather", [projected_RE, "pad_index"]), 3)
+    mixed_NTD = _attention(g, query, key, value)
     mixed_RD = g.add("Gather", [_flat_rows(g, mixed_NTD), "unpad_index"])
     return _after_attention(g, name, x_RD, mixed_RD)
 
@@ -87,25 +79,23 @@ def _last_block(g: GraphBuilder, name: str, x_RD: str) -> str:
     """A block whose results are needed at the masks only."""
     source_RD = g.norm(x_RD, f"{name}.attention_norm") if _pre_norm(g) else x_RD
     source_SD = _flat_rows(g, g.add("Gather", [source_RD, "query_index"]))  # S = N * Q slots
-    query_SD = g.rows_linear(source_SD, f"{name}.query.weight", g.bias(f"{name}.query.bias"))
+    query_SD = g.linears(source_SD, [f"{name}.query"])
     slots = g.add("Concat", [g.add("Shape", ["query_index"]), g.integers(-1)], axis=0)
     query_NQD = g.add("Reshape", [query_SD, slots])
-    mixed_SD = _flat_rows(g, _attention(g, name, query_NQD, source_RD))
+    projected_RE = g.linears(source_RD, [f"{name}.key", f"{name}.value"])
+    key, value = _split(g, g.add("Gather", [projected_RE, "pad_index"]), 2)
+    mixed_SD = _flat_rows(g, _attention(g, query_NQD, key, value))
     mixed_MD = g.add("Gather", [mixed_SD, "mask_slots"])
-    residual_SD = (
-        _flat_rows(g, g.add("Gather", [x_RD, "query_index"])) if _pre_norm(g) else source_SD
-    )
+    residual_SD = source_SD
+    if _pre_norm(g):
+        residual_SD = _flat_rows(g, g.add("Gather", [x_RD, "query_index"]))
     residual_MD = g.add("Gather", [residual_SD, "mask_slots"])
     return _after_attention(g, name, residual_MD, mixed_MD)
 
 
-def _attention(g: GraphBuilder, name: str, query: str, source_RD: str) -> str:
-    """Attention of padded queries (N, T or Q, D) over all tokens of each text."""
+def _attention(g: GraphBuilder, query: str, key_NTD: str, value_NTD: str) -> str:
+    """Attention of padded queries (N, T or Q, D) over the real tokens of each text."""
     heads = g.config.num_heads
-    key_RD = g.rows_linear(source_RD, f"{name}.key.weight", None)
-    value_RD = g.rows_linear(source_RD, f"{name}.value.weight", None)
-    key_NTD = g.add("Gather", [key_RD, "pad_index"])
-    value_NTD = g.add("Gather", [value_RD, "pad_index"])
     # inputs 4 to 6 are an additive mask and a key-value cache: neither is needed
     inputs = [query, key_NTD, value_NTD, "", "", "", "lengths"]
     return g.add("Attention", inputs, q_num_heads=heads, kv_num_heads=heads)
@@ -113,8 +103,7 @@ def _attention(g: GraphBuilder, name: str, query: str, source_RD: str) -> str:
 
 def _after_attention(g: GraphBuilder, name: str, x: str, mixed: str) -> str:
     """Output projection, residuals and the feed-forward part, on any number of rows."""
-    attended = g.rows_linear(mixed, f"{name}.output.weight", _output_bias(g, name))
-    x = g.add("Add", [x, attended])
+    x = g.add("Add", [x, g.linears(mixed, [f"{name}.output"])])
     if _pre_norm(g):
         return g.add("Add", [x, _feed_forward(g, name, g.norm(x, f"{name}.ffn_norm"))])
     x = g.norm(x, f"{name}.attention_norm")
@@ -122,17 +111,15 @@ def _after_attention(g: GraphBuilder, name: str, x: str, mixed: str) -> str:
 
 
 def _feed_forward(g: GraphBuilder, name: str, x: str) -> str:
-    inner = g.gelu(g.rows_linear(x, f"{name}.ffn_in.weight", g.bias(f"{name}.ffn_in.bias")))
-    return g.rows_linear(inner, f"{name}.ffn_out.weight", g.bias(f"{name}.ffn_out.bias"))
+    inner = g.gelu(g.linears(x, [f"{name}.ffn_in"]))
+    return g.linears(inner, [f"{name}.ffn_out"], from_gelu=True)
 
 
-def _output_bias(g: GraphBuilder, name: str) -> NDArray[np.float32] | None:
-    """The output bias with the value bias in it: attention weights sum to one, so it passes."""
-    bias, value_bias = g.bias(f"{name}.output.bias"), g.bias(f"{name}.value.bias")
-    if bias is None or value_bias is None:
-        return bias
-    passed = g.matrix_values(f"{name}.output.weight").astype(np.float64) @ value_bias
-    return (bias + passed).astype(np.float32)
+def _split(g: GraphBuilder, x: str, parts: int) -> list[str]:
+    """Equal parts of the last axis."""
+    names = [f"{x}_{number}" for number in range(parts)]
+    g.add("Split", [x], names, axis=-1, num_outputs=parts)
+    return names
 
 
 def _flat_rows(g: GraphBuilder, x: str) -> str:

@@ -15,29 +15,25 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from export.quantize import quantize_rows
 from model.config import EncoderConfig
 
 IR_VERSION = 10  # what runtimes since onnxruntime 1.20 read
 
 
 class GraphBuilder:
-    """Collects nodes and initializers.
+    """Collects nodes and initializers, in float32.
 
     Args:
         config: the encoder's sizes and choices.
         weights: its tensors by name, float32.
-        int8: store the weight matrices as int8 with a scale per row.
     """
 
-    def __init__(
-        self, config: EncoderConfig, weights: dict[str, NDArray[np.float32]], *, int8: bool = False
-    ) -> None:
+    def __init__(self, config: EncoderConfig, weights: dict[str, NDArray[np.float32]]) -> None:
         self.config = config
         self.weights = weights
-        self.int8 = int8
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
+        self.domains: dict[str, int] = {}
 
     def add(
         self, operator: str, inputs: Sequence[str], outputs: Sequence[str] = (), **attributes: Any
@@ -53,34 +49,56 @@ class GraphBuilder:
             self.initializers[name] = numpy_helper.from_array(np.ascontiguousarray(values), name)
         return name
 
+    def scalar(self, name: str, value: float) -> str:
+        """A float32 constant."""
+        return self.constant(name, np.array(value, np.float32))
+
     def integers(self, *values: int) -> str:
         """A constant int64 vector."""
         return self.constant("int64_" + "_".join(map(str, values)), np.array(values, np.int64))
 
-    def matrix(self, name: str) -> str:
-        """A weight matrix (rows, columns) as float32, in the stored precision."""
-        if not self.int8:
-            return self.constant(name, self.weights[name])
-        dequantized = f"{name}.dequantized"
-        if f"{name}.scales" not in self.initializers:
-            rows = quantize_rows(self.weights[name])
-            inputs = [
-                self.constant(name, rows.values),
-                self.constant(f"{name}.scales", rows.scales),
+    def bias(self, name: str) -> NDArray[np.float32] | None:
+        """A bias vector, or None where the encoder has none."""
+        return self.weights.get(name)
+
+    def folded_bias(self, name: str) -> NDArray[np.float32] | None:
+        """The bias a linear map needs in the served graph.
+
+        Softmax does not see the keys' bias. The values' bias passes through attention unchanged,
+        for its weights sum to one, and so is part of the output projection's.
+        """
+        if name.endswith((".key", ".value")):
+            return None
+        bias = self.bias(f"{name}.bias")
+        if bias is None or not name.endswith(".output"):
+            return bias
+        value_bias = self.weights[f"{name.removesuffix('.output')}.value.bias"]
+        passed = self.weights[f"{name}.weight"].astype(np.float64) @ value_bias
+        return (bias + passed).astype(np.float32)
+
+    def lookup(self, ids: str) -> str:
+        """Rows of the embedding table."""
+        return self.add("Gather", [self._table(), ids])
+
+    def vocabulary(self, rows: str) -> str:
+        """Logits of rows, by the embedding table."""
+        inputs = [rows, self._table()]
+        if (bias := self.bias("head_bias")) is not None:
+            inputs.append(self.constant("head_bias", bias))
+        return self.add("Gemm", inputs, ["logits"], transB=1)
+
+    def linears(self, x: str, names: Sequence[str], *, from_gelu: bool = False) -> str:  # noqa: ARG002 - what int8 needs to know
+        """Linear maps of one input, side by side: (R, in) to (R, sum of out)."""
+        key = "+".join(names)
+        weights = [self.weights[f"{name}.weight"] for name in names]
+        inputs = [x, self.constant(f"{key}.weight", np.concatenate(weights))]
+        biases = [self.folded_bias(name) for name in names]
+        if any(bias is not None for bias in biases):
+            parts = [
+                np.zeros(len(weight), np.float32) if bias is None else bias
+                for weight, bias in zip(weights, biases, strict=True)
             ]
-            self.add("DequantizeLinear", inputs, [dequantized], axis=0)
-        return dequantized
-
-    def matrix_values(self, name: str) -> NDArray[np.float32]:
-        """The values `matrix` computes with."""
-        weight = self.weights[name]
-        return quantize_rows(weight).dequantized() if self.int8 else weight
-
-    def rows_linear(self, rows: str, name: str, bias: NDArray[np.float32] | None) -> str:
-        """`rows @ weight.T + bias` on rows (R, in); the weight is stored (out, in)."""
-        inputs = [rows, self.matrix(name)]
-        if bias is not None:
-            inputs.append(self.constant(f"{name}.bias", bias))
+            inputs.append(self.constant(f"{key}.bias", np.concatenate(parts)))
         return self.add("Gemm", inputs, transB=1)
 
     def norm(self, x: str, name: str) -> str:
@@ -99,25 +117,21 @@ class GraphBuilder:
 
     def gelu_elementary(self, x: str) -> str:
         """GELU written out, for runtimes older than opset 20."""
-        half = self._scalar("half", 0.5)
-        one = self._scalar("one", 1.0)
+        half = self.scalar("half", 0.5)
+        one = self.scalar("one", 1.0)
         if self._approximation == "tanh":
             cube = self.add("Mul", [self.add("Mul", [x, x]), x])
-            bent = self.add("Mul", [cube, self._scalar("gelu_cubic", 0.044715)])
-            scale = self._scalar("sqrt_2_over_pi", math.sqrt(2 / math.pi))
+            bent = self.add("Mul", [cube, self.scalar("gelu_cubic", 0.044715)])
+            scale = self.scalar("sqrt_2_over_pi", math.sqrt(2 / math.pi))
             curve = self.add("Tanh", [self.add("Mul", [self.add("Add", [x, bent]), scale])])
         else:
-            scale = self._scalar("sqrt_half", math.sqrt(0.5))
+            scale = self.scalar("sqrt_half", math.sqrt(0.5))
             curve = self.add("Erf", [self.add("Mul", [x, scale])])
         return self.add("Mul", [self.add("Mul", [x, half]), self.add("Add", [curve, one])])
 
     def position_table(self) -> str:
         """(max_positions, D), with token type 0 added in: every token of a fill has type 0."""
         return self.constant("embeddings.position", self.weights["embeddings.position"])
-
-    def bias(self, name: str) -> NDArray[np.float32] | None:
-        """A bias vector, or None where the encoder has none."""
-        return self.weights.get(name)
 
     def model(
         self,
@@ -129,7 +143,8 @@ class GraphBuilder:
         graph = helper.make_graph(
             self.nodes, "fillmask", inputs, outputs, list(self.initializers.values())
         )
-        opsets = [helper.make_opsetid("", opset)]
+        domains = {"": opset} | self.domains
+        opsets = [helper.make_opsetid(domain, version) for domain, version in domains.items()]
         return helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="fillmask"
         )
@@ -138,8 +153,9 @@ class GraphBuilder:
     def _approximation(self) -> str:
         return "tanh" if self.config.activation == "gelu_tanh" else "none"
 
-    def _scalar(self, name: str, value: float) -> str:
-        return self.constant(name, np.array(value, np.float32))
+    def _table(self) -> str:
+        name = "embeddings.word.weight"
+        return self.constant(name, self.weights[name])
 
 
 def integer_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:

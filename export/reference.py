@@ -31,10 +31,9 @@ def reference_graph(
         weights: its tensors, from `export.weights.encoder_weights`.
     """
     g = GraphBuilder(config, weights)
-    table_VD = g.matrix("embeddings.word.weight")
     tokens = g.add("Gather", [g.add("Shape", ["input_ids"]), g.integers(1)])
     positions_TD = g.add("Slice", [g.position_table(), g.integers(0), tokens])
-    x_NTD = g.add("Add", [g.add("Gather", [table_VD, "input_ids"]), positions_TD])
+    x_NTD = g.add("Add", [g.lookup("input_ids"), positions_TD])
     if config.embedding_norm:
         x_NTD = g.norm(x_NTD, "embeddings.norm")
 
@@ -48,12 +47,8 @@ def reference_graph(
     if config.final_norm:
         x_MD = g.norm(x_MD, "final_norm")
     if config.head_transform:
-        dense_MD = g.rows_linear(x_MD, "head.dense.weight", g.bias("head.dense.bias"))
-        x_MD = g.norm(g.gelu_elementary(dense_MD), "head.norm")
-    inputs = [x_MD, table_VD]
-    if (bias := g.bias("head_bias")) is not None:
-        inputs.append(g.constant("head_bias", bias))
-    g.add("Gemm", inputs, ["logits"], transB=1)
+        x_MD = g.norm(g.gelu_elementary(g.linears(x_MD, ["head.dense"])), "head.norm")
+    g.vocabulary(x_MD)
     return g.model(
         inputs=[
             integer_tensor("input_ids", "N", "T"),

@@ -14,15 +14,19 @@ from typing import Any
 import onnx
 from tokenizers import Tokenizer as TokenizersTokenizer
 
+from export.calibration import collect_statistics
 from export.golden import golden_prompts
 from export.graph import served_graph
+from export.int8_operators import Int8GraphBuilder
+from export.operators import GraphBuilder
 from export.verify import (
+    cloze_requests,
     compare_graph,
-    compare_rounding,
+    compare_int8,
     encoder_log_probs,
     verification_requests,
 )
-from export.weights import encoder_weights, round_to_int8
+from export.weights import encoder_weights
 from model.checkpoint import Checkpoint, CheckpointError
 from model.config import EncoderConfig
 from model.corpus import SpecialTokens
@@ -51,7 +55,7 @@ class BundleLabel:
         license: licence of the weights, as an SPDX expression where one fits.
         description: one sentence.
         max_tokens: longest input, special tokens included; None for all the encoder takes.
-        precision: "fp32" or "int8", how the weight matrices are stored.
+        precision: "fp32" or "int8", of weights and arithmetic.
     """
 
     name: str
@@ -61,16 +65,29 @@ class BundleLabel:
     precision: str
 
 
+@dataclass(frozen=True, slots=True)
+class SampleTexts:
+    """Real sentences of the model's own kind, none of them in both.
+
+    Attributes:
+        verification: for the comparison with PyTorch and for golden prompts.
+        calibration: for rounding to int8.
+    """
+
+    verification: Sequence[str]
+    calibration: Sequence[str]
+
+
 def write_bundle(
-    checkpoint: Checkpoint, output: Path, label: BundleLabel, texts: Sequence[str]
+    checkpoint: Checkpoint, output: Path, label: BundleLabel, texts: SampleTexts
 ) -> dict[str, Any]:
     """Convert, verify and write.
 
     Args:
-        checkpoint: what to serve; its weights are rounded in place for int8.
+        checkpoint: what to serve.
         output: directory of the bundle; replaced when it is one already.
         label: what the bundle says of itself.
-        texts: real sentences for verification and golden prompts.
+        texts: real sentences.
 
     Returns:
         The verification figures, as written to bundle.json.
@@ -97,22 +114,24 @@ def write_bundle(
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".bundle-") as scratch:
         staging = Path(scratch) / output.name
         staging.mkdir()
-        int8 = label.precision == "int8"
-        graph = served_graph(config, encoder_weights(model), int8=int8)
-        onnx.checker.check_model(graph, full_check=True)
-        onnx.save(graph, staging / MODEL_FILE)
+        weights = encoder_weights(model, max_tokens)
+        graph_path = staging / MODEL_FILE
+        _save(GraphBuilder(config, weights), graph_path)
+        runtime = Runtime(graph_path)
+        requests = verification_requests(
+            texts.verification, tokenizer, config.vocab_size, max_tokens
+        )
+        graph_figures = compare_graph(runtime, requests, encoder_log_probs(model, requests))
+        figures: dict[str, Any] = {"graph": asdict(graph_figures)}
+        if label.precision == "int8":
+            encoded = [tokenizer.encode(text).input_ids[:max_tokens] for text in texts.calibration]
+            statistics = collect_statistics(model, encoded, special.mask)
+            _save(Int8GraphBuilder(config, weights, statistics), graph_path)
+            runtime = Runtime(graph_path)
+            requests = cloze_requests(texts.verification, tokenizer, max_tokens)
+            int8_figures = compare_int8(runtime, requests, encoder_log_probs(model, requests))
+            figures["int8"] = asdict(int8_figures)
         (staging / TOKENIZER_FILE).write_bytes(checkpoint.tokenizer_json)
-
-        requests = verification_requests(texts, tokenizer, config.vocab_size, max_tokens)
-        original_MV = encoder_log_probs(model, requests)
-        expected_MV = original_MV
-        figures: dict[str, Any] = {}
-        if int8:
-            round_to_int8(model)
-            expected_MV = encoder_log_probs(model, requests)
-            figures["rounding"] = asdict(compare_rounding(original_MV, expected_MV))
-        runtime = Runtime(staging / MODEL_FILE)
-        figures["graph"] = asdict(compare_graph(runtime, requests, expected_MV))
         description = {
             "schema_version": SCHEMA_VERSION,
             "name": label.name,
@@ -127,13 +146,21 @@ def write_bundle(
             "precision": label.precision,
             "files": {name: _fingerprint(staging / name) for name in FILES},
             "verification": figures,
-            "golden": golden_prompts(texts, runtime, tokenizer, max_tokens),
+            "golden": golden_prompts(
+                texts.verification, runtime, tokenizer, max_tokens, label.precision
+            ),
         }
         text = json.dumps(description, indent=2, ensure_ascii=False)
         (staging / DESCRIPTION_FILE).write_text(text + "\n", encoding="utf-8")
         read_bundle(staging)
         _replace(staging, output)
     return figures
+
+
+def _save(builder: GraphBuilder, path: Path) -> None:
+    graph = served_graph(builder)
+    onnx.checker.check_model(graph, full_check=True)
+    onnx.save(graph, path)
 
 
 def _special_tokens(tokenizer_json: bytes, config: EncoderConfig) -> SpecialTokens:

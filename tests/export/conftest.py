@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from export.write_bundle import SampleTexts
 from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from model.word_pieces import train_word_pieces
 from tests.model.samples import VERSES, random_encoder, small_config
@@ -30,11 +31,11 @@ def checkpoint_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def checkpoint(checkpoint_path: Path) -> Checkpoint:
-    """The same, loaded anew: an int8 export rounds the weights it is given."""
+    """The same, loaded."""
     return load_checkpoint(checkpoint_path)
 
 
 @pytest.fixture
-def texts() -> list[str]:
+def texts() -> SampleTexts:
     """Sentences the tokenizer knows."""
-    return list(VERSES)
+    return SampleTexts(verification=VERSES, calibration=[verse.upper() for verse in VERSES])

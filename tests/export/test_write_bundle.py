@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from export.commands import main
 from export.verify import VerificationError
 from export.weights import encoder_weights
-from export.write_bundle import BundleLabel, write_bundle
+from export.write_bundle import BundleLabel, SampleTexts, write_bundle
 from model.checkpoint import Checkpoint, CheckpointError
 from model.encoder import TiedEncoder
 from service.bundle import read_bundle
@@ -32,7 +32,7 @@ def _label(precision: str = "fp32", max_tokens: int | None = None) -> BundleLabe
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 def test_writes_a_bundle_the_service_reads(
-    precision: str, checkpoint: Checkpoint, texts: list[str], tmp_path: Path
+    precision: str, checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
     """The service accepts it, and finds label, sizes, figures and golden prompts in it."""
     figures = write_bundle(checkpoint, tmp_path / "bundle", _label(precision), texts)
@@ -45,8 +45,8 @@ def test_writes_a_bundle_the_service_reads(
     assert bundle.verification == figures
     assert figures["graph"]["max_log_prob_difference"] <= 1e-3
     assert figures["graph"]["same_top_5"] is True
-    assert figures["graph"]["masks"] > figures["graph"]["texts"] > len(texts)
-    assert ("rounding" in figures) is (precision == "int8")
+    assert figures["graph"]["masks"] > figures["graph"]["texts"] > len(VERSES)
+    assert ("int8" in figures) is (precision == "int8")
     assert bundle.golden.prompts
     for prompt in bundle.golden.prompts:
         tokens = {fill.token for fill in prompt.fills[0]}
@@ -55,7 +55,7 @@ def test_writes_a_bundle_the_service_reads(
 
 
 def test_replaces_a_bundle_and_keeps_what_lies_beside_it(
-    checkpoint: Checkpoint, texts: list[str], tmp_path: Path
+    checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
     """A second export takes the first one's place; a model card beside it stays."""
     write_bundle(checkpoint, tmp_path / "bundle", _label(), texts)
@@ -66,12 +66,12 @@ def test_replaces_a_bundle_and_keeps_what_lies_beside_it(
 
 
 def test_a_wrong_graph_is_not_written(
-    checkpoint: Checkpoint, texts: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A graph with other weights than the encoder is caught, and nothing is left behind."""
 
-    def changed(model: TiedEncoder) -> dict[str, NDArray[np.float32]]:
-        weights = encoder_weights(model)
+    def changed(model: TiedEncoder, max_tokens: int) -> dict[str, NDArray[np.float32]]:
+        weights = encoder_weights(model, max_tokens)
         return weights | {"blocks.1.ffn_in.bias": weights["blocks.1.ffn_in.bias"] + 0.1}
 
     monkeypatch.setattr("export.write_bundle.encoder_weights", changed)
@@ -80,8 +80,18 @@ def test_a_wrong_graph_is_not_written(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_int8_that_loses_too_much_is_not_written(
+    checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below the gate the export refuses, says by how much, and names the way out."""
+    monkeypatch.setattr("export.verify.MIN_INT8_AGREEMENT", 1.01)
+    with pytest.raises(VerificationError, match=r"int8 loses too much.*--precision fp32"):
+        write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_weights_that_are_not_finite_are_not_written(
-    checkpoint: Checkpoint, texts: list[str], tmp_path: Path
+    checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
     """NaN agrees with nothing."""
     with torch.no_grad():
@@ -91,7 +101,7 @@ def test_weights_that_are_not_finite_are_not_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_refusals(checkpoint: Checkpoint, texts: list[str], tmp_path: Path) -> None:
+def test_refusals(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) -> None:
     """No head, no tokenizer, a directory of something else, too long an input: each a sentence."""
     headless = Checkpoint(checkpoint.model, checkpoint.tokenizer_json, head_is_new=True)
     with pytest.raises(CheckpointError, match="no masked-language-model head"):
