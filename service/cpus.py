@@ -1,6 +1,7 @@
-"""How many CPUs this process may use, which in a container is fewer than the machine has."""
+"""What CPUs this process has: how many it may use, and whether their int8 products are exact."""
 
 import os
+import platform
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,21 @@ def usable_cpus(root: Path = Path("/")) -> int:
     """
     quotas = [_affinity(), *_cgroup_quotas(root)]
     return max(1, int(min(quotas)))
+
+
+def may_saturate_int8(root: Path = Path("/")) -> bool:
+    """Whether the fast products of unsigned and signed bytes can overflow on this CPU.
+
+    On x86 they add pairs of products in 16 bits, unless the CPU has VNNI instructions. Where that
+    cannot be told, it is assumed.
+
+    Args:
+        root: where /proc is found.
+    """
+    if platform.machine().lower() not in {"x86_64", "amd64"}:
+        return False
+    flags = _read(root / "proc/cpuinfo").partition("\nflags")[2].partition("\n")[0].split()
+    return not {"avx512_vnni", "avx_vnni"} & set(flags)
 
 
 def _affinity() -> int:

@@ -12,6 +12,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime as ort
 
 from service.batch import Batch, Outputs
+from service.cpus import may_saturate_int8
 from service.errors import BundleError
 
 _INT64, _FLOAT32 = "tensor(int64)", "tensor(float)"
@@ -56,8 +57,9 @@ class Runtime:
         # a plan for one shape is worth nothing when each batch has its own
         options.enable_mem_pattern = False
         options.add_session_config_entry("session.use_env_allocators", "1")
-        # x86 without VNNI: exact int8 products, where the faster ones would saturate
-        options.add_session_config_entry("session.x64quantprecision", "1")
+        if may_saturate_int8():
+            # exact int8 products: slower where the fast ones are exact as well, so only here
+            options.add_session_config_entry("session.x64quantprecision", "1")
         # a pool that spins between runs takes the CPU from the other runs
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.add_session_config_entry("session.inter_op.allow_spinning", "0")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
 from service.app import create_app
+from service.batch import Batch, Request
 from service.bundle import default_bundle_path, read_bundle
+from service.runtime import Runtime
 from service.settings import Settings
 
 
@@ -53,6 +56,31 @@ def test_holds_one_table() -> None:
     table_bytes = architecture.vocab_size * architecture.d_model
     assert bundle.model_path.stat().st_size <= 1.125 * architecture.parameters
     assert table_bytes > 0.125 * architecture.parameters
+
+
+@pytest.mark.parametrize("threads_per_run", [1, 2])
+def test_neighbours_change_nothing(threads_per_run: int) -> None:
+    """A text among 32 strangers, at any place, has the log-probabilities it has alone, to 2e-3."""
+    bundle = read_bundle(default_bundle_path())
+    runtime = Runtime(bundle.model_path, threads_per_run)
+    generator = np.random.default_rng(0)
+
+    def text(length: int) -> Request:
+        input_ids = generator.integers(1_000, bundle.architecture.vocab_size, length)
+        positions = np.sort(generator.choice(length, 2, replace=False))
+        input_ids[positions] = bundle.mask_token_id
+        targets = generator.integers(0, bundle.architecture.vocab_size, (2, 20))
+        return Request(input_ids, positions, 5, targets)
+
+    ours = text(23)
+    alone = runtime.run(Batch.pack([ours]))
+    strangers = [text(int(length)) for length in generator.integers(3, 60, 32)]
+    for place in (0, 16, 32):
+        batch = Batch.pack([*strangers[:place], ours, *strangers[place:]])
+        fills = batch.split(runtime.run(batch))[place]
+        np.testing.assert_array_equal(fills.top_ids, alone.top_ids)
+        for name in ("top_log_probs", "target_log_probs"):
+            np.testing.assert_allclose(getattr(fills, name), getattr(alone, name), atol=2e-3)
 
 
 def test_verification_figures_are_within_the_gates() -> None:

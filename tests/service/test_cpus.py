@@ -1,11 +1,12 @@
-"""usable_cpus, on trees made to look like /proc and /sys."""
+"""How many CPUs and of what kind, on trees made to look like /proc and /sys."""
 
 import os
+import platform
 from pathlib import Path
 
 import pytest
 
-from service.cpus import usable_cpus
+from service.cpus import may_saturate_int8, usable_cpus
 
 
 @pytest.fixture(autouse=True)
@@ -105,3 +106,29 @@ def test_without_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
     assert usable_cpus(tmp_path) == 6
+
+
+@pytest.mark.parametrize(
+    ("machine", "flags", "expected"),
+    [
+        ("x86_64", "fpu avx2 avx512f avx512_vnni", False),
+        ("x86_64", "fpu avx2 avx_vnni", False),
+        ("AMD64", "fpu avx2 avx512f avx512bw", True),
+        ("x86_64", "fpu avx2", True),
+        ("x86_64", None, True),
+        ("aarch64", None, False),
+        ("arm64", None, False),
+    ],
+)
+def test_saturation(
+    machine: str,
+    flags: str | None,
+    expected: bool,  # noqa: FBT001 - pytest passes it
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only x86 without VNNI may saturate, and x86 of which nothing is known."""
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    if flags is not None:
+        tree(tmp_path, {"proc/cpuinfo": f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t: vnni\n"})
+    assert may_saturate_int8(tmp_path) is expected
