@@ -1,0 +1,1 @@
+"""Scripts that print the figures of the README, of the model card and of docs/."""

@@ -1,0 +1,87 @@
+"""What the service costs to have: size on disk, start, memory. Linux only.
+
+    .venv-dev/bin/python benchmarks/footprint.py [ENVIRONMENT]
+
+ENVIRONMENT is the serving environment (.venv by default, from `make serve`). Three starts; after
+each 500 requests of 1 to 8 texts of 3 to 200 words.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+STARTS = 3
+REQUESTS = 500
+WORDS = ["the", "old", "river", "runs", "past", "a", "small", "town", "where", "people", "sell"]
+
+
+def main() -> None:
+    """Print the table."""
+    environment = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / ".venv"
+    bundle = ROOT / "service" / "default_bundle"
+    ready_s, idle_mb, peak_mb = [], [], []
+    for _ in range(STARTS):
+        started = time.perf_counter()
+        command = [str(environment / "bin" / "fillmask-serve"), "--port", "0"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None  # noqa: S101 - it is a pipe
+            url = re.search(r"http://\S+?:\d+", server.stdout.readline())
+            if url is None:
+                raise SystemExit("the server did not start")
+            _get(f"{url[0]}/health/ready")
+            ready_s.append(time.perf_counter() - started)
+            idle_mb.append(_memory_mb(server.pid, "VmRSS"))
+            _load(f"{url[0]}/fill-mask")
+            peak_mb.append(_memory_mb(server.pid, "VmHWM"))
+            server.send_signal(signal.SIGTERM)
+    print(f"serving environment   {_size_mb(environment):7.1f} MB")
+    print(f"built-in bundle       {_size_mb(bundle):7.1f} MB")
+    print(f"start to ready        {statistics.median(ready_s):7.2f} s")
+    print(f"memory when ready     {statistics.median(idle_mb):7.1f} MB")
+    print(f"peak, {REQUESTS} requests    {statistics.median(peak_mb):7.1f} MB")
+
+
+def _load(url: str) -> None:
+    generator = np.random.default_rng(0)
+    for _ in range(REQUESTS):
+        texts = []
+        for length in generator.integers(3, 200, generator.integers(1, 9)):
+            words = generator.choice(WORDS, length).tolist()
+            words[generator.integers(length)] = "[MASK]"
+            texts.append(" ".join(words))
+        body = json.dumps({"inputs": texts}).encode()
+        headers = {"Content-Type": "application/json"}
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers)) as response:  # noqa: S310 - our own server
+            response.read()
+
+
+def _get(url: str) -> None:
+    with urllib.request.urlopen(url) as response:  # noqa: S310 - our own server
+        response.read()
+
+
+def _memory_mb(pid: int, field: str) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(rf"{field}:\s+(\d+) kB", status)
+    if found is None:
+        raise SystemExit(f"no {field} in /proc/{pid}/status")
+    return int(found[1]) * 1024 / 1e6
+
+
+def _size_mb(directory: Path) -> float:
+    return sum(f.stat().st_size for f in directory.rglob("*") if not f.is_symlink()) / 1e6
+
+
+if __name__ == "__main__":
+    main()
