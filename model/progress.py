@@ -8,6 +8,7 @@ from typing import Any
 
 LOG_NAME = "metrics.jsonl"
 CURVE_NAME = "curve.png"
+MILLION = 1e6
 
 
 class MetricsLog:
@@ -41,19 +42,19 @@ def draw_curve(log: MetricsLog) -> None:
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     lines = log.read()
-    training = [(line["tokens"], line["loss"]) for line in lines if "loss" in line]
+    training = [(line["tokens"] / MILLION, line["loss"]) for line in lines if "loss" in line]
     held_out = [line for line in lines if "held_out_loss" in line]
     figure = Figure(figsize=(9, 4), layout="constrained")
     losses, accuracies = figure.subplots(1, 2)
     if training:
         losses.plot(*zip(*training, strict=True), label="training", linewidth=0.8, alpha=0.6)
     if held_out:
-        tokens = [line["tokens"] for line in held_out]
+        tokens = [line["tokens"] / MILLION for line in held_out]
         losses.plot(tokens, [line["held_out_loss"] for line in held_out], label="held out")
         accuracies.plot(tokens, [100 * line["held_out_top_1"] for line in held_out], label="top 1")
         accuracies.plot(tokens, [100 * line["held_out_top_5"] for line in held_out], label="top 5")
-    losses.set(xlabel="tokens seen", ylabel="cross-entropy, nats")
-    accuracies.set(xlabel="tokens seen", ylabel="held-out masked accuracy, %")
+    losses.set(xlabel="million tokens seen", ylabel="cross-entropy, nats")
+    accuracies.set(xlabel="million tokens seen", ylabel="held-out masked accuracy, %")
     for axes in (losses, accuracies):
         axes.grid(alpha=0.3)
         if axes.has_data():

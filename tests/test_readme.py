@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +107,25 @@ def test_every_curl_body_is_answered(client: TestClient) -> None:
     assert len(bodies) == 2
     for body in bodies:
         assert client.post("/fill-mask", json=json.loads(body)).status_code == 200
+
+
+def test_python_example_runs() -> None:
+    """The README's Python code, run as it stands against a server, prints five fills."""
+    code = README.split("```python")[1].split("```")[0]
+    server_command = [sys.executable, "-m", "service", "--port", "0"]
+    with subprocess.Popen(server_command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            url = re.search(r"http://\S+?:\d+", server.stdout.readline())
+            assert url is not None
+            assert "http://127.0.0.1:8000" in code
+            code = code.replace("http://127.0.0.1:8000", url[0])
+            printed = subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            ).stdout
+        finally:
+            server.terminate()
+    assert re.fullmatch(r"(0\.\d{3} \S+\n){5}", printed)
 
 
 def test_every_route_and_make_target_exists(client: TestClient) -> None:
