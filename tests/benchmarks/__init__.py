@@ -1,1 +1,0 @@
-"""Tests of benchmarks/: what is computed there, not what is measured."""
