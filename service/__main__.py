@@ -82,7 +82,9 @@ class _Server(uvicorn.Server):
 def _bind(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.socket(family)
+        # asyncio turns Nagle's algorithm off only where the protocol is named; with it on, an
+        # answer in two parts waits some 40 ms for the client's delayed acknowledgement
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
     except OSError as error:

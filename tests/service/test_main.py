@@ -1,5 +1,6 @@
 """The real process: its start, its refusals, and its end."""
 
+import asyncio
 import concurrent.futures
 import json
 import os
@@ -13,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from service.__main__ import _bind
 from tests.service.conftest import EditBundle, StartServer
 from tests.service.tiny import Tiny
 
@@ -159,3 +161,25 @@ def test_a_port_in_use_is_one_sentence(tiny: Tiny) -> None:
         port = taken.getsockname()[1]
         said = refuse("--port", str(port), "--bundle", str(tiny.path))
     assert said == f"Cannot listen on 127.0.0.1 port {port}: address already in use."
+
+
+def test_connections_send_without_delay() -> None:
+    """An accepted connection has Nagle's algorithm off: no answer waits to be acknowledged."""
+
+    async def nodelay_of_an_accepted_connection() -> int:
+        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def accepted(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connection = writer.get_extra_info("socket")
+            found.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        with _bind("127.0.0.1", 0) as listener:
+            async with await asyncio.start_server(accepted, sock=listener):
+                _, client = await asyncio.open_connection(*listener.getsockname())
+                nodelay = await found
+                client.close()
+                await client.wait_closed()
+        return nodelay
+
+    assert asyncio.run(nodelay_of_an_accepted_connection()) != 0
