@@ -64,5 +64,13 @@ train-default: $(DEV)/.installed  ## train the built-in model as it was trained,
 	$(DEV)/bin/python benchmarks/bundle_accuracy.py service/default_bundle $(RUN)/phase_2 \
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
 
+race: $(RACE)/.installed  ## every contender side by side, into docs/performance.md (hours; needs wrk)
+	$(RACE)/bin/python -m benchmarks.race --sizes
+
+$(RACE)/.installed: pyproject.toml constraints/race.txt
+	$(PYTHON) -m venv $(RACE)
+	$(RACE)/bin/pip install --quiet --disable-pip-version-check -c constraints/race.txt -e '.[race]'
+	@touch $@
+
 clean:           ## remove environments and caches
 	rm -rf $(SERVE) $(DEV) $(RACE) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

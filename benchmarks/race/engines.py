@@ -1,0 +1,117 @@
+"""The runtimes ours is compared with, behind one narrow seam: encoded texts in, logits out.
+
+N texts, T tokens of the longest, M masks of all texts, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from service.batch import FloatArray
+from service.tokenizer import EncodedText
+
+INDICATOR = "mask_indicator"
+
+
+class Engine(Protocol):
+    """A loaded graph."""
+
+    def logits(self, texts: Sequence[EncodedText]) -> FloatArray:
+        """(M, V) logits at the masks of the texts, in their order; may be called by threads."""
+
+
+def padded_inputs(
+    texts: Sequence[EncodedText], *, indicator: bool
+) -> dict[str, NDArray[np.int64] | FloatArray]:
+    """The inputs of a graph of padded rows.
+
+    Args:
+        texts: at least one.
+        indicator: whether the graph gathers the masks itself and wants to know where they are.
+    """
+    shape = (len(texts), max(len(text.input_ids) for text in texts))
+    input_ids = np.zeros(shape, np.int64)
+    attention_mask = np.zeros(shape, np.int64)
+    mask_indicator = np.zeros(shape, np.float32)
+    for row, text in enumerate(texts):
+        input_ids[row, : len(text.input_ids)] = text.input_ids
+        attention_mask[row, : len(text.input_ids)] = 1
+        mask_indicator[row, text.mask_positions] = 1
+    inputs: dict[str, NDArray[np.int64] | FloatArray] = {
+        "input_ids": input_ids,
+        "attention_mask": attention_mask,
+    }
+    return inputs | {INDICATOR: mask_indicator} if indicator else inputs
+
+
+def _at_masks(logits_NTV: FloatArray, texts: Sequence[EncodedText]) -> FloatArray:
+    rows_M = np.repeat(np.arange(len(texts)), [len(text.mask_positions) for text in texts])
+    columns_M = np.concatenate([text.mask_positions for text in texts])
+    logits_MV: FloatArray = logits_NTV[rows_M, columns_M]
+    return logits_MV
+
+
+class OnnxRuntimeEngine:
+    """onnxruntime with its default optimizations.
+
+    Args:
+        graph: an ONNX file.
+        threads: threads that share the work of one run.
+    """
+
+    def __init__(self, graph: Path, threads: int) -> None:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        # a pool that spins takes the CPU from the other runs
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session = ort.InferenceSession(
+            str(graph), options, providers=["CPUExecutionProvider"]
+        )
+        self._indicator = INDICATOR in {node.name for node in self._session.get_inputs()}
+
+    def logits(self, texts: Sequence[EncodedText]) -> FloatArray:
+        """See `Engine`."""
+        inputs = padded_inputs(texts, indicator=self._indicator)
+        logits: FloatArray = self._session.run(["logits"], inputs)[0]
+        return logits if self._indicator else _at_masks(logits, texts)
+
+
+class OpenVinoEngine:
+    """OpenVINO's CPU plugin under its throughput hint, one inference request a thread.
+
+    Args:
+        graph: an ONNX file or an OpenVINO model.
+        precision: what floating-point operations are computed in, "f32" or "bf16".
+        streams: inferences that run at the same time, one CPU each.
+    """
+
+    def __init__(self, graph: Path, precision: str, streams: int) -> None:
+        # imported here: only the environment of `make race` has it
+        import openvino  # type: ignore[import-not-found]  # noqa: PLC0415
+
+        config = {
+            "PERFORMANCE_HINT": "THROUGHPUT",
+            "NUM_STREAMS": streams,
+            "INFERENCE_NUM_THREADS": streams,
+            "INFERENCE_PRECISION_HINT": precision,
+        }
+        core = openvino.Core()
+        self._model = core.compile_model(core.read_model(graph), "CPU", config)
+        self._indicator = len(self._model.inputs) == 3
+        self._own = threading.local()
+
+    def logits(self, texts: Sequence[EncodedText]) -> FloatArray:
+        """See `Engine`."""
+        if not hasattr(self._own, "request"):
+            self._own.request = self._model.create_infer_request()
+        inputs = padded_inputs(texts, indicator=self._indicator)
+        outputs = self._own.request.infer(inputs, share_inputs=True, share_outputs=True)
+        logits: FloatArray = outputs[0]
+        return logits.copy() if self._indicator else _at_masks(logits, texts)

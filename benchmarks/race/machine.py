@@ -1,0 +1,40 @@
+"""What the figures were measured on, in a few lines without names."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+# what matrix kernels are chosen by
+FLAGS = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
+PACKAGES = (
+    *("onnxruntime", "openvino", "nncf", "torch", "transformers", "litserve"),
+    *("fastapi", "uvicorn", "uvloop", "httptools", "tokenizers", "numpy"),
+)
+
+
+def describe(server_cpus: Sequence[int], client_cpus: Sequence[int]) -> list[str]:
+    """Lines of the page."""
+    cpuinfo = Path("/proc/cpuinfo").read_text()
+    flags = set(_field(cpuinfo, "flags").split())
+    memory_kb = int(_field(Path("/proc/meminfo").read_text(), "MemTotal").split()[0])
+    load_1_min = os.getloadavg()[0]
+    shared = " (shared with the servers)" if set(client_cpus) & set(server_cpus) else ""
+    model, family = _field(cpuinfo, "model name"), _field(cpuinfo, "cpu family")
+    return [
+        f"CPU: {model}, family {family}; {', '.join(flag for flag in FLAGS if flag in flags)}",
+        f"servers on {len(server_cpus)} CPUs, load generator on {len(client_cpus)}{shared}",
+        f"memory: {memory_kb / 2**20:.0f} GiB",
+        f"Linux {platform.release()}, Python {platform.python_version()}",
+        f"load average over the minute before the start: {load_1_min:.2f}",
+        ", ".join(f"{package} {version(package)}" for package in PACKAGES),
+    ]
+
+
+def _field(text: str, name: str) -> str:
+    found = re.search(rf"^{name}\s*:\s*(.*)$", text, re.MULTILINE)
+    return found[1] if found else "unknown"

@@ -1,0 +1,36 @@
+"""How many operations a text costs at least: the products that must be computed.
+
+For T tokens, m masks, d_model D, d_ff F, vocabulary V, L layers; a multiply and an add are two:
+
+    all layers but the last:  2 T (4 D^2 + 2 D F)  +  4 T^2 D
+    the last:                 2 T 2 D^2  +  2 m (2 D^2 + 2 D F)  +  4 m T D
+    head:                     2 m D^2  +  2 m D V
+
+The last layer needs keys and values of every token, and all else at the masks only. Norms,
+activations, softmax, lookups and top-k are left out: no matrix unit computes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FORMULA = "2T(4D² + 2DF) + 4T²D in each layer but the last, 4TD² + 2m(2D² + 2DF) + 4mTD in the last, 2mD² + 2mDV in the head"  # noqa: E501 - one line of the page
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes of an encoder that products depend on."""
+
+    num_layers: int
+    d_model: int
+    d_ff: int
+    vocab_size: int
+
+
+def operations(sizes: Sizes, tokens: int, masks: int) -> int:
+    """Operations of one text."""
+    D, F, T = sizes.d_model, sizes.d_ff, tokens
+    layer = 2 * T * (4 * D**2 + 2 * D * F) + 4 * T**2 * D
+    last_layer = 4 * T * D**2 + 2 * masks * (2 * D**2 + 2 * D * F) + 4 * masks * T * D
+    head = 2 * masks * D**2 + 2 * masks * D * sizes.vocab_size
+    return (sizes.num_layers - 1) * layer + last_layer + head

@@ -1,0 +1,1 @@
+"""One server a module; `benchmarks.race.contenders` says how each is started."""

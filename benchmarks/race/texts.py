@@ -1,0 +1,38 @@
+"""The texts of the race with one to three words of each replaced by the mask token."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+
+FILE = Path(__file__).parent / "texts.txt"
+MASK_TOKEN = "[MASK]"  # noqa: S105 - not a password
+TOP_K = 5
+SEED = 0
+_WORD = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?")
+# how many masks a text gets, and how often
+_MASKS, _WEIGHTS = (1, 2, 3), (70, 20, 10)
+
+
+def mask_words(text: str, count: int, rng: random.Random) -> str:
+    """The text with `count` of its words, or all where it has fewer, replaced by the mask."""
+    spans = [match.span() for match in _WORD.finditer(text)]
+    for start, end in sorted(rng.sample(spans, min(count, len(spans))), reverse=True):
+        text = text[:start] + MASK_TOKEN + text[end:]
+    return text
+
+
+def masked_texts() -> list[str]:
+    """The texts of the race; the same at every call."""
+    rng = random.Random(SEED)  # noqa: S311 - a choice, not a secret
+    return [
+        mask_words(text, rng.choices(_MASKS, _WEIGHTS)[0], rng)
+        for text in FILE.read_text(encoding="utf-8").splitlines()
+    ]
+
+
+def request_body(text: str) -> str:
+    """The JSON that every contender is sent."""
+    return json.dumps({"inputs": text, "parameters": {"top_k": TOP_K}})

@@ -1,0 +1,1 @@
+"""Tests of benchmarks/: what is computed there, not what is measured."""

@@ -1,0 +1,1 @@
+"""Tests of benchmarks/race/: its pure parts. The contenders are checked by the race itself."""
