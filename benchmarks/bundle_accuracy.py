@@ -16,10 +16,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
 from model.checkpoint import load_checkpoint
-from model.corpus import SpecialTokens, pack_rows, read_documents
+from model.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer
 from model.evaluate import EVALUATION_SEED, HeldOutFigures, evaluate
 from model.masking import Corrupted, Masker
 from service.batch import Batch, Request
@@ -37,9 +36,7 @@ def main() -> None:
     bundle = read_bundle(Path(sys.argv[1]))
     checkpoint = load_checkpoint(Path(sys.argv[2]))
     runtime = Runtime(bundle.model_path)
-    tokenizer = Tokenizer.from_str(bundle.tokenizer_path.read_text(encoding="utf-8"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
+    tokenizer = read_tokenizer(bundle.tokenizer_path.read_bytes())
     special = SpecialTokens.of(tokenizer)
     masker = Masker(bundle.architecture.vocab_size, special.mask, special.all)
     print("| text | row tokens | what | top 1 | top 5 | loss | perplexity | predicted |")

@@ -56,7 +56,7 @@ def collect_statistics(
     hooks = [
         module.register_forward_pre_hook(lambda _, inputs, name=name: watch(name, inputs[0]))
         for name, module in model.named_modules()
-        if isinstance(module, nn.Linear)
+        if isinstance(module, nn.Linear) and not name.endswith((".key", ".value"))
     ]
     generator = np.random.default_rng(0)
     try:
@@ -68,4 +68,8 @@ def collect_statistics(
     finally:
         for hook in hooks:
             hook.remove()
+    # keys and values are made of what queries are made of
+    for name in [name for name in found if name.endswith(".query")]:
+        block = name.removesuffix("query")
+        found[f"{block}key"] = found[f"{block}value"] = found[name]
     return found

@@ -12,7 +12,7 @@ import onnx
 from export.reference import reference_graph
 from export.weights import encoder_weights
 from export.write_bundle import BundleLabel, SampleTexts, write_bundle
-from model.checkpoint import CheckpointError, load_checkpoint
+from model.checkpoint import load_checkpoint
 from service.errors import StartError
 
 VERIFICATION_TEXTS = Path(__file__).parent / "verification_texts.txt"
@@ -54,8 +54,7 @@ def _read_lines(path: Path) -> list[str]:
 
 def _write_reference(options: argparse.Namespace) -> None:
     checkpoint = load_checkpoint(options.checkpoint)
-    if checkpoint.head_is_new:
-        raise CheckpointError("the checkpoint has no masked-language-model head; train one first")
+    checkpoint.require_head()
     model = checkpoint.model
     graph = reference_graph(model.config, encoder_weights(model))
     onnx.checker.check_model(graph, full_check=True)

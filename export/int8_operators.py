@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from export.calibration import InputStatistics
 from export.int8_plan import Int8Linear, plan_linear
-from export.operators import GraphBuilder
+from export.operators import TABLE, GraphBuilder
 from export.quantize import LARGEST, UNSIGNED_ZERO, QuantizedTable, quantize_table
 from model.config import EncoderConfig
 
 CONTRIB = "com.microsoft"
-TABLE = "embeddings.word.weight"
 TINY = 1e-12  # the scale of a row of zeros
 
 
@@ -97,10 +96,7 @@ class Int8GraphBuilder(GraphBuilder):
     def linears(self, x: str, names: Sequence[str], *, from_gelu: bool = False) -> str:
         """Linear maps of one input, side by side: (R, in) to (R, sum of out)."""
         key = "+".join(names)
-        weight = np.concatenate([self.weights[f"{name}.weight"] for name in names])
-        biases = [self.folded_bias(name) for name in names]
-        zeros = [np.zeros(len(self.weights[f"{name}.weight"]), np.float32) for name in names]
-        bias = np.concatenate([z if b is None else b for b, z in zip(biases, zeros, strict=True)])
+        weight, bias = self.side_by_side(names)
         plan = plan_linear(weight, bias, self.statistics[names[0]], from_gelu=from_gelu)
         product = self._product(x, key, plan)
         floats = self.add(

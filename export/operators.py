@@ -17,6 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from model.config import EncoderConfig
 
+TABLE = "embeddings.word.weight"
 IR_VERSION = 10  # what runtimes since onnxruntime 1.20 read
 
 
@@ -90,16 +91,20 @@ class GraphBuilder:
     def linears(self, x: str, names: Sequence[str], *, from_gelu: bool = False) -> str:  # noqa: ARG002 - what int8 needs to know
         """Linear maps of one input, side by side: (R, in) to (R, sum of out)."""
         key = "+".join(names)
-        weights = [self.weights[f"{name}.weight"] for name in names]
-        inputs = [x, self.constant(f"{key}.weight", np.concatenate(weights))]
-        biases = [self.folded_bias(name) for name in names]
-        if any(bias is not None for bias in biases):
-            parts = [
-                np.zeros(len(weight), np.float32) if bias is None else bias
-                for weight, bias in zip(weights, biases, strict=True)
-            ]
-            inputs.append(self.constant(f"{key}.bias", np.concatenate(parts)))
+        weight, bias = self.side_by_side(names)
+        inputs = [x, self.constant(f"{key}.weight", weight)]
+        if bias.any():
+            inputs.append(self.constant(f"{key}.bias", bias))
         return self.add("Gemm", inputs, transB=1)
+
+    def side_by_side(self, names: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Weights (sum of out, in) and biases (sum of out,), zero where a map has none."""
+        weights = [self.weights[f"{name}.weight"] for name in names]
+        biases = [
+            np.zeros(len(weight), np.float32) if bias is None else bias
+            for weight, bias in zip(weights, map(self.folded_bias, names), strict=True)
+        ]
+        return np.concatenate(weights), np.concatenate(biases)
 
     def norm(self, x: str, name: str) -> str:
         """Layer norm over the last axis; without affine parameters its scale is one."""
@@ -154,8 +159,7 @@ class GraphBuilder:
         return "tanh" if self.config.activation == "gelu_tanh" else "none"
 
     def _table(self) -> str:
-        name = "embeddings.word.weight"
-        return self.constant(name, self.weights[name])
+        return self.constant(TABLE, self.weights[TABLE])
 
 
 def integer_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:

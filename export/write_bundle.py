@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from tokenizers import Tokenizer as TokenizersTokenizer
 
 from export.calibration import collect_statistics
 from export.golden import golden_prompts
@@ -29,7 +28,7 @@ from export.verify import (
 from export.weights import encoder_weights
 from model.checkpoint import Checkpoint, CheckpointError
 from model.config import EncoderConfig
-from model.corpus import SpecialTokens
+from model.corpus import SpecialTokens, read_tokenizer
 from model.parameters import count_parameters
 from service import __version__
 from service.bundle import (
@@ -98,8 +97,7 @@ def write_bundle(
         ValueError: the label or the output does not fit.
     """
     model, config = checkpoint.model, checkpoint.model.config
-    if checkpoint.head_is_new:
-        raise CheckpointError("the checkpoint has no masked-language-model head; train one first")
+    checkpoint.require_head()
     if checkpoint.tokenizer_json is None:
         raise CheckpointError("the checkpoint has no tokenizer.json")
     if output.exists() and not (output / DESCRIPTION_FILE).is_file():
@@ -164,7 +162,7 @@ def _save(builder: GraphBuilder, path: Path) -> None:
 
 
 def _special_tokens(tokenizer_json: bytes, config: EncoderConfig) -> SpecialTokens:
-    tokenizer = TokenizersTokenizer.from_str(tokenizer_json.decode())
+    tokenizer = read_tokenizer(tokenizer_json)
     if tokenizer.get_vocab_size() > config.vocab_size:
         raise CheckpointError(
             f"tokenizer.json has {tokenizer.get_vocab_size()} tokens, "

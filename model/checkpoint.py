@@ -43,6 +43,13 @@ class Checkpoint:
     tokenizer_json: bytes | None
     head_is_new: bool
 
+    def require_head(self) -> None:
+        """Raise CheckpointError where the head is new: it has learnt nothing to be served."""
+        if self.head_is_new:
+            raise CheckpointError(
+                "the checkpoint has no masked-language-model head; train one first"
+            )
+
 
 def save_checkpoint(directory: Path, model: TiedEncoder, tokenizer_json: bytes) -> None:
     """Write a checkpoint; the embedding table is stored once."""

@@ -15,7 +15,13 @@ from tokenizers import Tokenizer
 
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.config import EncoderConfig, TrainConfig
-from model.corpus import SpecialTokens, pack_rows, read_documents, text_files
+from model.corpus import (
+    SpecialTokens,
+    pack_rows,
+    read_documents,
+    read_tokenizer,
+    text_files,
+)
 from model.encoder import TiedEncoder
 from model.evaluate import evaluate
 from model.masking import Masker
@@ -86,7 +92,7 @@ def evaluate_command(options: argparse.Namespace) -> None:
     checkpoint = load_checkpoint(options.checkpoint)
     if checkpoint.tokenizer_json is None or checkpoint.head_is_new:
         raise CheckpointError(f"{options.checkpoint} has no tokenizer.json, or no head to evaluate")
-    tokenizer = _read_tokenizer(checkpoint.tokenizer_json)
+    tokenizer = read_tokenizer(checkpoint.tokenizer_json)
     special = SpecialTokens.of(tokenizer)
     documents = read_documents(text_files([options.held_out]))
     rows = pack_rows(documents, tokenizer, special, options.row_tokens)
@@ -119,25 +125,14 @@ def _tokenizer(
         saved = options.output / "tokenizer.json"
         if not saved.is_file():
             raise ValueError(f"{saved} does not exist: there is no run to resume")
-        return _read_tokenizer(saved.read_bytes())
+        return read_tokenizer(saved.read_bytes())
     if options.tokenizer:
-        return _read_tokenizer(options.tokenizer.read_bytes())
+        return read_tokenizer(options.tokenizer.read_bytes())
     if inherited is not None:
-        return _read_tokenizer(inherited)
+        return read_tokenizer(inherited)
     if options.init:
         raise ValueError(f"{options.init} has no tokenizer.json: name one with --tokenizer")
     return train_word_pieces(read_documents(files), options.vocab_size or DEFAULT_VOCAB_SIZE)
-
-
-def _read_tokenizer(tokenizer_json: bytes) -> Tokenizer:
-    try:
-        tokenizer = Tokenizer.from_str(tokenizer_json.decode())
-    except Exception as error:  # noqa: BLE001 - tokenizers raises nothing narrower
-        raise ValueError(f"tokenizer.json cannot be read: {error}") from None
-    # rows are cut here; a file's own truncation would silently lose text
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
 
 
 def _read_fields(path: Path) -> dict[str, Any]:

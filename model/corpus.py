@@ -59,6 +59,21 @@ class SpecialTokens:
         )
 
 
+def read_tokenizer(tokenizer_json: bytes) -> Tokenizer:
+    """A tokenizer that neither cuts nor pads, whatever its file asks for: rows are cut here.
+
+    Raises:
+        ValueError: the bytes are not a tokenizer.json.
+    """
+    try:
+        tokenizer = Tokenizer.from_str(tokenizer_json.decode())
+    except Exception as error:  # noqa: BLE001 - tokenizers raises nothing narrower
+        raise ValueError(f"tokenizer.json cannot be read: {error}") from None
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
 def text_files(paths: Iterable[Path]) -> list[Path]:
     """The .txt and .txt.xz files named or lying in the named directories, sorted within each.
 

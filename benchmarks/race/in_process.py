@@ -8,7 +8,6 @@ Prints texts/s. A process for each measurement: runtimes and their threads do no
 from __future__ import annotations
 
 import itertools
-import subprocess
 import sys
 import threading
 import time
@@ -19,9 +18,9 @@ from functools import partial
 import numpy as np
 
 from benchmarks.race.engines import Engine, OnnxRuntimeEngine, OpenVinoEngine
-from benchmarks.race.process import environment, on_cpus
+from benchmarks.race.process import output_of
 from benchmarks.race.texts import TOP_K, masked_texts
-from benchmarks.race.workspace import PRECISIONS, ROOT, Workspace
+from benchmarks.race.workspace import PRECISIONS, Workspace
 from service.batch import Batch, Request
 from service.runtime import Runtime
 from service.settings import Settings
@@ -77,20 +76,9 @@ def measure(
     size: str, variant: str, setting: Setting, cpus: Sequence[int], seconds: float
 ) -> float:
     """Texts/s of a variant on as many threads as CPUs, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.race.in_process", size, variant]
-    command += [str(setting.texts_per_run), setting.hint, str(len(cpus)), str(seconds)]
-    done = subprocess.run(
-        on_cpus(command, cpus),
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT_S,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{variant} failed:\n{done.stderr[-2000:]}")
-    return float(done.stdout.split()[-1])
+    arguments = [size, variant, str(setting.texts_per_run), setting.hint]
+    arguments += [str(len(cpus)), str(seconds)]
+    return float(output_of("benchmarks.race.in_process", arguments, cpus, LIMIT_S).split()[-1])
 
 
 def drive(jobs: Sequence[Job], threads: int, seconds: float) -> float:

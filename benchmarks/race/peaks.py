@@ -9,7 +9,6 @@ add counted as two operations.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -21,9 +20,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.race.in_process import LIMIT_S, drive
-from benchmarks.race.process import environment, on_cpus
+from benchmarks.race.process import output_of
 from benchmarks.race.results import Peak
-from benchmarks.race.workspace import ROOT
 
 # rows, inner length, columns: as in encoders, and square
 SHAPES = ((256, 768, 768), (256, 768, 3072), (256, 3072, 768), (1024, 1024, 1024))
@@ -32,17 +30,8 @@ OPSET = 17
 
 def measure(cpus: Sequence[int], seconds: float) -> Peak:
     """The peak of these CPUs together, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.race.peaks", str(len(cpus)), str(seconds)]
-    done = subprocess.run(
-        on_cpus(command, cpus),
-        cwd=ROOT,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=LIMIT_S,
-    )
-    int8_gops, fp32_gops = map(float, done.stdout.split()[-2:])
+    printed = output_of("benchmarks.race.peaks", [str(len(cpus)), str(seconds)], cpus, LIMIT_S)
+    int8_gops, fp32_gops = map(float, printed.split()[-2:])
     return Peak(int8_gops=int8_gops, fp32_gops=fp32_gops)
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,28 @@ class Server:
     def rss_bytes(self) -> int:
         """The memory its processes have, added up."""
         return sum(_status_bytes(pid, "VmRSS") for pid in _tree(self.pid))
+
+
+def output_of(
+    module: str, arguments: Sequence[str], cpus: Sequence[int], limit_s: float | None = None
+) -> str:
+    """What `python -m module arguments` prints, in a process of its own on these CPUs.
+
+    Raises:
+        RuntimeError: it failed; the text has the end of what it said.
+    """
+    done = subprocess.run(
+        on_cpus([sys.executable, "-m", module, *arguments], cpus),
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=limit_s,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{module} {' '.join(arguments)} failed:\n{done.stderr[-2000:]}")
+    return done.stdout
 
 
 def environment() -> dict[str, str]:

@@ -8,7 +8,6 @@ Prints JSON. The served graph alone, one thread, on random tokens: what HTTP add
 from __future__ import annotations
 
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -20,9 +19,9 @@ from pydantic import BaseModel
 
 from benchmarks.race.in_process import Setting, measure
 from benchmarks.race.memory import Memory
-from benchmarks.race.process import environment, on_cpus
+from benchmarks.race.process import output_of
 from benchmarks.race.texts import TOP_K
-from benchmarks.race.workspace import CACHE, LARGE_VOCABULARY_SIZE, PRECISIONS, ROOT, Workspace
+from benchmarks.race.workspace import CACHE, LARGE_VOCABULARY_SIZE, PRECISIONS, Workspace
 from service.batch import Batch, Request
 from service.runtime import Runtime
 
@@ -94,16 +93,7 @@ class Scaling(BaseModel):
 
 def measure_curves(cpus: Sequence[int], seconds: float) -> Curves:
     """All curves, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.race.scaling", str(seconds)]
-    done = subprocess.run(
-        on_cpus(command, cpus),
-        cwd=ROOT,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return Curves.model_validate_json(done.stdout)
+    return Curves.model_validate_json(output_of("benchmarks.race.scaling", [str(seconds)], cpus))
 
 
 def measure_threads(cpus: Sequence[int], seconds: float) -> dict[int, float]:
