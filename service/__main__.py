@@ -28,28 +28,38 @@ def main() -> int:
     try:
         settings = read_settings(sys.argv[1:])
         _start_logging(settings)
-        asyncio.run(_serve(settings))
+        _serve(settings)
     except StartError as error:
         print(error, file=sys.stderr)
         return 2
     return 0
 
 
-async def _serve(settings: Settings) -> None:
+def _serve(settings: Settings) -> None:
     app = create_app(settings)
+    # uvicorn takes uvloop and httptools where they are installed; _run says what lifespan="off" is
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # neither the caller's address nor the scheme is used
+        timeout_graceful_shutdown=settings.shutdown_grace_s,
+    )
     # bound before the model is loaded, so that a port in use is told at once
-    with _bind(settings.host, settings.port) as listener:
-        # The lifespan is ours to run: uvicorn would print a traceback for a bad bundle.
-        config = uvicorn.Config(
-            app,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=settings.shutdown_grace_s,
-        )
-        async with app.router.lifespan_context(app):
-            await _Server(config, app).serve(sockets=[listener])
+    with (
+        _bind(settings.host, settings.port) as listener,
+        asyncio.Runner(loop_factory=config.get_loop_factory()) as runner,
+    ):
+        runner.run(_run(config, app, listener))
+
+
+async def _run(config: uvicorn.Config, app: FastAPI, listener: socket.socket) -> None:
+    # The lifespan is ours to run: uvicorn would print a traceback for a bad bundle.
+    async with app.router.lifespan_context(app):
+        await _Server(config, app).serve(sockets=[listener])
 
 
 class _Server(uvicorn.Server):

@@ -1,7 +1,8 @@
 """ASGI middleware: a body above the limit is refused before anything parses it."""
 
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.json_answer import send_sentence
 
 
 class BodyLimit:
@@ -25,20 +26,14 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         if _content_length(scope) > self._max_body_bytes:
-            await self._refuse(scope, receive, send)
+            await self._refuse(send)
             return
-        body = bytearray()
-        more_body = True
-        while more_body:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            more_body = message.get("more_body", False)
-            if len(body) > self._max_body_bytes:
-                await self._refuse(scope, receive, send)
-                return
-        whole: Message | None = {"type": "http.request", "body": bytes(body), "more_body": False}
+        whole: Message | None = await self._collect(receive)
+        if whole is None:
+            return
+        if len(whole["body"]) > self._max_body_bytes:
+            await self._refuse(send)
+            return
 
         async def replay() -> Message:
             nonlocal whole
@@ -49,9 +44,23 @@ class BodyLimit:
 
         await self._app(scope, replay, send)
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        sentence = f"The body is too large; at most {self._max_body_bytes} bytes are allowed."
-        await JSONResponse({"error": sentence}, status_code=413)(scope, receive, send)
+    async def _collect(self, receive: Receive) -> Message | None:
+        """The body in one message, or its too large beginning; None when the caller is gone."""
+        chunks: list[bytes] = []
+        size_bytes = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            chunk = message.get("body", b"")
+            chunks.append(chunk)
+            size_bytes += len(chunk)
+            if size_bytes > self._max_body_bytes or not message.get("more_body"):
+                return {"type": "http.request", "body": b"".join(chunks), "more_body": False}
+
+    async def _refuse(self, send: Send) -> None:
+        limit = f"at most {self._max_body_bytes} bytes are allowed"
+        await send_sentence(send, 413, f"The body is too large; {limit}.")
 
 
 def _content_length(scope: Scope) -> int:

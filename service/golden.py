@@ -1,8 +1,11 @@
 """Replay a bundle's golden prompts: does the model answer here as it did where it was made?"""
 
+import math
+
 from service.bundle import Bundle, GoldenFill
 from service.errors import BundleError, FillMaskError
-from service.fill_mask import Fill, FillMask
+from service.fill_mask import FillMask
+from service.ranking import Fill
 
 
 async def replay(bundle: Bundle, fill_mask: FillMask) -> None:
@@ -18,9 +21,10 @@ async def replay(bundle: Bundle, fill_mask: FillMask) -> None:
         where = f"golden prompt {index}"
         top_k = max(map(len, prompt.fills), default=1)
         try:
-            [masks] = await fill_mask.fill([prompt.text], top_k, None)
+            answer = await fill_mask.fill([prompt.text], top_k, None)
         except FillMaskError as error:
             raise _differs(f"{where} is not answered: {error.text.rstrip('.')}") from error
+        [masks] = answer.fills
         if len(masks) != len(prompt.fills):
             raise _differs(f"{where} has {len(masks)} masks and answers for {len(prompt.fills)}")
         for mask, (expected, actual) in enumerate(zip(prompt.fills, masks, strict=True)):
@@ -35,7 +39,7 @@ async def replay(bundle: Bundle, fill_mask: FillMask) -> None:
 def _compare(
     where: str, expected: tuple[GoldenFill, ...], actual: list[Fill], tolerance: float
 ) -> None:
-    log_probs = {fill.token: fill.log_prob for fill in actual}
+    log_probs = {fill.token: _log(fill.score) for fill in actual}
     if log_probs.keys() != {fill.token for fill in expected}:
         tokens = [fill.token for fill in expected]
         raise _differs(f"{where} has the tokens {list(log_probs)} here and {tokens} in the bundle")
@@ -46,6 +50,10 @@ def _compare(
                 f"{where} differs by {difference:.2g} in the log-probability of token "
                 f"{fill.token}, and the tolerance is {tolerance:.2g}"
             )
+
+
+def _log(probability: float) -> float:
+    return math.log(probability) if probability else -math.inf
 
 
 def _differs(reason: str) -> BundleError:

@@ -26,12 +26,10 @@ def read_json(body: bytes, content_type: str | None) -> object:
     """
     if (content_type or "").partition(";")[0].strip().lower() != "application/json":
         raise ContentTypeError("The content type must be application/json.")
-    if not body.strip():
+    if not body or body.isspace():
         raise MalformedRequestError("The body is empty; it must be a JSON object.")
     try:
-        value: object = json.loads(
-            body.decode(), object_pairs_hook=_unique, parse_constant=_refuse_constant
-        )
+        value = _decode(body.decode())
         if _SURROGATE_ESCAPE.search(body):
             _refuse_surrogates(value)
     except UnicodeDecodeError as error:
@@ -62,6 +60,16 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(constant: str) -> NoReturn:
     raise MalformedRequestError(f"The body is not valid JSON: {constant} is not a JSON number.")
+
+
+# made once: json.loads would make it anew for each body
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_constant)
+
+
+def _decode(text: str) -> object:
+    if text.startswith("\ufeff"):  # it would be "expecting value", of what nobody sees
+        raise json.JSONDecodeError("Unexpected byte order mark", text, 0)
+    return _DECODER.decode(text)
 
 
 def _refuse_surrogates(value: object) -> None:

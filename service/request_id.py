@@ -2,18 +2,18 @@
 
 import asyncio
 import logging
+import os
 import re
-import uuid
+from collections.abc import Awaitable
 
-from starlette.datastructures import MutableHeaders
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import trace
+from service.json_answer import send_sentence
 
 _log = logging.getLogger(__name__)
 
-_HEADER = "X-Request-ID"
+_HEADER = b"x-request-id"
 _SANE = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
@@ -38,29 +38,29 @@ class RequestId:
         request_id = _request_id(scope)
         started = False
 
-        async def send_with_id(message: Message) -> None:
+        def send_with_id(message: Message) -> Awaitable[None]:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                MutableHeaders(scope=message)[_HEADER] = request_id
-            await send(message)
+                message["headers"] = [*message.get("headers", ()), (_HEADER, request_id)]
+            return send(message)
 
         async def fail(status: int, sentence: str) -> None:
             if not started:  # else the server closes the connection, which tells the caller
-                failure = JSONResponse({"error": sentence}, status_code=status)
-                await failure(scope, receive, send_with_id)
+                await send_sentence(send_with_id, status, sentence)
 
         try:
             await self._app(scope, receive, send_with_id)
         except asyncio.CancelledError:  # by the server, when the grace of a shutdown is over
             await fail(503, "The service has shut down before the answer was ready.")
         except Exception as error:  # noqa: BLE001 - the last resort of every request
-            _log.error("request %s failed:\n%s", request_id, trace(error))
-            await fail(500, f"Internal error. Request id: {request_id}")
+            text = request_id.decode()
+            _log.error("request %s failed:\n%s", text, trace(error))
+            await fail(500, f"Internal error. Request id: {text}")
 
 
-def _request_id(scope: Scope) -> str:
+def _request_id(scope: Scope) -> bytes:
     for name, value in scope["headers"]:
-        if name == b"x-request-id" and _SANE.fullmatch(value):
-            return str(value.decode())
-    return uuid.uuid4().hex
+        if name == _HEADER and _SANE.fullmatch(value):
+            return bytes(value)
+    return os.urandom(16).hex().encode()

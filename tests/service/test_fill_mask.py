@@ -1,6 +1,7 @@
 """The use case, over the real tokenizer, batcher and runtime of the tiny model."""
 
 import asyncio
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from service import fill_mask
 from service.batcher import Batcher
 from service.errors import InvalidRequestError
-from service.fill_mask import Fill, FillMask
+from service.fill_mask import FillMask
+from service.ranking import Fill
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
@@ -37,7 +39,7 @@ def fill(
         batcher = Batcher(runtime.run, 2, 64, 10_000, pytest.fail)
         try:
             use_case = FillMask(make_tokenizer(tiny), batcher, MAX_TOKENS, max_masks)
-            return await use_case.fill(texts, top_k, targets)
+            return (await use_case.fill(texts, top_k, targets)).fills
         finally:
             await batcher.close()
 
@@ -52,7 +54,7 @@ def check(tiny: Tiny, text: str, masks: list[list[Fill]], top_k: int) -> None:
         expected = tiny.best(encoded.input_ids.tolist(), position, top_k)
         assert [one.token for one in fills] == [token for token, _ in expected]
         np.testing.assert_allclose(
-            [one.log_prob for one in fills], [p for _, p in expected], atol=TOLERANCE
+            [math.log(one.score) for one in fills], [p for _, p in expected], atol=TOLERANCE
         )
 
 
@@ -68,7 +70,7 @@ def test_five_fills_by_default(tiny: Tiny) -> None:
     """Nothing asked for is five fills, best first."""
     [[fills]] = fill(tiny, ["the [MASK]"])
     assert len(fills) == 5
-    assert [f.log_prob for f in fills] == sorted((f.log_prob for f in fills), reverse=True)
+    assert [f.score for f in fills] == sorted((f.score for f in fills), reverse=True)
 
 
 def test_special_tokens_are_never_offered(tiny: Tiny) -> None:
@@ -98,7 +100,7 @@ def test_targets_are_ranked_with_their_own_probabilities(tiny: Tiny) -> None:
         by_target = {target: expected[VOCABULARY.index(target)] for target in targets}
         assert [f.token_str for f in fills] == sorted(by_target, key=lambda t: -by_target[t])
         for one in fills:
-            assert abs(one.log_prob - by_target[one.token_str]) < TOLERANCE
+            assert abs(math.log(one.score) - by_target[one.token_str]) < TOLERANCE
 
 
 def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
@@ -148,21 +150,3 @@ def test_an_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(fill(tiny, [text], top_k=10)[0][0]) == 10
     with pytest.raises(InvalidRequestError, match=r"would have 110 characters .* at most 100 are"):
         fill(tiny, [text], top_k=11)
-
-
-def test_a_long_text_does_not_stall_the_event_loop(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Texts above the threshold are tokenized on another thread."""
-    threads = []
-    to_thread = asyncio.to_thread
-
-    async def spy(function: object, *arguments: object) -> object:
-        threads.append(function)
-        return await to_thread(function, *arguments)  # type: ignore[arg-type] # as it was called
-
-    monkeypatch.setattr(asyncio, "to_thread", spy)
-    fill(tiny, ["the [MASK]"])
-    short = len(threads)
-    fill(tiny, [f"the{' ' * 1500}[MASK]"] * 2)
-    assert len(threads) == 2 * short + 1

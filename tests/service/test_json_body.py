@@ -26,6 +26,7 @@ def test_reads_json(content_type: str) -> None:
         (b'{"a": 1} x', 400, "The body is not valid JSON: extra data (line 1, column 10)."),
         (b'{"a": "\\x"}', 400, "The body is not valid JSON: invalid \\escape (line 1, column 8)."),
         (b"\xff", 400, "The body is not valid UTF-8."),
+        (b"\xef\xbb\xbf{}", 400, "The body is not valid JSON: unexpected byte order mark (line 1"),
         (b'{"a": NaN}', 400, "The body is not valid JSON: NaN is not a JSON number."),
         (b'{"a": -Infinity}', 400, "The body is not valid JSON: -Infinity is not a JSON number."),
         (b"[" * 100_000, 400, "The body is nested too deeply."),

@@ -124,6 +124,27 @@ def test_sigterm_while_loading(tiny: Tiny) -> None:
         assert process.stderr.read() == ""
 
 
+# the service, which says at its end what it has run on
+SPY = """
+import sys
+from service.__main__ import main
+code = main()
+print("loop", "uvloop" in sys.modules, "parser", "httptools" in sys.modules)
+sys.exit(code)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="uvloop does not exist there")
+def test_runs_on_the_fast_loop_and_parser(start_server: StartServer) -> None:
+    """Without either uvicorn would run as well, only slower, and not say so."""
+    with start_server(command=("-c", SPY)) as (process, url):
+        assert httpx.post(f"{url}/fill-mask", json=BODY).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        assert process.stdout is not None
+        assert process.stdout.read() == "loop True parser True\n"
+
+
 def test_a_large_body_is_told_so(start_server: StartServer) -> None:
     """A real client that sends far too much reads the 413."""
     with start_server() as (_, url):

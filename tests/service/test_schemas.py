@@ -1,26 +1,35 @@
 """The bodies: how answers are nested, and the limits in the schema."""
 
+import json
 import math
+from typing import Any
 
-from service.fill_mask import Fill
-from service.schemas import MAX_TARGETS, FillMaskBody, Limits, answer
+import pytest
+
+from service.ranking import Fill
+from service.schemas import MAX_TARGETS, FillMaskBody, Limits, answer_json
 
 LIMITS = Limits(max_tokens=32, max_texts=3, max_masks=5, max_top_k=9, max_body_bytes=1000)
 
 
 def fill(token: int) -> Fill:
     """A fill that is told by its token."""
-    return Fill(token=token, token_str=f"t{token}", log_prob=-float(token), sequence=f"s{token}")
+    return Fill(score=1 / token, token=token, token_str=f"t{token}", sequence=f"s{token}")
 
 
 def body(token: int) -> dict[str, object]:
     """What the fill looks like in an answer."""
     return {
-        "score": math.exp(-token),
+        "score": 1 / token,
         "token": token,
         "token_str": f"t{token}",
         "sequence": f"s{token}",
     }
+
+
+def answer(fills: list[list[list[Fill]]], *, single: bool) -> Any:
+    """What a client reads."""
+    return json.loads(answer_json(fills, single=single))
 
 
 def test_one_text_with_one_mask() -> None:
@@ -44,6 +53,24 @@ def test_several_texts() -> None:
 def test_a_list_of_one_text_is_a_list() -> None:
     """Who sends a list gets a list."""
     assert answer([[[fill(1)]]], single=False) == [[body(1)]]
+
+
+def test_scores_and_texts_come_back_as_they_were() -> None:
+    """Each float is written so that it is read as the same float; each character likewise."""
+    scores = [1.0, 0.1, 1 / 3, 5e-324, 2.2250738585072014e-308, 0.0, 1e-7, 0.30000000000000004]
+    text = 'Zürich 😀\u2028 \x00 "quoted" \\ </script> "score":null'
+    fills = [Fill(score, 7, "##ü", text) for score in scores]
+    read = answer([[fills]], single=True)
+    assert [one["score"] for one in read] == scores
+    assert {one["sequence"] for one in read} == {text}
+    assert {one["token_str"] for one in read} == {"##ü"}
+
+
+def test_a_score_that_is_no_number_is_not_answered() -> None:
+    """JSON has no NaN, and a client must not be told null where a number is promised."""
+    broken = Fill(math.nan, 7, "x", "y")
+    with pytest.raises(ValueError, match="not a number"):
+        answer([[[fill(1), broken]]], single=True)
 
 
 def test_absent_and_null_are_the_same() -> None:

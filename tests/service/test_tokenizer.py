@@ -1,6 +1,8 @@
 """The tokenizer: masks, what a text cannot smuggle in, targets, and the text with a fill in it."""
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -117,6 +119,28 @@ def test_long_and_short_texts_are_encoded_alike(tokenizer: Tokenizer) -> None:
     assert tokenizer.encode(long).input_ids[1:-1].tolist() == inner * repeats
 
 
+ENCODE_A_LONG_TEXT = """
+import os, sys
+from service.tokenizer import LONG_TEXT_CHARS, Tokenizer
+tokenizer = Tokenizer(sys.stdin.buffer.read(), "[MASK]", int(sys.argv[1]), [])
+before = len(os.listdir("/proc/self/task"))
+tokenizer.encode("dog " * LONG_TEXT_CHARS)
+print(len(os.listdir("/proc/self/task")) - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
+def test_a_long_text_starts_no_threads() -> None:
+    """tokenizers would start one for each CPU, beside those that compute."""  # noqa: D403 - its name
+    done = subprocess.run(
+        [sys.executable, "-c", ENCODE_A_LONG_TEXT, str(MASK_ID)],
+        input=build_tokenizer().to_str().encode(),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == b"0\n"
+
+
 def test_targets(tokenizer: Tokenizer) -> None:
     """A target is one token: as it stands in the vocabulary, or as the tokenizer reads it."""
     assert tokenizer.target_id("dog") == VOCABULARY.index("dog")
@@ -142,10 +166,12 @@ def test_bad_targets(target: str, reason: str, tokenizer: Tokenizer) -> None:
     assert caught.value.text.startswith(reason)
 
 
-def test_token_str_keeps_the_mark_of_a_continuation(tokenizer: Tokenizer) -> None:
+def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
     """As Hugging Face's: a piece is shown as a piece."""
-    assert tokenizer.token_str(VOCABULARY.index("dog")) == "dog"
     assert tokenizer.token_str(VOCABULARY.index("##ing")) == "##ing"
+    blank = tokenizer.blank("walk [MASK]", (5, 11))
+    assert blank.filled(VOCABULARY.index("dog")) == ("dog", "walk dog")
+    assert blank.filled(VOCABULARY.index("##ing")) == ("##ing", "walking")
 
 
 @pytest.mark.parametrize(
@@ -161,6 +187,7 @@ def test_token_str_keeps_the_mark_of_a_continuation(tokenizer: Tokenizer) -> Non
 def test_sequence(text: str, token: str, sequence: str, tokenizer: Tokenizer) -> None:
     """The user's text stays as written; a continuation joins the word before, if there is one."""
     span = tokenizer.encode(text).mask_spans[0]
+    assert tokenizer.blank(text, span).filled(VOCABULARY.index(token)) == (token, sequence)
     assert tokenizer.sequence(text, span, VOCABULARY.index(token)) == sequence
 
 
@@ -172,4 +199,5 @@ def test_a_tokenizer_without_continuations() -> None:
     tokenizer = Tokenizer(word_level.to_str().encode(), "[MASK]", MASK_ID, range(5))
     text = "walk [MASK]"
     span = tokenizer.encode(text).mask_spans[0]
-    assert tokenizer.sequence(text, span, VOCABULARY.index("##ing")) == "walk ##ing"
+    filled = tokenizer.blank(text, span).filled(VOCABULARY.index("##ing"))
+    assert filled == ("##ing", "walk ##ing")

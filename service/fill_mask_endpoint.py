@@ -1,0 +1,64 @@
+"""POST /fill-mask as a bare ASGI application: the request that counts, by the shortest way."""
+
+import asyncio
+
+from starlette.types import Receive, Scope, Send
+
+from service.caller import CallerLeftError, WhileConnected
+from service.errors import FillMaskError
+from service.fill_mask import FillMask
+from service.json_answer import send_error, send_json
+from service.schemas import FillMaskBody, Limits, answer_json
+
+# Parsing a body of this size takes 0.03 ms, or 0.6 ms if it was made to take long; going to another
+# thread and back takes 0.03 ms.
+LONG_BODY_BYTES = 2**14
+
+
+class FillMaskEndpoint:
+    """Reads a request, has it filled, and answers. No logic.
+
+    Args:
+        fill_mask: the use case.
+        limits: of a request.
+    """
+
+    def __init__(self, fill_mask: FillMask, limits: Limits) -> None:
+        self._fill_mask = fill_mask
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request, whose body comes in one message."""
+        body: bytes = (await receive())["body"]
+        try:
+            with WhileConnected(receive):
+                content = await self._answer(body, _content_type(scope))
+        except CallerLeftError:
+            return
+        except FillMaskError as error:
+            await send_error(send, error)
+            return
+        await send_json(send, 200, content)
+
+    async def _answer(self, body: bytes, content_type: str | None) -> bytes:
+        if len(body) < LONG_BODY_BYTES:
+            request = FillMaskBody.read(body, content_type, self._limits)
+        else:
+            request = await asyncio.to_thread(FillMaskBody.read, body, content_type, self._limits)
+        parameters = request.parameters
+        answer = await self._fill_mask.fill(
+            request.texts,
+            parameters.top_k if parameters else None,
+            parameters.targets if parameters else None,
+        )
+        single = isinstance(request.inputs, str)
+        if answer.long:
+            return await asyncio.to_thread(answer_json, answer.fills, single=single)
+        return answer_json(answer.fills, single=single)
+
+
+def _content_type(scope: Scope) -> str | None:
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            return bytes(value).decode("latin-1")
+    return None

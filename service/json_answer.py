@@ -1,0 +1,38 @@
+"""JSON answers as ASGI messages, without a response object for each."""
+
+from collections.abc import Sequence
+
+from pydantic_core import to_json
+from starlette.types import Send
+
+from service.errors import FillMaskError, OverloadedError
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+async def send_json(send: Send, status: int, content: bytes, headers: Headers = ()) -> None:
+    """Send a whole answer.
+
+    Args:
+        send: of the connection.
+        status: HTTP status.
+        content: JSON.
+        headers: beside the content's type and length.
+    """
+    length = b"%d" % len(content)
+    own = ((b"content-length", length), (b"content-type", b"application/json"))
+    await send({"type": "http.response.start", "status": status, "headers": [*own, *headers]})
+    await send({"type": "http.response.body", "body": content})
+
+
+async def send_sentence(send: Send, status: int, sentence: str, headers: Headers = ()) -> None:
+    """Answer with a sentence about what is wrong."""
+    await send_json(send, status, to_json({"error": sentence}), headers)
+
+
+async def send_error(send: Send, error: FillMaskError) -> None:
+    """Answer with the error's status and sentence."""
+    headers = []
+    if isinstance(error, OverloadedError):
+        headers.append((b"retry-after", b"%d" % error.retry_after_s))
+    await send_sentence(send, error.status, error.text, headers)

@@ -1,0 +1,195 @@
+"""POST /fill-mask: what is done on which thread, and for whom."""
+
+import asyncio
+import json
+import logging
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import uvicorn
+from fastapi.testclient import TestClient
+
+from service import fill_mask, fill_mask_endpoint
+from service.app import Service, create_app
+from service.batch import Batch, Outputs
+from service.fill_mask_endpoint import LONG_BODY_BYTES
+from service.runtime import Runtime
+from service.schemas import FillMaskBody
+from service.settings import Settings
+from service.tokenizer import LONG_TEXT_CHARS, Tokenizer
+from tests.service.tiny import Tiny
+
+ON_THE_LOOP, OFF_THE_LOOP = "the event loop", "another thread"
+STEPS = {
+    "parse": (FillMaskBody, "read"),
+    "encode": (Tokenizer, "encode"),
+    "rank": (fill_mask, "rank"),
+    "write": (fill_mask_endpoint, "answer_json"),
+}
+
+
+class Watch:
+    """Where each step was done, in the last request."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.where: dict[str, str] = {}
+        for step, (owner, name) in STEPS.items():
+            monkeypatch.setattr(owner, name, self._spy(step, getattr(owner, name)))
+
+    def _spy(self, step: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def spy(*arguments: object, **named: object) -> object:
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                self.where[step] = OFF_THE_LOOP
+                assert threading.current_thread().name.startswith("fillmask-long-work")
+            else:
+                self.where[step] = ON_THE_LOOP
+            return function(*arguments, **named)
+
+        return spy
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    """Notes on which thread each step is done."""
+    return Watch(monkeypatch)
+
+
+def post(client: TestClient, body: dict[str, Any], padding: int = 0) -> None:
+    """Send a body, with so much white space at its end."""
+    content = json.dumps(body).encode() + b" " * padding
+    headers = {"content-type": "application/json"}
+    assert client.post("/fill-mask", content=content, headers=headers).status_code == 200
+
+
+def off_the_loop(watch: Watch) -> set[str]:
+    """The steps that another thread has done."""
+    assert watch.where.keys() == STEPS.keys()
+    return {step for step, where in watch.where.items() if where == OFF_THE_LOOP}
+
+
+def test_short_work_stays_on_the_event_loop(client: TestClient, watch: Watch) -> None:
+    """A short request goes to no other thread than the model's."""
+    post(client, {"inputs": "the [MASK]"})
+    assert off_the_loop(watch) == set()
+
+
+def test_long_work_does_not_stall_the_event_loop(client: TestClient, watch: Watch) -> None:
+    """Each step that is long, and only such, is done on another thread."""
+    post(client, {"inputs": "the [MASK]"}, padding=LONG_BODY_BYTES)
+    assert off_the_loop(watch) == {"parse"}
+    post(client, {"inputs": f"the{' ' * LONG_TEXT_CHARS}[MASK]"})
+    assert off_the_loop(watch) == {"encode"}
+    texts = [f"the{' ' * 1900}[MASK]"] * 4
+    post(client, {"inputs": texts, "parameters": {"top_k": 20}})
+    assert off_the_loop(watch) == {"encode", "rank", "write"}
+
+
+def test_many_targets_do_not_stall_the_event_loop(client: TestClient, watch: Watch) -> None:
+    """Looking up a thousand targets is long, though the text is short."""
+    targets = [f"word{i}" for i in range(1000)]
+    body = {"inputs": "the [MASK]", "parameters": {"targets": targets}}
+    assert client.post("/fill-mask", json=body).status_code == 422
+    assert watch.where == {"parse": ON_THE_LOOP, "encode": OFF_THE_LOOP}
+
+
+class HeldRuntime:
+    """Computes when it is let, and notes how many texts each run had."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.go = threading.Event()
+        self.go.set()
+        self.runs: list[int] = []
+        run = Runtime.run
+
+        def held(runtime: Runtime, batch: Batch) -> Outputs:
+            self.runs.append(len(batch.requests))
+            assert self.go.wait(20)
+            return run(runtime, batch)
+
+        monkeypatch.setattr(Runtime, "run", held)
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldRuntime]:
+    """A model that can be held up."""
+    runtime = HeldRuntime(monkeypatch)
+    yield runtime
+    runtime.go.set()
+
+
+@asynccontextmanager
+async def serving(service: Service) -> AsyncIterator[int]:
+    """A real server in this event loop; gives its port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = uvicorn.Config(service, lifespan="off", log_config=None, access_log=False)
+        server = uvicorn.Server(config)
+        async with service.router.lifespan_context(service):
+            task = asyncio.create_task(server._serve([listener]))
+            try:
+                yield listener.getsockname()[1]
+            finally:
+                server.should_exit = True
+                await task
+
+
+async def ask(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Send a request, and do not wait for its answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    body = b'{"inputs": "the [MASK]"}'
+    head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    writer.write(b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body))
+    await writer.drain()
+    return reader, writer
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that must come."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - it is not the server's business to tell
+            await asyncio.sleep(0.01)
+
+
+def test_a_caller_who_left_is_not_computed(
+    tiny: Tiny, held: HeldRuntime, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of three on real connections, the second leaves while it waits; the others are answered."""
+
+    async def play() -> None:
+        service = create_app(Settings(bundle=tiny.path, threads=1))
+        async with serving(service) as port:
+            batcher = service.state.served.fill_mask._batcher
+            held.runs.clear()
+            held.go.clear()
+            first_reader, first = await ask(port)
+            await until(lambda: held.runs == [1])
+            tokens = batcher._accepted_tokens
+            _, leaver = await ask(port)
+            await until(lambda: batcher._accepted_tokens == 2 * tokens)
+            leaver.close()
+            await leaver.wait_closed()
+            await until(lambda: batcher._accepted_tokens == tokens)
+            last_reader, last = await ask(port)
+            await until(lambda: batcher._accepted_tokens == 2 * tokens)
+            held.go.set()
+            for reader, writer in ((first_reader, first), (last_reader, last)):
+                assert b" 200 " in await reader.readline()
+                writer.close()
+                await writer.wait_closed()
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(play())
+    assert held.runs == [1, 1]
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_before_the_model_is_loaded_nothing_is_filled(tiny: Tiny) -> None:
+    """A request that comes too early is told so."""
+    answer = TestClient(create_app(Settings(bundle=tiny.path))).post("/fill-mask", json={})
+    assert answer.status_code == 503
+    assert answer.json() == {"error": "The service is starting."}
