@@ -9,23 +9,28 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from model.encoder import TiedEncoder
 
 MASKED_SHARE = 0.15  # so that the mask token and the head's inputs are seen as in use
+SAMPLED_ROWS = 1024
+VOCABULARY = "vocabulary"  # the map from hidden states to logits, by the embedding table
 
 
 @dataclass(slots=True, eq=False)
 class InputStatistics:
-    """Of the rows (R, in) that entered a linear map.
+    """Of the rows (R, in) that entered a linear map of the served graph.
 
     Attributes:
         largest: (in,) largest magnitude of each channel.
         gram: (in, in) sum over rows of the outer products.
+        rows: (S, in) some of the rows, about 1,024 of all texts.
     """
 
     largest: NDArray[np.float64]
     gram: NDArray[np.float64]
+    rows: NDArray[np.float32]
 
 
 @torch.inference_mode()
@@ -40,24 +45,10 @@ def collect_statistics(
         mask_token_id: the mask.
 
     Returns:
-        Statistics by the map's name, e.g. `blocks.0.query`.
+        Statistics by the map's name, e.g. `blocks.0.query`, and of `vocabulary`.
     """
-    found: dict[str, InputStatistics] = {}
-
-    def watch(name: str, rows: Tensor) -> None:
-        x_RD = rows.reshape(-1, rows.shape[-1])
-        largest = x_RD.abs().amax(dim=0).double().numpy()
-        gram = (x_RD.T @ x_RD).double().numpy()
-        if name in found:
-            largest = np.maximum(largest, found[name].largest)
-            gram = gram + found[name].gram
-        found[name] = InputStatistics(largest, gram)
-
-    hooks = [
-        module.register_forward_pre_hook(lambda _, inputs, name=name: watch(name, inputs[0]))
-        for name, module in model.named_modules()
-        if isinstance(module, nn.Linear) and not name.endswith((".key", ".value"))
-    ]
+    watched = _Watched(every=max(1, sum(map(len, texts)) // SAMPLED_ROWS))
+    watched.hook(model)
     generator = np.random.default_rng(0)
     try:
         for ids in texts:
@@ -66,10 +57,57 @@ def collect_statistics(
             input_ids = torch.from_numpy(np.where(masked, mask_token_id, ids))[None]
             model(input_ids, torch.from_numpy(masked)[None].float())
     finally:
-        for hook in hooks:
-            hook.remove()
+        watched.unhook()
+    found = watched.found
     # keys and values are made of what queries are made of
     for name in [name for name in found if name.endswith(".query")]:
         block = name.removesuffix("query")
         found[f"{block}key"] = found[f"{block}value"] = found[name]
     return found
+
+
+class _Watched:
+    """What entered the maps so far."""
+
+    def __init__(self, every: int) -> None:
+        self.found: dict[str, InputStatistics] = {}
+        self._every = every
+        self._hooks: list[RemovableHandle] = []
+
+    def hook(self, model: TiedEncoder) -> None:
+        for name, module in model.named_modules():
+            if isinstance(module, nn.Linear) and not name.endswith((".key", ".value")):
+                self._hook_linear(model, name, module)
+        self._hooks.append(
+            model.head.register_forward_hook(lambda _, __, output: self._add(VOCABULARY, output, 1))
+        )
+
+    def unhook(self) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+    def _hook_linear(self, model: TiedEncoder, name: str, module: nn.Module) -> None:
+        # the head sees few rows, and all of them count
+        every = 1 if name.startswith("head.") else self._every
+        # in the served graph the values' bias is part of the output's
+        value_bias: Tensor | None = None
+        if name.endswith(".output") and model.config.attention_bias:
+            value_bias = model.get_parameter(f"{name.removesuffix('output')}value.bias")
+
+        def before(_: nn.Module, inputs: tuple[Tensor]) -> None:
+            self._add(name, inputs[0] if value_bias is None else inputs[0] - value_bias, every)
+
+        self._hooks.append(module.register_forward_pre_hook(before))
+
+    def _add(self, name: str, rows: Tensor, every: int) -> None:
+        x_RD = rows.reshape(-1, rows.shape[-1])
+        new = InputStatistics(
+            largest=x_RD.abs().amax(dim=0).double().numpy(),
+            gram=(x_RD.T @ x_RD).double().numpy(),
+            rows=x_RD[::every].numpy().copy(),
+        )
+        if (old := self.found.get(name)) is not None:
+            new.largest = np.maximum(old.largest, new.largest)
+            new.gram += old.gram
+            new.rows = np.concatenate([old.rows, new.rows])
+        self.found[name] = new

@@ -67,6 +67,8 @@ def _clear_fills(
         )
         if token not in tokenizer.special_token_ids
     ][: FILLS + 1]
-    if len(ranked) <= FILLS or ranked[FILLS - 1][1] - ranked[FILLS][1] < gap:
-        return []
-    return [{"token": token, "log_prob": round(value, 5)} for token, value in ranked[:FILLS]]
+    # as many as are clearly ahead of the next one
+    count = next(
+        (n for n in range(len(ranked) - 1, 0, -1) if ranked[n - 1][1] - ranked[n][1] >= gap), 0
+    )
+    return [{"token": token, "log_prob": round(value, 5)} for token, value in ranked[:count]]

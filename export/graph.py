@@ -1,10 +1,11 @@
 """The served graph: packed rows in, top-k fills out.
 
-Shapes: R tokens of all texts end to end, N texts, T longest text, Q most masks of a text, M masks,
-K most targets of a mask, D d_model, V vocabulary, E several projections side by side.
+Shapes: R tokens of all texts end to end, B rows of W slots inside attention, Q most masks of a row,
+S = B * Q, M masks, K most targets of a mask, D d_model, V vocabulary.
 
 What makes it fast, all of it exact:
-- Matrix products, norms and GELU run on the R real tokens. Padding exists only inside attention.
+- Matrix products, norms and GELU run on the R real tokens. Padding exists only inside attention,
+  where short texts share a row of slots, and a mask keeps them apart.
 - The last block computes keys and values for every token, and everything else for the masks only.
 - The key bias is dropped (softmax does not see it), the value bias is part of the output bias.
 - The vocabulary projection sees M rows, and logits never leave the graph.
@@ -12,11 +13,19 @@ What makes it fast, all of it exact:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 from export.operators import GraphBuilder, float_tensor, integer_tensor
 
-OPSET = 24  # the first with Attention's nonpad_kv_seqlen
+OPSET = 24
+ROUND = 16  # masks whose logits are computed together
+NEVER = -1e30  # added to a score, it leaves a weight of exactly 0
+# inputs with one entry a token, and one a mask
+TOKENS, MASKS = "input_ids", "mask_slots"
 
 
 def served_graph(g: GraphBuilder) -> onnx.ModelProto:
@@ -31,26 +40,25 @@ def served_graph(g: GraphBuilder) -> onnx.ModelProto:
     if config.embedding_norm:
         x_RD = g.norm(x_RD, "embeddings.norm")
 
+    same_text_BWW = _same_text(g, "slot_texts")
     for number in range(config.num_layers - 1):
-        x_RD = _block(g, f"blocks.{number}", x_RD)
+        x_RD = _block(g, f"blocks.{number}", x_RD, same_text_BWW)
     x_MD = _last_block(g, f"blocks.{config.num_layers - 1}", x_RD)
 
     if config.final_norm:
         x_MD = g.norm(x_MD, "final_norm")
     if config.head_transform:
-        x_MD = g.norm(g.gelu(g.linears(x_MD, ["head.dense"])), "head.norm")
-    logits_MV = g.vocabulary(x_MD)
-    log_probs_MV = g.add("LogSoftmax", [logits_MV], axis=-1)
-    g.add("TopK", [log_probs_MV, "top_k"], ["top_log_probs", "top_ids"], axis=-1)
-    g.add("GatherElements", [log_probs_MV, "target_ids"], ["target_log_probs"], axis=-1)
+        x_MD = g.norm(g.gelu(g.linear(x_MD, "head.dense", MASKS)), "head.norm")
+    _rank(g, x_MD)
     return g.model(
         inputs=[
             integer_tensor("input_ids", "R"),
             integer_tensor("positions", "R"),
-            integer_tensor("pad_index", "N", "T"),
+            integer_tensor("pad_index", "B", "W"),
+            integer_tensor("slot_texts", "B", "W"),
             integer_tensor("unpad_index", "R"),
-            integer_tensor("lengths", "N"),
-            integer_tensor("query_index", "N", "Q"),
+            integer_tensor("query_index", "B", "Q"),
+            integer_tensor("query_texts", "B", "Q"),
             integer_tensor("mask_slots", "M"),
             integer_tensor("top_k", 1),
             integer_tensor("target_ids", "M", "K"),
@@ -64,62 +72,115 @@ def served_graph(g: GraphBuilder) -> onnx.ModelProto:
     )
 
 
-def _block(g: GraphBuilder, name: str, x_RD: str) -> str:
+def _rank(g: GraphBuilder, x_MD: str) -> None:
+    """Log-probabilities over the vocabulary: the best of each mask, and those of its targets.
+
+    A few masks at a time: of many, logits would take more memory than all the rest.
+    """
+    masks = g.add("Shape", [MASKS])
+    rounds = g.add("Div", [g.add("Add", [masks, g.integers(ROUND - 1)]), g.integers(ROUND)])
+    no_ids = g.add("Concat", [g.integers(0), "top_k"], axis=0)
+    no_targets = g.add("Shape", ["target_ids"], start=1)
+    no_targets = g.add("Concat", [g.integers(0), no_targets], axis=0)
+    nothing = [
+        g.add("ConstantOfShape", [no_ids], value=_zero(np.int64)),
+        g.add("ConstantOfShape", [no_ids], value=_zero(np.float32)),
+        g.add("ConstantOfShape", [no_targets], value=_zero(np.float32)),
+    ]
+    names = ("top_ids", "top_log_probs", "target_log_probs")
+    scalar = g.integers()
+    inputs = [
+        helper.make_tensor_value_info("round", TensorProto.INT64, []),
+        helper.make_tensor_value_info("go_on", TensorProto.BOOL, []),
+        *_results([f"{name}_before" for name in names]),
+    ]
+    outputs = [
+        helper.make_tensor_value_info("go_on_after", TensorProto.BOOL, []),
+        *_results([f"{name}_after" for name in names]),
+    ]
+    with g.subgraph(inputs, outputs) as body:
+        g.add("Identity", ["go_on"], ["go_on_after"])
+        round_1 = g.add("Reshape", ["round", g.integers(-1)])
+        start = g.add("Mul", [round_1, g.integers(ROUND)])
+        end = g.add("Add", [start, g.integers(ROUND)])
+        x = g.add("Slice", [x_MD, start, end])
+        targets = g.add("Slice", ["target_ids", start, end])
+        log_probs = g.add("LogSoftmax", [g.vocabulary(x, x)], axis=-1)
+        g.add("TopK", [log_probs, "top_k"], ["some_log_probs", "some_ids"], axis=-1)
+        some_targets = g.add("GatherElements", [log_probs, targets], axis=-1)
+        for name, some in zip(names, ("some_ids", "some_log_probs", some_targets), strict=True):
+            g.add("Concat", [f"{name}_before", some], [f"{name}_after"], axis=0)
+    count = g.add("Reshape", [rounds, scalar])
+    g.add("Loop", [count, "", *nothing], names, body=body)
+
+
+def _results(names: Sequence[str]) -> list[onnx.ValueInfoProto]:
+    ids, log_probs, targets = names
+    return [
+        integer_tensor(ids, None, None),
+        float_tensor(log_probs, None, None),
+        float_tensor(targets, None, None),
+    ]
+
+
+def _zero(kind: type[np.generic]) -> onnx.TensorProto:
+    return numpy_helper.from_array(np.zeros(1, kind))
+
+
+def _same_text(g: GraphBuilder, queries: str) -> str:
+    """(B, 1, W or Q, W): what attention adds to scores, 0 between slots of the same text."""
+    asking = g.add("Unsqueeze", [queries, g.integers(1, 3)])
+    asked = g.add("Unsqueeze", ["slot_texts", g.integers(1, 2)])
+    same = g.add("Equal", [asking, asked])
+    # finite, so that an unused query gives numbers, which nothing reads
+    return g.add("Where", [same, g.scalar("zero", 0), g.scalar("never", NEVER)])
+
+
+def _block(g: GraphBuilder, name: str, x_RD: str, same_text: str) -> str:
     """A block on all tokens."""
     source_RD = g.norm(x_RD, f"{name}.attention_norm") if _pre_norm(g) else x_RD
     parts = [f"{name}.{part}" for part in ("query", "key", "value")]
-    projected_RE = g.linears(source_RD, parts)
-    query, key, value = _split(g, g.add("Gather", [projected_RE, "pad_index"]), 3)
-    mixed_NTD = _attention(g, query, key, value)
-    mixed_RD = g.add("Gather", [_flat_rows(g, mixed_NTD), "unpad_index"])
-    return _after_attention(g, name, x_RD, mixed_RD)
+    query, key, value = _pad(g, g.linears(source_RD, parts, TOKENS))
+    mixed_BWD = _attention(g, query, key, value, same_text)
+    mixed_RD = g.add("Gather", [_flat_rows(g, mixed_BWD), "unpad_index"])
+    return _after_attention(g, name, x_RD, mixed_RD, TOKENS)
 
 
 def _last_block(g: GraphBuilder, name: str, x_RD: str) -> str:
     """A block whose results are needed at the masks only."""
     source_RD = g.norm(x_RD, f"{name}.attention_norm") if _pre_norm(g) else x_RD
-    source_SD = _flat_rows(g, g.add("Gather", [source_RD, "query_index"]))  # S = N * Q slots
-    query_SD = g.linears(source_SD, [f"{name}.query"])
-    slots = g.add("Concat", [g.add("Shape", ["query_index"]), g.integers(-1)], axis=0)
-    query_NQD = g.add("Reshape", [query_SD, slots])
-    projected_RE = g.linears(source_RD, [f"{name}.key", f"{name}.value"])
-    key, value = _split(g, g.add("Gather", [projected_RE, "pad_index"]), 2)
-    mixed_SD = _flat_rows(g, _attention(g, query_NQD, key, value))
-    mixed_MD = g.add("Gather", [mixed_SD, "mask_slots"])
-    residual_SD = source_SD
-    if _pre_norm(g):
-        residual_SD = _flat_rows(g, g.add("Gather", [x_RD, "query_index"]))
-    residual_MD = g.add("Gather", [residual_SD, "mask_slots"])
-    return _after_attention(g, name, residual_MD, mixed_MD)
+    slots_S = g.add("Reshape", ["query_index", g.integers(-1)])
+    query_SD = g.linear(g.add("Gather", [source_RD, slots_S]), f"{name}.query", slots_S)
+    shape = g.add("Concat", [g.add("Shape", ["query_index"]), g.integers(-1)], axis=0)
+    query_BQD = g.add("Reshape", [query_SD, shape])
+    parts = [f"{name}.{part}" for part in ("key", "value")]
+    key, value = _pad(g, g.linears(source_RD, parts, TOKENS))
+    same_text = _same_text(g, "query_texts")
+    mixed_SD = _flat_rows(g, _attention(g, query_BQD, key, value, same_text))
+    mixed_MD = g.add("Gather", [mixed_SD, MASKS])
+    x_MD = g.add("Gather", [x_RD, g.add("Gather", [slots_S, MASKS])])
+    return _after_attention(g, name, x_MD, mixed_MD, MASKS)
 
 
-def _attention(g: GraphBuilder, query: str, key_NTD: str, value_NTD: str) -> str:
-    """Attention of padded queries (N, T or Q, D) over the real tokens of each text."""
+def _pad(g: GraphBuilder, packed: list[str]) -> list[str]:
+    """(R, D) to (B, W, D), each."""
+    return [g.add("Gather", [x_RD, "pad_index"]) for x_RD in packed]
+
+
+def _attention(g: GraphBuilder, query: str, key_BWD: str, value_BWD: str, same_text: str) -> str:
+    """Attention of queries (B, W or Q, D) over the slots of their own text."""
     heads = g.config.num_heads
-    # inputs 4 to 6 are an additive mask and a key-value cache: neither is needed
-    inputs = [query, key_NTD, value_NTD, "", "", "", "lengths"]
+    inputs = [query, key_BWD, value_BWD, same_text]
     return g.add("Attention", inputs, q_num_heads=heads, kv_num_heads=heads)
 
 
-def _after_attention(g: GraphBuilder, name: str, x: str, mixed: str) -> str:
+def _after_attention(g: GraphBuilder, name: str, x: str, mixed: str, rows: str) -> str:
     """Output projection, residuals and the feed-forward part, on any number of rows."""
-    x = g.add("Add", [x, g.linears(mixed, [f"{name}.output"])])
+    x = g.add("Add", [x, g.linear(mixed, f"{name}.output", rows)])
     if _pre_norm(g):
-        return g.add("Add", [x, _feed_forward(g, name, g.norm(x, f"{name}.ffn_norm"))])
+        return g.add("Add", [x, g.feed_forward(g.norm(x, f"{name}.ffn_norm"), name, rows)])
     x = g.norm(x, f"{name}.attention_norm")
-    return g.norm(g.add("Add", [x, _feed_forward(g, name, x)]), f"{name}.ffn_norm")
-
-
-def _feed_forward(g: GraphBuilder, name: str, x: str) -> str:
-    inner = g.gelu(g.linears(x, [f"{name}.ffn_in"]))
-    return g.linears(inner, [f"{name}.ffn_out"], from_gelu=True)
-
-
-def _split(g: GraphBuilder, x: str, parts: int) -> list[str]:
-    """Equal parts of the last axis."""
-    names = [f"{x}_{number}" for number in range(parts)]
-    g.add("Split", [x], names, axis=-1, num_outputs=parts)
-    return names
+    return g.norm(g.add("Add", [x, g.feed_forward(x, name, rows)]), f"{name}.ffn_norm")
 
 
 def _flat_rows(g: GraphBuilder, x: str) -> str:

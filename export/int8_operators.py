@@ -1,7 +1,8 @@
-"""The graph's parts in int8: row-wise linear maps and one blockwise table.
+"""The graph's parts in int8: row-wise linear maps, and one table with a scale per row.
 
-Only operators of onnxruntime's CPU provider that are fast with VNNI or dot-product instructions:
-`MatMulIntegerToFloat`, `MatMulNBits`, `GatherBlockQuantized` (domain com.microsoft).
+The products are `MatMulIntegerToFloat` (domain com.microsoft), the one operator of onnxruntime's
+CPU provider that runs at the speed of VNNI and dot-product instructions and adds the weights'
+scales. It knows one scale for all of its left side; the rows' own scales are multiplied in after.
 """
 
 from __future__ import annotations
@@ -11,15 +12,27 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from onnx import TensorProto
 
-from export.calibration import InputStatistics
-from export.int8_plan import Int8Linear, plan_linear
+from export.calibration import VOCABULARY, InputStatistics
+from export.equalize import equalizing_factors
+from export.int8_plan import (
+    FLOAT_CHANNELS,
+    FLOAT_HIDDEN_CHANNELS,
+    GELU_SMALLEST_STEP,
+    GELU_ZERO,
+    Channels,
+    Int8Linear,
+    plan_from_hidden,
+    plan_linear,
+)
 from export.operators import TABLE, GraphBuilder
-from export.quantize import LARGEST, UNSIGNED_ZERO, QuantizedTable, quantize_table
+from export.quantize import LARGEST, UNSIGNED_ZERO, QuantizedRows, quantize_rows
 from model.config import EncoderConfig
 
 CONTRIB = "com.microsoft"
-TINY = 1e-12  # the scale of a row of zeros
+GELU_LARGEST = 255 - GELU_ZERO
+TABLE_SAMPLE = 4096  # rows of the table that stand for all when its factors are chosen
 
 
 class Int8GraphBuilder(GraphBuilder):
@@ -40,98 +53,155 @@ class Int8GraphBuilder(GraphBuilder):
         super().__init__(config, weights)
         self.statistics = statistics
         self.domains[CONTRIB] = 1
+        self._zero_points: dict[tuple[str, int], str] = {}
+        self._table_columns = ""
 
     @cached_property
-    def _blocks(self) -> QuantizedTable:
-        return quantize_table(self.weights[TABLE])
+    def _table_factors(self) -> NDArray[np.float32]:
+        """(D,): the head's input is multiplied by them, the table divided."""
+        table = self.weights[TABLE]
+        rows = self.statistics[VOCABULARY].rows
+        return equalizing_factors(rows, table[:: max(1, len(table) // TABLE_SAMPLE)])
+
+    @cached_property
+    def _table_rows(self) -> QuantizedRows:
+        # rounded for the head's sake: what that costs the lookup is less than what it gains there
+        factors = self._table_factors
+        gram = self.statistics[VOCABULARY].gram * factors[:, None] * factors
+        return quantize_rows(self.weights[TABLE] / factors, gram)
+
+    def _table(self) -> str:
+        return self.constant(TABLE, self._table_rows.values)
 
     def _table_scales(self) -> str:
-        return self.constant("embeddings.word.scales", self._blocks.scales)
+        return self.constant(f"{TABLE}.scales", self._table_rows.scales)
 
     def lookup(self, ids: str) -> str:
         """Rows of the table, dequantized as they are gathered."""
-        table = self._blocks
-        inputs = [
-            self.constant(TABLE, table.blocks),
-            ids,
-            # folded when the graph is loaded; the file holds the scales once
-            self.add("Unsqueeze", [self._table_scales(), self.integers(-1)]),
-        ]
-        blocks = self.add(
-            "GatherBlockQuantized",
-            inputs,
-            domain=CONTRIB,
-            bits=8,
-            gather_axis=0,
-            quantize_axis=2,
-            block_size=table.block,
-        )
-        width = table.blocks.shape[1] * table.block
-        rows = self.add("Reshape", [blocks, self.integers(-1, width)])
-        if width == table.d_model:
-            return rows
-        end = self.integers(table.d_model)
-        return self.add("Slice", [rows, self.integers(0), end, self.integers(1)])
+        # not inside the loop over masks, so that it is folded when the graph is loaded
+        self._table_columns = self.add("Transpose", [self._table()], perm=[1, 0])
+        gathered = [self.add("Gather", [name, ids]) for name in self._table_and_scales()]
+        rows = self.add("DequantizeLinear", gathered, axis=0)
+        return self.add("Mul", [rows, self._table_factors_constant()])
 
-    def vocabulary(self, rows: str) -> str:
-        """Logits of rows, from the same blocks the lookup reads."""
-        table = self._blocks
-        V, D = len(table.blocks), table.d_model
-        inputs = [rows, self.constant(TABLE, table.blocks), self._table_scales()]
-        if (bias := self.bias("head_bias")) is not None:
-            inputs += ["", "", self.constant("head_bias", bias)]
-        # level 4 rounds the input to int8 in blocks of its own row: fast, and no neighbour matters
-        return self.add(
-            "MatMulNBits",
-            inputs,
-            ["logits"],
-            domain=CONTRIB,
-            K=D,
-            N=V,
-            bits=8,
-            block_size=table.block,
-            accuracy_level=4,
-        )
+    def vocabulary(self, x: str, rows: str) -> str:
+        """Logits of rows, from the same table the lookup reads."""
+        _, table_scales = self._table_and_scales()
+        x = self.add("Mul", [x, self._table_factors_constant()])
+        quantized, scales = self._quantize(x, rows, len(self._table_factors))
+        logits = self._product(quantized, self._table_columns, table_scales, UNSIGNED_ZERO)
+        logits = self.add("Mul", [logits, scales])
+        return self.add_bias(logits, "head_bias", self.bias("head_bias"))
 
-    def linears(self, x: str, names: Sequence[str], *, from_gelu: bool = False) -> str:
-        """Linear maps of one input, side by side: (R, in) to (R, sum of out)."""
+    def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:
+        """Linear maps of one input, which is rounded once."""
         key = "+".join(names)
-        weight, bias = self.side_by_side(names)
-        plan = plan_linear(weight, bias, self.statistics[names[0]], from_gelu=from_gelu)
-        product = self._product(x, key, plan)
-        floats = self.add(
-            "Gather", [x, self.constant(f"{key}.float_channels", plan.float_channels)], axis=1
-        )
-        float_weight = self.constant(f"{key}.float_weight", plan.float_weight)
-        rest = self.add(
-            "Gemm", [floats, float_weight, self.constant(f"{key}.bias", plan.bias)], transB=1
-        )
+        weight = np.concatenate([self.weights[f"{name}.weight"] for name in names])
+        plan = plan_linear(weight, self.statistics[names[0]], FLOAT_CHANNELS)
+        quantized, scales = self._quantize_equalized(x, key, plan, rows)
+        channels = self.constant(f"{key}.float32", plan.channels.float32)
+        floats = self.add("Gather", [x, channels], axis=1)
+        found, end = [], 0
+        for name in names:
+            start, end = end, end + len(self.weights[f"{name}.weight"])
+            part = QuantizedRows(plan.rows.values[start:end], plan.rows.scales[start:end])
+            product = self._scaled_product(quantized, scales, name, part, UNSIGNED_ZERO)
+            rest = self._float_product(
+                floats, name, plan.float_weight[start:end], self.folded_bias(name)
+            )
+            found.append(self.add("Add", [product, rest]))
+        return found
+
+    def feed_forward(self, x: str, name: str, rows: str) -> str:
+        """The feed-forward part of a block."""
+        inner, outer = f"{name}.ffn_in", f"{name}.ffn_out"
+        channels = Channels.of(self.statistics[outer], FLOAT_HIDDEN_CHANNELS)
+        plan = plan_linear(self.weights[f"{inner}.weight"], self.statistics[inner], 0)
+        quantized, scales = self._quantize_equalized(x, inner, plan, rows)
+        bias = self.folded_bias(inner)
+
+        def hidden(kind: str, channels: NDArray[np.int64]) -> str:
+            part = QuantizedRows(plan.rows.values[channels], plan.rows.scales[channels])
+            key = f"{inner}.{kind}"
+            y = self._scaled_product(quantized, scales, key, part, UNSIGNED_ZERO)
+            return self.gelu(
+                self.add_bias(y, f"{key}.bias", None if bias is None else bias[channels])
+            )
+
+        weight = self.weights[f"{outer}.weight"]
+        floats = hidden("float32", channels.float32)
+        float_weight = weight[:, channels.float32]
+        rest = self._float_product(floats, outer, float_weight, self.folded_bias(outer))
+        gelu = hidden("int8", channels.int8)
+        quantized, scales = self._quantize_gelu(gelu, rows, len(channels.int8))
+        part = plan_from_hidden(weight, self.statistics[outer], channels.int8)
+        product = self._scaled_product(quantized, scales, outer, part, GELU_ZERO)
         return self.add("Add", [product, rest])
 
-    def _product(self, x: str, key: str, plan: Int8Linear) -> str:
-        """The rounded part: row scales times the integer product times the weights' scales."""
-        x = self.add("Mul", [x, self.constant(f"{key}.factor", plan.factor)])
-        if plan.shift is None:
-            largest = self.add("ReduceMax", [self.add("Abs", [x]), self.integers(-1)], keepdims=0)
-            steps, zero = LARGEST, UNSIGNED_ZERO
-        else:
-            x = self.add("Add", [x, self.constant(f"{key}.shift", plan.shift)])
-            largest = self.add("ReduceMax", [x, self.integers(-1)], keepdims=0)
-            steps, zero = 2 * LARGEST + 1, 0
-        largest = self.add("Max", [largest, self.scalar("tiny", TINY)])
-        scales_R = self.add("Mul", [largest, self.scalar(f"one_over_{steps}", 1 / steps)])
-        zero_point = self.constant(f"zero_{zero}", np.array(zero, np.uint8))
-        zeros_R = self.add("Expand", [zero_point, self.add("Shape", [scales_R])])
-        rounded = self.add("QuantizeLinear", [x, scales_R, zeros_R], axis=0)
-        product = self.add(
-            "MatMulIntegerToFloat",
-            [
-                rounded,
-                self.constant(f"{key}.weight", plan.rows.values.T),
-                self.scalar("one", 1.0),
-                self.constant(f"{key}.scales", plan.rows.scales),
-                zero_point,
-            ],
-            domain=CONTRIB,
+    def _table_factors_constant(self) -> str:
+        return self.constant(f"{TABLE}.factors", self._table_factors)
+
+    def _table_and_scales(self) -> tuple[str, str]:
+        return self._table(), self._table_scales()
+
+    def _float_product(
+        self, x: str, name: str, weight: NDArray[np.float32], bias: NDArray[np.float32] | None
+    ) -> str:
+        """The part of a map computed in float32; in the file its weights have half the bytes."""
+        stored = self.constant(f"{name}.float16", weight.astype(np.float16))
+        # folded when the graph is loaded
+        inputs = [x, self.add("Cast", [stored], to=TensorProto.FLOAT)]
+        if bias is not None and bias.any():
+            inputs.append(self.constant(f"{name}.bias", bias))
+        return self.add("Gemm", inputs, transB=1)
+
+    def _quantize_equalized(self, x: str, key: str, plan: Int8Linear, rows: str) -> tuple[str, str]:
+        """Rows times their factors as uint8 about 128, and their scales (R, 1)."""
+        x = self.add("Mul", [x, self.constant(f"{key}.factors", plan.factors)])
+        return self._quantize(x, rows, len(plan.factors))
+
+    def _quantize(self, x: str, rows: str, width: int) -> tuple[str, str]:
+        """Rows as uint8 about 128, and their scales (R, 1).
+
+        A row of zeros has the scale 0: whatever it is rounded to, its products are multiplied by 0.
+        """
+        largest = self.add("ReduceMax", [self.add("Abs", [x]), self.integers(-1)], keepdims=1)
+        scales = self.add("Mul", [largest, self.scalar("one_127th", 1 / LARGEST)])
+        return self._round(x, scales, rows, UNSIGNED_ZERO, width), scales
+
+    def _quantize_gelu(self, x: str, rows: str, width: int) -> tuple[str, str]:
+        """A GELU's outputs as uint8 about 16, and their scales (R, 1)."""
+        largest = self.add("ReduceMax", [x, self.integers(-1)], keepdims=1)
+        steps = self.add("Mul", [largest, self.scalar("gelu_step", 1 / GELU_LARGEST)])
+        scales = self.add("Max", [steps, self.scalar("gelu_smallest_step", GELU_SMALLEST_STEP)])
+        return self._round(x, scales, rows, GELU_ZERO, width), scales
+
+    def _round(self, x: str, scales: str, rows: str, zero: int, width: int) -> str:
+        inputs = [x, scales, self._zero_point(rows, zero)]
+        return self.add("QuantizeLinear", inputs, axis=1, block_size=width)
+
+    def _zero_point(self, rows: str, zero: int) -> str:
+        """(R, 1) uint8, made once for all maps of as many rows."""
+        if (rows, zero) not in self._zero_points:
+            one = self.constant(f"zero_{zero}", np.array([[zero]], np.uint8))
+            count = self.add("Shape", [rows], end=1)
+            shape = self.add("Concat", [count, self.integers(1)], axis=0)
+            self._zero_points[rows, zero] = self.add("Expand", [one, shape])
+        return self._zero_points[rows, zero]
+
+    def _scaled_product(
+        self, quantized: str, scales: str, name: str, weight: QuantizedRows, zero: int
+    ) -> str:
+        product = self._product(
+            quantized,
+            self.constant(f"{name}.weight", weight.values.T),
+            self.constant(f"{name}.scales", weight.scales),
+            zero,
         )
-        return self.add("Mul", [product, self.add("Unsqueeze", [scales_R, self.integers(-1)])])
+        return self.add("Mul", [product, scales])
+
+    def _product(self, quantized: str, columns: str, column_scales: str, zero: int) -> str:
+        one = self.scalar("one", 1.0)
+        zero_point = self.constant(f"zero_point_{zero}", np.array(zero, np.uint8))
+        inputs = [quantized, columns, one, column_scales, zero_point]
+        return self.add("MatMulIntegerToFloat", inputs, domain=CONTRIB)

@@ -1,13 +1,14 @@
 """How a linear map is computed in int8 without losing what matters.
 
-Activations get one scale per row at run time; weights one per output. Three exact rewritings make
-both kinds of rounding harmless:
-- Smoothing (Xiao et al. 2023, section 4): input channels are divided, and weight columns
-  multiplied, by a factor that shares the range between the two.
-- The few input channels with the largest values are taken out and computed in float32 (Dettmers et
-  al. 2022, section 3, with channels fixed in advance).
-- GELU's outputs are never below -0.171: shifted by that, they use all eight bits. What the shift
-  adds to the products is a constant of the bias.
+Activations get one scale per row at run time; weights one per output. What makes both kinds of
+rounding harmless is exact before rounding:
+- Equalizing: input channels are multiplied, and weight columns divided, by factors that share the
+  range between the two (`export.equalize`).
+- The few channels with the largest values are computed in float32 (Dettmers et al. 2022, section 3,
+  with channels fixed in advance).
+- GELU's outputs have no factors, for they would be a product of the widest rows in the graph; more
+  of them stay in float32 instead, and the rest are rounded to unsigned numbers: none is below
+  -0.171, so 16 of the 256 steps are enough for what is negative.
 """
 
 from __future__ import annotations
@@ -18,77 +19,86 @@ import numpy as np
 from numpy.typing import NDArray
 
 from export.calibration import InputStatistics
+from export.equalize import equalizing_factors
 from export.quantize import QuantizedRows, quantize_rows
 
-FLOAT_CHANNELS = 16  # measured: LOG.md, 2026-11-20
-SMOOTHING = 0.5  # how the range is shared between activations and weights
-GELU_SHIFT = 0.171  # the minimum of GELU is -0.16997, of its tanh form -0.17004
-SMALLEST = 1e-5
+# measured: LOG.md, 2026-11-20
+FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 8, 64
+GELU_LEAST = 0.171  # the minimum of GELU is -0.16997, of its tanh form -0.17004
+GELU_ZERO = 16  # the unsigned number that stands for zero in a GELU's output
+GELU_SMALLEST_STEP = GELU_LEAST / GELU_ZERO
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Channels:
+    """Input channels of a map by how they are computed: int64 indices, ascending.
+
+    Attributes:
+        float32: those in float32; there may be none.
+        int8: the rest.
+    """
+
+    float32: NDArray[np.int64]
+    int8: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, statistics: InputStatistics, count: int) -> Channels:
+        """Those with the largest values in float32.
+
+        Args:
+            statistics: of the input on real text.
+            count: how many; at most an eighth of all, for a narrow encoder would otherwise be
+                mostly float32.
+        """
+        by_size = np.argsort(-statistics.largest, kind="stable")
+        count = min(count, len(by_size) // 8)
+        return cls(np.sort(by_size[:count]), np.sort(by_size[count:]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Int8Linear:
-    """Linear maps of one input, side by side, as int8 arithmetic computes them.
+    """A linear map as int8 arithmetic computes it.
 
-    `y = s * (q @ values.T * scales) + x[float_channels] @ float_weight.T + bias`, where q are the
-    rounded rows of `x * factor + shift` and s the rows' scales.
+    `y = s * (q @ rows.values.T * rows.scales) + x[channels.float32] @ float_weight.T`, where q are
+    the rounded rows of `x * factors` and s the rows' scales.
 
     Attributes:
-        factor: (in,) float32; zero for the channels computed in float32.
-        shift: (in,) float32 that makes the rounded input nonnegative; None where it is signed.
+        factors: (in,) float32; zero for the channels in float32.
         rows: (out, in) int8 with a scale per output.
-        float_channels: (F,) int64.
+        channels: which are computed how.
         float_weight: (out, F) float32.
-        bias: (out,) float32.
     """
 
-    factor: NDArray[np.float32]
-    shift: NDArray[np.float32] | None
+    factors: NDArray[np.float32]
     rows: QuantizedRows
-    float_channels: NDArray[np.int64]
+    channels: Channels
     float_weight: NDArray[np.float32]
-    bias: NDArray[np.float32]
 
 
 def plan_linear(
-    weight: NDArray[np.float32],
-    bias: NDArray[np.float32],
-    statistics: InputStatistics,
-    *,
-    from_gelu: bool,
+    weight: NDArray[np.float32], statistics: InputStatistics, float_channels: int
 ) -> Int8Linear:
-    """Decide factors and channels, and round the weights.
+    """Decide channels and factors, and round the weights.
 
     Args:
-        weight: (out, in), the maps of one input one under the other.
-        bias: (out,).
+        weight: (out, in), the maps that share the rounded input one under the other.
         statistics: of the input on real text.
-        from_gelu: the input is a GELU's output.
+        float_channels: how many to compute in float32.
     """
-    channels = weight.shape[1]
-    # at most a quarter: a narrow encoder would otherwise be all float32
-    count = min(FLOAT_CHANNELS, channels // 4)
-    float_channels = np.sort(np.argsort(-statistics.largest, kind="stable")[:count])
-    rounded = np.ones(channels, bool)
-    rounded[float_channels] = False
-
-    share = np.maximum(statistics.largest, SMALLEST) ** SMOOTHING
-    share = share / np.maximum(np.abs(weight).max(axis=0), SMALLEST) ** (1 - SMOOTHING)
-    share = share / np.exp(np.log(share).mean())
-    factor = np.where(rounded, 1 / share, 0)
-    smoothed = np.where(rounded, weight * share, 0).astype(np.float32)
+    channels = Channels.of(statistics, float_channels)
+    factors = np.zeros(weight.shape[1], np.float32)
+    rounded = channels.int8
+    factors[rounded] = equalizing_factors(statistics.rows[:, rounded], weight[:, rounded])
+    equalized = np.zeros_like(weight)
+    equalized[:, rounded] = weight[:, rounded] / factors[rounded]
     # the Gram matrix of the inputs as they will be rounded
-    rows = quantize_rows(smoothed, statistics.gram * factor[:, None] * factor)
+    rows = quantize_rows(equalized, statistics.gram * factors[:, None] * factors)
+    return Int8Linear(factors, rows, channels, weight[:, channels.float32])
 
-    shift = None
-    if from_gelu:
-        shift = (GELU_SHIFT * factor).astype(np.float32)
-        bias = (bias - rows.dequantized().astype(np.float64) @ shift).astype(np.float32)
-    return Int8Linear(
-        factor=factor.astype(np.float32),
-        shift=shift,
-        rows=rows,
-        float_channels=float_channels.astype(np.int64),
-        float_weight=np.ascontiguousarray(weight[:, float_channels]),
-        bias=bias,
-    )
+
+def plan_from_hidden(
+    weight: NDArray[np.float32], statistics: InputStatistics, channels: NDArray[np.int64]
+) -> QuantizedRows:
+    """Round the part of a map (out, d_ff) that reads these channels of a GELU's outputs."""
+    gram = statistics.gram[np.ix_(channels, channels)]
+    return quantize_rows(weight[:, channels], gram)

@@ -7,7 +7,8 @@ it stands for.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -35,14 +36,29 @@ class GraphBuilder:
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
         self.domains: dict[str, int] = {}
+        self._count = 0  # of nodes, in all graphs: names are unique across them
 
     def add(
         self, operator: str, inputs: Sequence[str], outputs: Sequence[str] = (), **attributes: Any
     ) -> str:
         """Append a node; returns the name of its first output."""
-        names = list(outputs) or [f"{operator.lower()}_{len(self.nodes)}"]
+        self._count += 1
+        names = list(outputs) or [f"{operator.lower()}_{self._count}"]
         self.nodes.append(helper.make_node(operator, list(inputs), names, **attributes))
         return names[0]
+
+    @contextmanager
+    def subgraph(
+        self, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto]
+    ) -> Iterator[onnx.GraphProto]:
+        """Nodes added inside go into a graph of their own, which sees all that is outside."""
+        outside, self.nodes = self.nodes, []
+        graph = onnx.GraphProto(name="body", input=inputs, output=outputs)
+        try:
+            yield graph
+        finally:
+            graph.node.extend(self.nodes)
+            self.nodes = outside
 
     def constant(self, name: str, values: NDArray[Any]) -> str:
         """An initializer; one name holds one array, however often it is asked for."""
@@ -81,30 +97,58 @@ class GraphBuilder:
         """Rows of the embedding table."""
         return self.add("Gather", [self._table(), ids])
 
-    def vocabulary(self, rows: str) -> str:
-        """Logits of rows, by the embedding table."""
-        inputs = [rows, self._table()]
+    def vocabulary(self, x: str, rows: str) -> str:  # noqa: ARG002 - what int8 needs to know
+        """Logits of as many rows as `rows` has, by the embedding table."""
+        return self.table_product(x)
+
+    def table_product(self, x: str, outputs: Sequence[str] = ()) -> str:
+        """`x @ table.T`, and the head's bias added where there is one."""
+        inputs = [x, self._table()]
         if (bias := self.bias("head_bias")) is not None:
             inputs.append(self.constant("head_bias", bias))
-        return self.add("Gemm", inputs, ["logits"], transB=1)
+        return self.add("Gemm", inputs, outputs, transB=1)
 
-    def linears(self, x: str, names: Sequence[str], *, from_gelu: bool = False) -> str:  # noqa: ARG002 - what int8 needs to know
-        """Linear maps of one input, side by side: (R, in) to (R, sum of out)."""
-        key = "+".join(names)
-        weight, bias = self.side_by_side(names)
-        inputs = [x, self.constant(f"{key}.weight", weight)]
-        if bias.any():
-            inputs.append(self.constant(f"{key}.bias", bias))
+    def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:  # noqa: ARG002 - what int8 needs to know
+        """Linear maps of one input (R, in): an (R, out) each.
+
+        Args:
+            x: the input.
+            names: the maps.
+            rows: a tensor whose first axis is R as well, the same for all inputs of R rows.
+        """
+        return [
+            self.gemm(x, name, self.weights[f"{name}.weight"], self.folded_bias(name))
+            for name in names
+        ]
+
+    def linear(self, x: str, name: str, rows: str) -> str:
+        """One linear map; as `linears`."""
+        return self.linears(x, [name], rows)[0]
+
+    def feed_forward(self, x: str, name: str, rows: str) -> str:
+        """The feed-forward part of a block; rows as for `linears`."""
+        return self.linear(
+            self.gelu(self.linear(x, f"{name}.ffn_in", rows)), f"{name}.ffn_out", rows
+        )
+
+    def gemm(
+        self,
+        x: str,
+        name: str,
+        weight: NDArray[np.float32],
+        bias: NDArray[np.float32] | None,
+    ) -> str:
+        """`x @ weight.T`, and the bias added where there is one."""
+        inputs = [x, self.constant(f"{name}.weight", weight)]
+        if bias is not None and bias.any():
+            inputs.append(self.constant(f"{name}.bias", bias))
         return self.add("Gemm", inputs, transB=1)
 
-    def side_by_side(self, names: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Weights (sum of out, in) and biases (sum of out,), zero where a map has none."""
-        weights = [self.weights[f"{name}.weight"] for name in names]
-        biases = [
-            np.zeros(len(weight), np.float32) if bias is None else bias
-            for weight, bias in zip(weights, map(self.folded_bias, names), strict=True)
-        ]
-        return np.concatenate(weights), np.concatenate(biases)
+    def add_bias(self, x: str, name: str, bias: NDArray[np.float32] | None) -> str:
+        """Adds a bias, where there is one."""
+        if bias is None or not bias.any():
+            return x
+        return self.add("Add", [x, self.constant(name, bias)])
 
     def norm(self, x: str, name: str) -> str:
         """Layer norm over the last axis; without affine parameters its scale is one."""

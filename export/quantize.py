@@ -1,4 +1,4 @@
-"""Rounding weights to int8: rows with a scale each, and the embedding table in blocks."""
+"""Rounding weights to int8, rows with a scale each."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 LARGEST = 127  # symmetric: -128 is not used, so that no zero point is needed
 DAMPING = 0.01  # of the mean diagonal, as in the paper
-COLUMNS_AT_ONCE = 64
-UNSIGNED_ZERO = 128
-MAX_BLOCK, MIN_BLOCK = 128, 16
+COLUMNS_AT_ONCE, ROWS_AT_ONCE = 64, 4096
+UNSIGNED_ZERO = 128  # the unsigned number that stands for zero in a row of activations
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,31 +28,6 @@ class QuantizedRows:
     def dequantized(self) -> NDArray[np.float32]:
         """The float32 matrix (rows, columns) these rows stand for."""
         return self.values.astype(np.float32) * self.scales[:, None]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class QuantizedTable:
-    """An embedding table as uint8 blocks, in the layout onnxruntime's blockwise operators share.
-
-    Attributes:
-        blocks: (V, B, block) uint8; 128 stands for zero; columns beyond D are zero.
-        scales: (V, B) float32.
-        d_model: D.
-    """
-
-    blocks: NDArray[np.uint8]
-    scales: NDArray[np.float32]
-    d_model: int
-
-    @property
-    def block(self) -> int:
-        """Columns that share a scale."""
-        return int(self.blocks.shape[2])
-
-    def dequantized(self) -> NDArray[np.float32]:
-        """The float32 table (V, D) these blocks stand for."""
-        values = (self.blocks.astype(np.float32) - UNSIGNED_ZERO) * self.scales[:, :, None]
-        return values.reshape(len(values), -1)[:, : self.d_model]
 
 
 def quantize_rows(
@@ -76,28 +50,10 @@ def quantize_rows(
         raise ValueError("a weight is not finite")
     scales = _scales(np.abs(weight).max(axis=1))
     if gram is None:
-        values = np.rint(weight / scales[:, None]).clip(-LARGEST, LARGEST)
+        values = np.rint(weight / scales[:, None]).clip(-LARGEST, LARGEST).astype(np.int8)
     else:
-        values = _compensated(weight.astype(np.float64), scales.astype(np.float64), gram)
-    return QuantizedRows(values.astype(np.int8), scales)
-
-
-def quantize_table(table: NDArray[np.float32]) -> QuantizedTable:
-    """Round an embedding table (V, D) to uint8 in blocks of up to 128 columns.
-
-    Raises:
-        ValueError: a value is not finite.
-    """
-    if not np.isfinite(table).all():
-        raise ValueError("a weight is not finite")
-    V, D = table.shape
-    block = MAX_BLOCK
-    while block > MIN_BLOCK and D % block:
-        block //= 2
-    padded = np.pad(table, ((0, 0), (0, -D % block))).reshape(V, -1, block)
-    scales = _scales(np.abs(padded).max(axis=2))
-    values = np.rint(padded / scales[:, :, None]).clip(-LARGEST, LARGEST) + UNSIGNED_ZERO
-    return QuantizedTable(values.astype(np.uint8), scales, D)
+        values = _compensated(weight, scales, gram)
+    return QuantizedRows(values, scales)
 
 
 def _scales(largest: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -107,26 +63,36 @@ def _scales(largest: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _compensated(
-    weight: NDArray[np.float64], scales: NDArray[np.float64], gram: NDArray[np.float64]
-) -> NDArray[np.float64]:
+    weight: NDArray[np.float32], scales: NDArray[np.float32], gram: NDArray[np.float64]
+) -> NDArray[np.int8]:
     columns = weight.shape[1]
     # channels that are always zero get an arbitrary curvature: their rounding changes nothing
     damped = gram + np.eye(columns) * max(DAMPING * float(np.diag(gram).mean()), 1e-12)
     # the heaviest channels first, while there are columns left to make up for them
     order = np.argsort(-np.diag(damped), kind="stable")
-    weight = weight[:, order].copy()
     upper = np.linalg.cholesky(np.linalg.inv(damped[order][:, order])).T
-    values = np.empty_like(weight)
+    values = np.empty(weight.shape, np.int8)
+    for start in range(0, len(weight), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        values[some, order] = _compensated_rows(weight[some, order], scales[some], upper)
+    return values
+
+
+def _compensated_rows(
+    weight: NDArray[np.float32], scales: NDArray[np.float32], upper: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    left = weight.astype(np.float64)
+    steps = scales.astype(np.float64)
+    columns = weight.shape[1]
+    values = np.empty_like(left)
     for start in range(0, columns, COLUMNS_AT_ONCE):
         stop = min(start + COLUMNS_AT_ONCE, columns)
-        errors = np.empty((len(weight), stop - start))
+        errors = np.empty((len(left), stop - start))
         for column in range(start, stop):
-            rounded = np.rint(weight[:, column] / scales).clip(-LARGEST, LARGEST)
+            rounded = np.rint(left[:, column] / steps).clip(-LARGEST, LARGEST)
             values[:, column] = rounded
-            error = (weight[:, column] - rounded * scales) / upper[column, column]
-            weight[:, column:stop] -= error[:, None] * upper[column, column:stop]
+            error = (left[:, column] - rounded * steps) / upper[column, column]
+            left[:, column:stop] -= error[:, None] * upper[column, column:stop]
             errors[:, column - start] = error
-        weight[:, stop:] -= errors @ upper[start:stop, stop:]
-    restored = np.empty_like(values)
-    restored[:, order] = values
-    return restored
+        left[:, stop:] -= errors @ upper[start:stop, stop:]
+    return values

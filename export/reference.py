@@ -47,8 +47,8 @@ def reference_graph(
     if config.final_norm:
         x_MD = g.norm(x_MD, "final_norm")
     if config.head_transform:
-        x_MD = g.norm(g.gelu_elementary(g.linears(x_MD, ["head.dense"])), "head.norm")
-    g.vocabulary(x_MD)
+        x_MD = g.norm(g.gelu_elementary(_linear(g, x_MD, "head.dense")), "head.norm")
+    g.table_product(x_MD, ["logits"])
     return g.model(
         inputs=[
             integer_tensor("input_ids", "N", "T"),

@@ -1,8 +1,9 @@
 """Request, Batch and Fills: what the runtime computes, as arrays.
 
-Shape legend: N texts; T tokens of the longest text; R tokens of all texts, packed end to end
-without padding; Q masks of the text with the most; M masks of all texts, row-major by text and
-position; K targets of the mask with the most; k = top_k. A lower-case m is one text's masks.
+Shape legend: N texts; T tokens of a text; R tokens of all texts, packed end to end without padding;
+B rows of W slots in which attention sees them (`service.bins`); Q masks of the row with the most;
+M masks of all texts, by text and position; K targets of the mask with the most; k = top_k. A
+lower-case m is one text's masks.
 """
 
 from collections.abc import Sequence
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from service.bins import Bins
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float32]
@@ -65,11 +68,12 @@ class Batch:
         requests: what was packed, in this order.
         input_ids: (R,) tokens of all texts, end to end.
         positions: (R,) 0.. within each text.
-        pad_index: (N, T) the row in 0..R-1 each padded slot takes; unused slots repeat row 0.
-        unpad_index: (R,) the flat slot n*T + t of each row.
-        lengths: (N,) tokens of each text.
-        query_index: (N, Q) the row of each text's q-th mask; unused slots repeat row 0.
-        mask_slots: (M,) the flat slot n*Q + q of each mask.
+        pad_index: (B, W) which of the R tokens each slot takes; unused slots take the first.
+        slot_texts: (B, W) the text each slot belongs to, counted from 0; -1 where it is unused.
+        unpad_index: (R,) the flat slot b*W + w of each token.
+        query_index: (B, Q) the token of each row's q-th mask; unused entries are 0.
+        query_texts: (B, Q) the text it belongs to; -1 where it is unused.
+        mask_slots: (M,) the flat entry b*Q + q of each mask.
         top_k: (1,) the most any request asks for.
         target_ids: (M, K) ids to score; unused entries are 0.
     """
@@ -78,9 +82,10 @@ class Batch:
     input_ids: IntArray
     positions: IntArray
     pad_index: IntArray
+    slot_texts: IntArray
     unpad_index: IntArray
-    lengths: IntArray
     query_index: IntArray
+    query_texts: IntArray
     mask_slots: IntArray
     top_k: IntArray
     target_ids: IntArray
@@ -88,36 +93,41 @@ class Batch:
     @classmethod
     def pack(cls, requests: Sequence[Request]) -> "Batch":
         """Lay the requests end to end; at least one, each with at least one token."""
-        lengths_N = np.array([len(r.input_ids) for r in requests], dtype=np.int64)
-        masks_N = np.array([len(r.mask_positions) for r in requests], dtype=np.int64)
+        lengths = [len(r.input_ids) for r in requests]
+        bins = Bins.of(lengths)
+        lengths_N, rows_N, offsets_N = map(_ints, (lengths, bins.rows, bins.offsets))
+        masks_N = _ints([len(r.mask_positions) for r in requests])
         starts_N = np.cumsum(lengths_N) - lengths_N
-        longest, most_masks = int(lengths_N.max()), int(masks_N.max())
-        texts_N = np.arange(len(requests), dtype=np.int64)
+        texts_N = np.arange(len(requests))
 
-        rows_R = np.arange(lengths_N.sum(), dtype=np.int64)
-        positions_R = rows_R - np.repeat(starts_N, lengths_N)
-        unpad_index_R = np.repeat(texts_N * longest, lengths_N) + positions_R
-        pad_index = np.zeros(len(requests) * longest, dtype=np.int64)
-        pad_index[unpad_index_R] = rows_R
+        tokens_R = np.arange(lengths_N.sum())
+        positions_R = tokens_R - np.repeat(starts_N, lengths_N)
+        unpad_index_R = np.repeat(rows_N * bins.width + offsets_N, lengths_N) + positions_R
+        pad_index, slot_texts = _rectangles(bins.count, bins.width)
+        pad_index.ravel()[unpad_index_R] = tokens_R
+        slot_texts.ravel()[unpad_index_R] = np.repeat(texts_N, lengths_N)
 
-        queries_M = np.arange(masks_N.sum(), dtype=np.int64)
-        queries_M -= np.repeat(np.cumsum(masks_N) - masks_N, masks_N)
-        mask_slots_M = np.repeat(texts_N * most_masks, masks_N) + queries_M
-        query_index = np.zeros(len(requests) * most_masks, dtype=np.int64)
+        rows_M = np.repeat(rows_N, masks_N)
+        queries_M = _places(rows_M, bins.count)
+        most_masks = int(queries_M.max()) + 1
+        mask_slots_M = rows_M * most_masks + queries_M
+        query_index, query_texts = _rectangles(bins.count, most_masks)
         mask_positions_M = np.concatenate([r.mask_positions for r in requests])
-        query_index[mask_slots_M] = np.repeat(starts_N, masks_N) + mask_positions_M
+        query_index.ravel()[mask_slots_M] = np.repeat(starts_N, masks_N) + mask_positions_M
+        query_texts.ravel()[mask_slots_M] = np.repeat(texts_N, masks_N)
 
         return cls(
             requests=tuple(requests),
             input_ids=np.concatenate([r.input_ids for r in requests]),
             positions=positions_R,
-            pad_index=pad_index.reshape(len(requests), longest),
+            pad_index=pad_index,
+            slot_texts=slot_texts,
             unpad_index=unpad_index_R,
-            lengths=lengths_N,
-            query_index=query_index.reshape(len(requests), most_masks),
+            query_index=query_index,
+            query_texts=query_texts,
             mask_slots=mask_slots_M,
-            top_k=np.array([max(r.top_k for r in requests)], dtype=np.int64),
-            target_ids=_stack_targets(requests, len(queries_M)),
+            top_k=_ints([max(r.top_k for r in requests)]),
+            target_ids=_stack_targets(requests, len(rows_M)),
         )
 
     @property
@@ -140,6 +150,25 @@ class Batch:
             )
             start = masks.stop
         return fills
+
+
+def _ints(values: Sequence[int]) -> IntArray:
+    return np.array(values, dtype=np.int64)
+
+
+def _rectangles(rows: int, width: int) -> tuple[IntArray, IntArray]:
+    """Indices and texts of a rectangle in which nothing is used yet."""
+    shape = (rows, width)
+    return np.zeros(shape, dtype=np.int64), np.full(shape, -1, dtype=np.int64)
+
+
+def _places(rows_M: IntArray, rows: int) -> IntArray:
+    """(M,): of each mask, how many before it lie in the same row."""
+    places = np.empty(len(rows_M), dtype=np.int64)
+    order = np.argsort(rows_M, kind="stable")
+    counts = np.bincount(rows_M, minlength=rows)
+    places[order] = np.arange(len(rows_M)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return places
 
 
 def _stack_targets(requests: Sequence[Request], masks: int) -> IntArray:

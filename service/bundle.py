@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from service.bundle_fields import BundleFields, refuse
 from service.errors import BundleError, quote
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 MODEL_FILE = "model.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 DESCRIPTION_FILE = "bundle.json"

@@ -44,10 +44,10 @@ class Settings(BaseSettings):
         default=128, ge=1, description="most masks of a request, over all its texts"
     )
     max_top_k: int = Field(default=100, ge=1, description="most fills a mask")
-    # Matrix products reach the hardware's peak at about 128 rows. Twice that leaves room for
-    # uneven texts; more would add latency and memory, and no throughput.
+    # measured with 32 clients on two CPUs (LOG.md, 2026-11-20): 128 gave 10 % fewer requests/s, 256
+    # the same number, more latency and 3 MB more memory
     max_batch_tokens: int = Field(
-        default=256, ge=1, description="tokens computed together; a longer text is computed alone"
+        default=192, ge=1, description="tokens computed together; a longer text is computed alone"
     )
     # 64 texts of 512 tokens, the largest request of a BERT, and a few seconds' work.
     max_waiting_tokens: int = Field(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from export.calibration import collect_statistics
+from export.calibration import VOCABULARY, collect_statistics
 from tests.model.samples import random_encoder, small_config
 
 
@@ -25,6 +25,16 @@ def test_statistics_are_those_of_the_inputs() -> None:
     found = statistics["blocks.0.query"]
     np.testing.assert_allclose(found.largest, np.abs(x).max(axis=0), rtol=1e-6)
     np.testing.assert_allclose(found.gram, x.T @ x, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found.rows, x, rtol=1e-6)
+
+
+def test_the_attention_output_is_seen_without_the_values_bias() -> None:
+    """In the served graph that bias is part of the output's: a text of one token shows it."""
+    model = random_encoder(small_config(num_layers=1))
+    statistics = collect_statistics(model, [np.array([5])], mask_token_id=0)
+    weight = model.get_parameter("blocks.0.value.weight").detach().numpy()
+    expected = statistics["blocks.0.query"].rows @ weight.T
+    np.testing.assert_allclose(statistics["blocks.0.output"].rows, expected, atol=1e-5)
 
 
 def test_every_linear_map_has_statistics_and_no_hook_is_left() -> None:
@@ -32,6 +42,6 @@ def test_every_linear_map_has_statistics_and_no_hook_is_left() -> None:
     model = random_encoder(small_config())
     statistics = collect_statistics(model, [np.array([3, 4, 5])], mask_token_id=0)
     linear = {name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}
-    assert set(statistics) == linear
+    assert set(statistics) == linear | {VOCABULARY}
     assert not any(module._forward_pre_hooks for module in model.modules())
     assert statistics["blocks.1.ffn_out"].gram.shape == (40, 40)

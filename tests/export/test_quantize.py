@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from export.quantize import quantize_rows, quantize_table
+from export.quantize import ROWS_AT_ONCE, quantize_rows
 
 
 def test_error_is_at_most_half_a_step() -> None:
@@ -73,11 +73,12 @@ def test_channels_that_are_never_used_do_no_harm() -> None:
     assert (np.abs(rows.dequantized() - weight) <= 0.5001 * rows.scales[:, None]).all()
 
 
-@pytest.mark.parametrize(("width", "block", "blocks"), [(384, 128, 3), (96, 32, 3), (20, 16, 2)])
-def test_table_blocks(width: int, block: int, blocks: int) -> None:
-    """The widest block that divides the width; a remainder is padded; half a step of error."""
-    table = np.random.default_rng(5).normal(size=(7, width)).astype(np.float32)
-    quantized = quantize_table(table)
-    assert quantized.blocks.shape == (7, blocks, block)
-    steps = np.repeat(quantized.scales, block, axis=1)[:, :width]
-    assert (np.abs(quantized.dequantized() - table) <= 0.5001 * steps).all()
+def test_compensation_goes_row_by_row() -> None:
+    """More rows than are worked on at once: each comes out as it does alone."""
+    generator = np.random.default_rng(5)
+    weight = generator.normal(size=(ROWS_AT_ONCE + 3, 6)).astype(np.float32)
+    mixing = generator.normal(size=(6, 6))
+    every = quantize_rows(weight, mixing @ mixing.T).values
+    for row in (0, ROWS_AT_ONCE - 1, ROWS_AT_ONCE, ROWS_AT_ONCE + 2):
+        alone = quantize_rows(weight[row : row + 1], mixing @ mixing.T).values
+        np.testing.assert_array_equal(every[row], alone[0])

@@ -34,15 +34,16 @@ class FakeRuntime:
         assert self.go.wait(10)
         if self.fatal:
             raise FatalError
-        self.batches.append(batch.lengths.tolist())
-        padded = batch.input_ids[batch.pad_index]
-        self.seen += padded[:, 0].tolist()
+        starts = np.flatnonzero(batch.positions == 0)
+        stops = np.append(starts[1:], batch.tokens)
+        self.batches.append((stops - starts).tolist())
+        self.seen += batch.input_ids[starts].tolist()
         if BAD_ID in batch.input_ids:
             if self.stop_after_bad:
                 self.go.clear()
             raise ValueError("a bad id")
-        texts = batch.mask_slots // batch.query_index.shape[1]
-        ends = np.stack([padded[:, 0], padded[np.arange(len(padded)), batch.lengths - 1]], axis=1)
+        texts = batch.query_texts.ravel()[batch.mask_slots]
+        ends = batch.input_ids[np.stack([starts, stops - 1], axis=1)]
         scores = np.zeros((len(texts), 2), dtype=np.float32)
         return Outputs(ends[texts], scores, np.zeros((len(texts), 0), dtype=np.float32))
 

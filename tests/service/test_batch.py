@@ -31,14 +31,25 @@ def test_pack_of_two_texts() -> None:
     )
     assert batch.input_ids.tolist() == [10, 11, 20, 21, 22]
     assert batch.positions.tolist() == [0, 1, 0, 1, 2]
-    assert batch.pad_index.tolist() == [[0, 1, 0], [2, 3, 4]]
-    assert batch.unpad_index.tolist() == [0, 1, 3, 4, 5]
-    assert batch.lengths.tolist() == [2, 3]
-    assert batch.query_index.tolist() == [[1, 0], [2, 4]]
-    assert batch.mask_slots.tolist() == [0, 2, 3]
+    # the longer text comes first
+    assert batch.pad_index.tolist() == [[2, 3, 4], [0, 1, 0]]
+    assert batch.slot_texts.tolist() == [[1, 1, 1], [0, 0, -1]]
+    assert batch.unpad_index.tolist() == [3, 4, 0, 1, 2]
+    assert batch.query_index.tolist() == [[2, 4], [1, 0]]
+    assert batch.query_texts.tolist() == [[1, 1], [0, -1]]
+    assert batch.mask_slots.tolist() == [2, 0, 1]
     assert batch.top_k.tolist() == [3]
     assert batch.target_ids.tolist() == [[7, 0], [8, 9], [9, 8]]
     assert batch.tokens == 5
+
+
+def test_pack_of_texts_that_share_a_row() -> None:
+    """Their slots and masks carry their numbers; the second begins at the next multiple of 16."""
+    batch = Batch.pack([request([1] * 20, [0]), request([2] * 3, [1]), request([3] * 2, [0, 1])])
+    assert batch.slot_texts.tolist() == [[0] * 20, [1] * 3 + [-1] * 13 + [2] * 2 + [-1] * 2]
+    assert batch.query_index.tolist() == [[0, 0, 0], [21, 23, 24]]
+    assert batch.query_texts.tolist() == [[0, -1, -1], [1, 2, 2]]
+    assert batch.mask_slots.tolist() == [0, 3, 4, 5]
 
 
 def test_pack_of_one_text_without_targets() -> None:
@@ -63,13 +74,14 @@ def test_indices_lead_back_to_the_requests(seed: int) -> None:
     rng = np.random.default_rng(seed)
     requests = []
     for _ in range(rng.integers(1, 9)):
-        ids = rng.integers(0, 1000, rng.integers(1, 12)).tolist()
+        ids = rng.integers(0, 1000, rng.integers(1, 50)).tolist()
         masks = np.sort(rng.permutation(len(ids))[: rng.integers(1, len(ids) + 1)]).tolist()
         requests.append(request(ids, masks))
     batch = Batch.pack(requests)
     padded = batch.input_ids[batch.pad_index]
-    for row, one in zip(padded, requests, strict=True):
-        assert row[: one.tokens].tolist() == one.input_ids.tolist()
+    for number, one in enumerate(requests):
+        assert padded[batch.slot_texts == number].tolist() == one.input_ids.tolist()
+        assert (batch.query_texts == number).sum() == len(one.mask_positions)
     assert padded.ravel()[batch.unpad_index].tolist() == batch.input_ids.tolist()
     masked = batch.input_ids[batch.query_index].ravel()[batch.mask_slots]
     expected = np.concatenate([one.input_ids[one.mask_positions] for one in requests])

@@ -54,8 +54,8 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "object": (lambda b: b.update(golden=[]), "golden must be an object"),
     "version": (
-        lambda b: b.update(schema_version=2),
-        "schema_version is 2, and this fillmask reads 1 only",
+        lambda b: b.update(schema_version=3),
+        "schema_version is 3, and this fillmask reads 2 only",
     ),
     "precision": (
         lambda b: b.update(precision="fp8"),

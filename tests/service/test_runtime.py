@@ -86,8 +86,8 @@ def rename(model: onnx.ModelProto, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("lengths", "aaa", "the input aaa is unknown"),
-        ("lengths", "zzz", "the input lengths is missing"),
+        ("unpad_index", "aaa", "the input aaa is unknown"),
+        ("unpad_index", "zzz", "the input unpad_index is missing"),
         ("top_ids", "zzz", "the output top_ids is missing"),
     ],
 )
@@ -105,8 +105,10 @@ def test_another_contract_is_refused(
 def test_another_type_is_refused(tiny: Tiny, tmp_path: Path) -> None:
     """An input of another number of axes is told with what it must be."""
     model = onnx.load(tiny.path / "model.onnx")
-    [lengths] = [value for value in model.graph.input if value.name == "lengths"]
-    lengths.type.tensor_type.shape.dim.add().dim_value = 1
+    [unpad_index] = [value for value in model.graph.input if value.name == "unpad_index"]
+    unpad_index.type.tensor_type.shape.dim.add().dim_value = 1
     onnx.save(model, tmp_path / "model.onnx")
-    with pytest.raises(BundleError, match=r"the input lengths must be a tensor\(int64\) of 1 axes"):
+    with pytest.raises(
+        BundleError, match=r"the input unpad_index must be a tensor\(int64\) of 1 axes"
+    ):
         Runtime(tmp_path / "model.onnx")

@@ -34,7 +34,7 @@ def test_the_largest_batch(max_batch_tokens: int, max_masks: int, texts: int, ma
     recorder = Recorder()
     warm_up(recorder.run, 4, 32, max_batch_tokens, max_masks, top_k=20)
     [batch] = recorder.batches
-    assert batch.lengths.tolist() == [32] * texts
+    assert [r.tokens for r in batch.requests] == [32] * texts
     assert len(batch.mask_slots) == masks
     assert batch.top_k.tolist() == [20]
     assert set(batch.input_ids.tolist()) == {4}

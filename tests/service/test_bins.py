@@ -1,0 +1,39 @@
+"""Bins: every text has a place of its own, at an offset that keeps its bits."""
+
+import numpy as np
+import pytest
+
+from service.bins import ALIGNMENT, Bins
+
+
+def test_one_text_fills_its_row() -> None:
+    """No padding."""
+    assert Bins.of([7]) == Bins(rows=(0,), offsets=(0,), count=1, width=7)
+
+
+def test_short_texts_share_a_row_beside_a_long_one() -> None:
+    """Longest first: 60 alone, then 20, 18 and 10 in one row, each at a multiple of 16."""
+    bins = Bins.of([18, 60, 10, 20])
+    assert bins == Bins(rows=(1, 0, 2, 1), offsets=(32, 0, 0, 0), count=3, width=60)
+
+
+def test_texts_of_one_length_have_a_row_each() -> None:
+    """Nothing is gained by sharing, and nothing is padded."""
+    bins = Bins.of([20, 20, 20])
+    assert (bins.count, bins.width, bins.offsets) == (3, 20, (0, 0, 0))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_two_texts_share_a_slot(seed: int) -> None:
+    """Random lengths: inside the rectangle, disjoint, aligned, and no row is empty."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 120, rng.integers(1, 40)).tolist()
+    bins = Bins.of(lengths)
+    used = np.zeros((bins.count, bins.width), dtype=int)
+    for length, row, offset in zip(lengths, bins.rows, bins.offsets, strict=True):
+        assert offset % ALIGNMENT == 0
+        assert offset + length <= bins.width
+        used[row, offset : offset + length] += 1
+    assert used.max() == 1
+    assert used.any(axis=1).all()
+    assert bins.width == max(lengths)
