@@ -37,11 +37,14 @@ from service.bundle import (
     MODEL_FILE,
     SCHEMA_VERSION,
     TOKENIZER_FILE,
+    WEIGHTS_FILE,
     read_bundle,
 )
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer
 
+# what shapes depend on must lie in the graph itself
+SMALLEST_WEIGHT_BYTES = 1024
 MASK_TOKEN = "[MASK]"  # noqa: S105 - not a password
 
 
@@ -158,7 +161,18 @@ def write_bundle(
 def _save(builder: GraphBuilder, path: Path) -> None:
     graph = served_graph(builder)
     onnx.checker.check_model(graph, full_check=True)
-    onnx.save(graph, path)
+    # the runtime maps a file of weights; of weights within the graph it would make copies
+    (path.parent / WEIGHTS_FILE).unlink(missing_ok=True)
+    onnx.save(
+        graph,
+        path,
+        save_as_external_data=True,
+        all_tensors_to_one_file=True,
+        location=WEIGHTS_FILE,
+        size_threshold=SMALLEST_WEIGHT_BYTES,
+    )
+    # onnx lets nobody but its writer read the weights
+    (path.parent / WEIGHTS_FILE).chmod(path.stat().st_mode)
 
 
 def _special_tokens(tokenizer_json: bytes, config: EncoderConfig) -> SpecialTokens:

@@ -12,9 +12,10 @@ from service.errors import BundleError, quote
 
 SCHEMA_VERSION = 2
 MODEL_FILE = "model.onnx"
+WEIGHTS_FILE = "weights.bin"  # beside the graph: mapped, not read, and it may be above 2 GB
 TOKENIZER_FILE = "tokenizer.json"
 DESCRIPTION_FILE = "bundle.json"
-FILES = (MODEL_FILE, TOKENIZER_FILE)
+FILES = (MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE)
 PRECISIONS = ("fp32", "int8")
 
 

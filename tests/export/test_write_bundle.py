@@ -52,6 +52,8 @@ def test_writes_a_bundle_the_service_reads(
         tokens = {fill.token for fill in prompt.fills[0]}
         assert not tokens & set(bundle.special_token_ids)
     assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
+    modes = {file.stat().st_mode for file in (tmp_path / "bundle").iterdir()}
+    assert len(modes) == 1  # whoever may read one file may read all
 
 
 def test_replaces_a_bundle_and_keeps_what_lies_beside_it(

@@ -135,16 +135,17 @@ def test_refuses_a_file_of_another_size(edit_bundle: EditBundle) -> None:
         read_bundle(path)
 
 
-def test_refuses_a_changed_byte(bundle_copy: Path) -> None:
-    """One flipped bit in the weights is found, though the size is right."""
-    content = bytearray((bundle_copy / "model.onnx").read_bytes())
+@pytest.mark.parametrize("name", ["model.onnx", "weights.bin", "tokenizer.json"])
+def test_refuses_a_changed_byte(name: str, bundle_copy: Path) -> None:
+    """One flipped bit in any file is found, though the size is right."""
+    content = bytearray((bundle_copy / name).read_bytes())
     content[len(content) // 2] ^= 1
-    (bundle_copy / "model.onnx").write_bytes(content)
-    with pytest.raises(BundleError, match="its SHA-256 differs"):
+    (bundle_copy / name).write_bytes(content)
+    with pytest.raises(BundleError, match=f"{name} is not the file .* its SHA-256 differs"):
         read_bundle(bundle_copy)
 
 
-@pytest.mark.parametrize("name", ["bundle.json", "model.onnx", "tokenizer.json"])
+@pytest.mark.parametrize("name", ["bundle.json", "model.onnx", "weights.bin", "tokenizer.json"])
 def test_refuses_a_missing_file(name: str, bundle_copy: Path) -> None:
     """The file that is missing is named."""
     (bundle_copy / name).unlink()

@@ -142,7 +142,7 @@ def describe_files(path: Path) -> dict[str, dict[str, Any]]:
             "sha256": hashlib.sha256((path / name).read_bytes()).hexdigest(),
             "bytes": (path / name).stat().st_size,
         }
-        for name in ("model.onnx", "tokenizer.json")
+        for name in ("model.onnx", "weights.bin", "tokenizer.json")
     }
 
 
@@ -154,7 +154,12 @@ def write_bundle(path: Path) -> Tiny:
     places = rng.normal(size=(MAX_TOKENS, size)).astype(np.float32)
     tiny = Tiny(path, VOCABULARY, words, places)
     path.mkdir(parents=True)
-    onnx.save(build_graph(words, places), path / "model.onnx")
+    onnx.save(
+        build_graph(words, places),
+        path / "model.onnx",
+        save_as_external_data=True,
+        location="weights.bin",
+    )
     tokenizer = build_tokenizer()
     tokenizer.save(str(path / "tokenizer.json"))
     tokenizer.no_truncation()
