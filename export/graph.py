@@ -13,16 +13,12 @@ What makes it fast, all of it exact:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
 
 from export.operators import GraphBuilder, float_tensor, integer_tensor
+from export.ranking import rank
 
 OPSET = 24
-ROUND = 16  # masks whose logits are computed together
 NEVER = -1e30  # added to a score, it leaves a weight of exactly 0
 # inputs with one entry a token, and one a mask
 TOKENS, MASKS = "input_ids", "mask_slots"
@@ -49,7 +45,7 @@ def served_graph(g: GraphBuilder) -> onnx.ModelProto:
         x_MD = g.norm(x_MD, "final_norm")
     if config.head_transform:
         x_MD = g.norm(g.gelu(g.linear(x_MD, "head.dense", MASKS)), "head.norm")
-    _rank(g, x_MD)
+    rank(g, x_MD, MASKS)
     return g.model(
         inputs=[
             integer_tensor("input_ids", "R"),
@@ -70,61 +66,6 @@ def served_graph(g: GraphBuilder) -> onnx.ModelProto:
         ],
         opset=OPSET,
     )
-
-
-def _rank(g: GraphBuilder, x_MD: str) -> None:
-    """Log-probabilities over the vocabulary: the best of each mask, and those of its targets.
-
-    A few masks at a time: of many, logits would take more memory than all the rest.
-    """
-    masks = g.add("Shape", [MASKS])
-    rounds = g.add("Div", [g.add("Add", [masks, g.integers(ROUND - 1)]), g.integers(ROUND)])
-    no_ids = g.add("Concat", [g.integers(0), "top_k"], axis=0)
-    no_targets = g.add("Shape", ["target_ids"], start=1)
-    no_targets = g.add("Concat", [g.integers(0), no_targets], axis=0)
-    nothing = [
-        g.add("ConstantOfShape", [no_ids], value=_zero(np.int64)),
-        g.add("ConstantOfShape", [no_ids], value=_zero(np.float32)),
-        g.add("ConstantOfShape", [no_targets], value=_zero(np.float32)),
-    ]
-    names = ("top_ids", "top_log_probs", "target_log_probs")
-    scalar = g.integers()
-    inputs = [
-        helper.make_tensor_value_info("round", TensorProto.INT64, []),
-        helper.make_tensor_value_info("go_on", TensorProto.BOOL, []),
-        *_results([f"{name}_before" for name in names]),
-    ]
-    outputs = [
-        helper.make_tensor_value_info("go_on_after", TensorProto.BOOL, []),
-        *_results([f"{name}_after" for name in names]),
-    ]
-    with g.subgraph(inputs, outputs) as body:
-        g.add("Identity", ["go_on"], ["go_on_after"])
-        round_1 = g.add("Reshape", ["round", g.integers(-1)])
-        start = g.add("Mul", [round_1, g.integers(ROUND)])
-        end = g.add("Add", [start, g.integers(ROUND)])
-        x = g.add("Slice", [x_MD, start, end])
-        targets = g.add("Slice", ["target_ids", start, end])
-        log_probs = g.add("LogSoftmax", [g.vocabulary(x, x)], axis=-1)
-        g.add("TopK", [log_probs, "top_k"], ["some_log_probs", "some_ids"], axis=-1)
-        some_targets = g.add("GatherElements", [log_probs, targets], axis=-1)
-        for name, some in zip(names, ("some_ids", "some_log_probs", some_targets), strict=True):
-            g.add("Concat", [f"{name}_before", some], [f"{name}_after"], axis=0)
-    count = g.add("Reshape", [rounds, scalar])
-    g.add("Loop", [count, "", *nothing], names, body=body)
-
-
-def _results(names: Sequence[str]) -> list[onnx.ValueInfoProto]:
-    ids, log_probs, targets = names
-    return [
-        integer_tensor(ids, None, None),
-        float_tensor(log_probs, None, None),
-        float_tensor(targets, None, None),
-    ]
-
-
-def _zero(kind: type[np.generic]) -> onnx.TensorProto:
-    return numpy_helper.from_array(np.zeros(1, kind))
 
 
 def _same_text(g: GraphBuilder, queries: str) -> str:

@@ -80,16 +80,15 @@ class Int8GraphBuilder(GraphBuilder):
         """Rows of the table, dequantized as they are gathered."""
         # not inside the loop over masks, so that it is folded when the graph is loaded
         self._table_columns = self.add("Transpose", [self._table()], perm=[1, 0])
-        gathered = [self.add("Gather", [name, ids]) for name in self._table_and_scales()]
+        gathered = [self.add("Gather", [x, ids]) for x in (self._table(), self._table_scales())]
         rows = self.add("DequantizeLinear", gathered, axis=0)
         return self.add("Mul", [rows, self._table_factors_constant()])
 
     def vocabulary(self, x: str, rows: str) -> str:
         """Logits of rows, from the same table the lookup reads."""
-        _, table_scales = self._table_and_scales()
         x = self.add("Mul", [x, self._table_factors_constant()])
         quantized, scales = self._quantize(x, rows, len(self._table_factors))
-        logits = self._product(quantized, self._table_columns, table_scales, UNSIGNED_ZERO)
+        logits = self._product(quantized, self._table_columns, self._table_scales(), UNSIGNED_ZERO)
         logits = self.add("Mul", [logits, scales])
         return self.add_bias(logits, "head_bias", self.bias("head_bias"))
 
@@ -140,9 +139,6 @@ class Int8GraphBuilder(GraphBuilder):
 
     def _table_factors_constant(self) -> str:
         return self.constant(f"{TABLE}.factors", self._table_factors)
-
-    def _table_and_scales(self) -> tuple[str, str]:
-        return self._table(), self._table_scales()
 
     def _float_product(
         self, x: str, name: str, weight: NDArray[np.float32], bias: NDArray[np.float32] | None

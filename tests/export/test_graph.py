@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 
 from export.calibration import collect_statistics
-from export.graph import ROUND, served_graph
+from export.graph import served_graph
 from export.int8_operators import Int8GraphBuilder
 from export.operators import GraphBuilder, float_tensor
+from export.ranking import ROUND
 from export.weights import encoder_weights
 from model.encoder import TiedEncoder
 from service.batch import Batch, Outputs, Request
