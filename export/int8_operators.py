@@ -146,10 +146,7 @@ class Int8GraphBuilder(GraphBuilder):
         """The part of a map computed in float32; in the file its weights have half the bytes."""
         stored = self.constant(f"{name}.float16", weight.astype(np.float16))
         # folded when the graph is loaded
-        inputs = [x, self.add("Cast", [stored], to=TensorProto.FLOAT)]
-        if bias is not None and bias.any():
-            inputs.append(self.constant(f"{name}.bias", bias))
-        return self.add("Gemm", inputs, transB=1)
+        return self.gemm(x, self.add("Cast", [stored], to=TensorProto.FLOAT), f"{name}.bias", bias)
 
     def _quantize_equalized(self, x: str, key: str, plan: Int8Linear, rows: str) -> tuple[str, str]:
         """Rows times their factors as uint8 about 128, and their scales (R, 1)."""

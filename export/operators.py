@@ -103,10 +103,7 @@ class GraphBuilder:
 
     def table_product(self, x: str, outputs: Sequence[str] = ()) -> str:
         """`x @ table.T`, and the head's bias added where there is one."""
-        inputs = [x, self._table()]
-        if (bias := self.bias("head_bias")) is not None:
-            inputs.append(self.constant("head_bias", bias))
-        return self.add("Gemm", inputs, outputs, transB=1)
+        return self.gemm(x, self._table(), "head_bias", self.bias("head_bias"), outputs)
 
     def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:  # noqa: ARG002 - what int8 needs to know
         """Linear maps of one input (R, in): an (R, out) each.
@@ -117,7 +114,12 @@ class GraphBuilder:
             rows: a tensor whose first axis is R as well, the same for all inputs of R rows.
         """
         return [
-            self.gemm(x, name, self.weights[f"{name}.weight"], self.folded_bias(name))
+            self.gemm(
+                x,
+                self.constant(f"{name}.weight", self.weights[f"{name}.weight"]),
+                f"{name}.bias",
+                self.folded_bias(name),
+            )
             for name in names
         ]
 
@@ -134,15 +136,16 @@ class GraphBuilder:
     def gemm(
         self,
         x: str,
-        name: str,
-        weight: NDArray[np.float32],
+        weight: str,
+        bias_name: str,
         bias: NDArray[np.float32] | None,
+        outputs: Sequence[str] = (),
     ) -> str:
-        """`x @ weight.T`, and the bias added where there is one."""
-        inputs = [x, self.constant(f"{name}.weight", weight)]
+        """`x @ weight.T` of two tensors, and the bias added where there is one."""
+        inputs = [x, weight]
         if bias is not None and bias.any():
-            inputs.append(self.constant(f"{name}.bias", bias))
-        return self.add("Gemm", inputs, transB=1)
+            inputs.append(self.constant(bias_name, bias))
+        return self.add("Gemm", inputs, outputs, transB=1)
 
     def add_bias(self, x: str, name: str, bias: NDArray[np.float32] | None) -> str:
         """Adds a bias, where there is one."""

@@ -161,8 +161,9 @@ def write_bundle(
 def _save(builder: GraphBuilder, path: Path) -> None:
     graph = served_graph(builder)
     onnx.checker.check_model(graph, full_check=True)
-    # the runtime maps a file of weights; of weights within the graph it would make copies
+    # onnx would write behind what is there
     (path.parent / WEIGHTS_FILE).unlink(missing_ok=True)
+    # the runtime maps a file of weights; of weights within the graph it would make copies
     onnx.save(
         graph,
         path,

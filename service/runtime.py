@@ -1,6 +1,5 @@
 """onnxruntime behind one narrow class: arrays in, arrays out. No HTTP, no text."""
 
-import ctypes
 import functools
 import os
 from pathlib import Path
@@ -73,7 +72,6 @@ class Runtime:
             raise BundleError(
                 f"The bundle is refused: onnxruntime cannot load {model_path.name}."
             ) from error
-        _return_freed_memory()
         _check_nodes(model_path.name, "input", self._session.get_inputs(), _INPUTS)
         _check_nodes(model_path.name, "output", self._session.get_outputs(), _OUTPUTS)
 
@@ -100,16 +98,6 @@ def _register_arena() -> None:
         "max_dead_bytes_per_chunk": -1,  # the default
     }
     ort.create_and_register_allocator(memory, ort.OrtArenaCfg(config))
-
-
-def _return_freed_memory() -> None:
-    """Give the system back what loading took, some 20 MB for a model of 25.
-
-    glibc keeps it for later, and what onnxruntime asks for later it takes from elsewhere.
-    """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
-    if trim is not None:
-        trim(0)
 
 
 def _check_nodes(

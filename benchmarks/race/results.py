@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import BaseModel
 
 from benchmarks.race.workspace import CACHE
+
+
+class Kept(BaseModel):
+    """Results in a file of the cache, whose name is FILE."""
+
+    FILE: ClassVar[str]
+
+    @classmethod
+    def path(cls) -> Path:
+        """Where the latest run is kept."""
+        return CACHE / cls.FILE
+
+    @classmethod
+    def read(cls) -> Self | None:
+        """The latest run, if there was one."""
+        return cls.model_validate_json(cls.path().read_text()) if cls.path().is_file() else None
+
+    def write(self) -> None:
+        """Keep it."""
+        self.path().parent.mkdir(parents=True, exist_ok=True)
+        self.path().write_text(self.model_dump_json(indent=2))
 
 
 class Cell(BaseModel):
@@ -84,7 +105,7 @@ class Peak(BaseModel):
         )
 
 
-class Race(BaseModel):
+class Race(Kept):
     """A run of the race.
 
     Attributes:
@@ -99,6 +120,8 @@ class Race(BaseModel):
         installed_bytes: by kind of environment.
     """
 
+    FILE = "race.json"
+
     date: str
     machine: list[str]
     cpus: int
@@ -108,18 +131,3 @@ class Race(BaseModel):
     peak: Peak = Peak(int8_gops=0, fp32_gops=0)
     sizes: dict[str, SizeResults] = {}
     installed_bytes: dict[str, int] = {}
-
-    @classmethod
-    def path(cls) -> Path:
-        """Where the latest run is kept."""
-        return CACHE / "race.json"
-
-    @classmethod
-    def read(cls) -> Self | None:
-        """The latest run, if there was one."""
-        return cls.model_validate_json(cls.path().read_text()) if cls.path().is_file() else None
-
-    def write(self) -> None:
-        """Keep it."""
-        self.path().parent.mkdir(parents=True, exist_ok=True)
-        self.path().write_text(self.model_dump_json(indent=2))

@@ -11,8 +11,6 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Self
 
 import numpy as np
 from pydantic import BaseModel
@@ -20,8 +18,9 @@ from pydantic import BaseModel
 from benchmarks.race.in_process import Setting, measure
 from benchmarks.race.memory import Memory
 from benchmarks.race.process import output_of
+from benchmarks.race.results import Kept
 from benchmarks.race.texts import TOP_K
-from benchmarks.race.workspace import CACHE, LARGE_VOCABULARY_SIZE, PRECISIONS, Workspace
+from benchmarks.race.workspace import LARGE_VOCABULARY_SIZE, PRECISIONS, Workspace
 from service.batch import Batch, Request
 from service.runtime import Runtime
 
@@ -68,27 +67,15 @@ class Curves(BaseModel):
     by_vocabulary: dict[str, Vocabulary]
 
 
-class Scaling(BaseModel):
+class Scaling(Kept):
     """The second part of the page."""
+
+    FILE = "scaling.json"
 
     machine: list[str]
     curves: Curves
     texts_per_s_by_threads: dict[int, float]
     memory: Memory
-
-    @classmethod
-    def path(cls) -> Path:
-        """Where the latest run is kept."""
-        return CACHE / "scaling.json"
-
-    @classmethod
-    def read(cls) -> Self | None:
-        """The latest run, if there was one."""
-        return cls.model_validate_json(cls.path().read_text()) if cls.path().is_file() else None
-
-    def write(self) -> None:
-        """Keep it."""
-        self.path().write_text(self.model_dump_json(indent=2))
 
 
 def measure_curves(cpus: Sequence[int], seconds: float) -> Curves:

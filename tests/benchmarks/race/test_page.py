@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks.race import results as results_module
-from benchmarks.race import scaling as scaling_module
 from benchmarks.race.contenders import contenders
 from benchmarks.race.in_process import variants
 from benchmarks.race.memory import Memory
@@ -78,8 +77,7 @@ def _scaling() -> Scaling:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache in place of the real one."""
-    for module in (results_module, scaling_module):
-        monkeypatch.setattr(module, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(results_module, "CACHE", tmp_path / "cache")
     return tmp_path / "cache"
 
 
