@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 # A text begins at a multiple of the widest vector's float32s. Then each of its values meets the
-# same lane of the same sums as if the text were alone, and the answer has the same bits.
+# same lane of the same sums as if the text were alone, and the answer has the same bits. Rows end
+# at such a multiple too: the kernels are slow with what is left over (LOG.md, 2026-11-20).
 ALIGNMENT = 16
 
 
@@ -20,7 +21,7 @@ class Bins:
         rows: for each text the row it lies in.
         offsets: for each text its first slot there.
         count: B.
-        width: W, the tokens of the longest text.
+        width: W, the tokens of the longest text, rounded up to the alignment.
     """
 
     rows: tuple[int, ...]
@@ -35,7 +36,7 @@ class Bins:
         Args:
             lengths: tokens of each text.
         """
-        width = max(lengths)
+        width = _aligned(max(lengths))
         free: list[int] = []  # the first slot of each row where a text may begin
         rows, offsets = [0] * len(lengths), [0] * len(lengths)
         for text in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
@@ -44,5 +45,9 @@ class Bins:
             if row == len(free):
                 free.append(0)
             rows[text], offsets[text] = row, free[row]
-            free[row] += -(-length // ALIGNMENT) * ALIGNMENT
+            free[row] += _aligned(length)
         return cls(tuple(rows), tuple(offsets), len(free), width)
+
+
+def _aligned(slots: int) -> int:
+    return -(-slots // ALIGNMENT) * ALIGNMENT

@@ -1,26 +1,29 @@
 """Bins: every text has a place of its own, at an offset that keeps its bits."""
 
+import math
+
 import numpy as np
 import pytest
 
 from service.bins import ALIGNMENT, Bins
 
 
-def test_one_text_fills_its_row() -> None:
-    """No padding."""
-    assert Bins.of([7]) == Bins(rows=(0,), offsets=(0,), count=1, width=7)
+@pytest.mark.parametrize(("length", "width"), [(1, 16), (7, 16), (16, 16), (17, 32), (256, 256)])
+def test_one_text_has_a_row_to_itself(length: int, width: int) -> None:
+    """Padded to whole vectors, no further."""
+    assert Bins.of([length]) == Bins(rows=(0,), offsets=(0,), count=1, width=width)
 
 
 def test_short_texts_share_a_row_beside_a_long_one() -> None:
-    """Longest first: 60 alone, then 20, 18 and 10 in one row, each at a multiple of 16."""
+    """Longest first: 60 alone, then 20 and 18 in one row, 10 left over; at multiples of 16."""
     bins = Bins.of([18, 60, 10, 20])
-    assert bins == Bins(rows=(1, 0, 2, 1), offsets=(32, 0, 0, 0), count=3, width=60)
+    assert bins == Bins(rows=(1, 0, 2, 1), offsets=(32, 0, 0, 0), count=3, width=64)
 
 
 def test_texts_of_one_length_have_a_row_each() -> None:
-    """Nothing is gained by sharing, and nothing is padded."""
+    """Nothing is gained by sharing."""
     bins = Bins.of([20, 20, 20])
-    assert (bins.count, bins.width, bins.offsets) == (3, 20, (0, 0, 0))
+    assert (bins.count, bins.width, bins.offsets) == (3, 32, (0, 0, 0))
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -36,4 +39,4 @@ def test_no_two_texts_share_a_slot(seed: int) -> None:
         used[row, offset : offset + length] += 1
     assert used.max() == 1
     assert used.any(axis=1).all()
-    assert bins.width == max(lengths)
+    assert bins.width == ALIGNMENT * math.ceil(max(lengths) / ALIGNMENT)

@@ -1,5 +1,8 @@
 """The runtime, against the oracle and against graphs that are not the contract's."""
 
+import platform
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -64,6 +67,33 @@ def test_runs_at_the_same_time(tiny: Tiny) -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+FLUSHED = """
+import sys, threading
+from pathlib import Path
+import numpy as np
+from service.runtime import Runtime
+
+def smallest():
+    print(float(np.float32(1e-40) * np.float32(1)))
+
+smallest()
+Runtime(Path(sys.argv[1]))
+worker = threading.Thread(target=smallest)
+worker.start()
+worker.join()
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other CPUs have no slow path for them")
+def test_threads_take_numbers_next_to_zero_for_zero(tiny: Tiny) -> None:
+    """Those started after the runtime was made: where denormals cost a hundred times as much."""
+    command = [sys.executable, "-c", FLUSHED, str(tiny.path / "model.onnx")]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    before, after = map(float, printed)
+    assert before == pytest.approx(1e-40)
+    assert after == 0
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
