@@ -13,18 +13,13 @@ from typing import Any
 
 import onnx
 
+from export.agreement import measure_agreement
 from export.calibration import collect_statistics
 from export.golden import golden_prompts
 from export.graph import served_graph
 from export.int8_operators import Int8GraphBuilder
 from export.operators import GraphBuilder
-from export.verify import (
-    cloze_requests,
-    compare_graph,
-    compare_int8,
-    encoder_log_probs,
-    verification_requests,
-)
+from export.verify import compare_graph, encoder_log_probs, verification_requests
 from export.weights import encoder_weights
 from model.checkpoint import Checkpoint, CheckpointError
 from model.config import EncoderConfig
@@ -129,9 +124,8 @@ def write_bundle(
             statistics = collect_statistics(model, encoded, special.mask)
             _save(Int8GraphBuilder(config, weights, statistics), graph_path)
             runtime = Runtime(graph_path)
-            requests = cloze_requests(texts.verification, tokenizer, max_tokens)
-            int8_figures = compare_int8(runtime, requests, encoder_log_probs(model, requests))
-            figures["int8"] = asdict(int8_figures)
+            agreement = measure_agreement(runtime, model, texts.verification, tokenizer, max_tokens)
+            figures["int8"] = asdict(agreement)
         (staging / TOKENIZER_FILE).write_bytes(checkpoint.tokenizer_json)
         description = {
             "schema_version": SCHEMA_VERSION,

@@ -178,6 +178,9 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--device", choices=("cpu", "cuda"), default=cuda)
     for field in dataclasses.fields(TrainConfig):
         flag = "--" + field.name.replace("_", "-")
+        if field.type == "bool":
+            train.add_argument(flag, action="store_true", help="default: %(default)s")
+            continue
         kind = float if field.type == "float" else int
         train.add_argument(flag, type=kind, default=field.default, help="default: %(default)s")
 

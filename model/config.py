@@ -157,6 +157,7 @@ class TrainConfig:
         evaluate_every_steps: interval of held-out figures.
         evaluation_rows: held-out rows scored at each interval, at most.
         checkpoint_every_steps: interval of checkpoints that `--resume` continues from.
+        round_inputs: train with the rounding of int8, see `model.rounding`.
     """
 
     steps: int = 10_000
@@ -172,6 +173,7 @@ class TrainConfig:
     evaluate_every_steps: int = 500
     evaluation_rows: int = 256
     checkpoint_every_steps: int = 500
+    round_inputs: bool = False
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

@@ -25,6 +25,7 @@ from model.encoder import TiedEncoder
 from model.evaluate import evaluate
 from model.masking import Masker
 from model.progress import MetricsLog, draw_curve
+from model.rounding import round_inputs
 
 STATE_NAME = "train_state.pt"
 LOG_EVERY_STEPS = 10
@@ -71,6 +72,8 @@ class Pretraining:
         self.masker = Masker(model.config.vocab_size, special.mask, special.all, config.select_rate)
         self.evaluation_masker = Masker(model.config.vocab_size, special.mask, special.all)
         self.optimizer = _optimizer(self.model, config)
+        if config.round_inputs:
+            round_inputs(self.model)
         self.step = 0
         self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty(0, np.int64))
         directory.mkdir(parents=True, exist_ok=True)

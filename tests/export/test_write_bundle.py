@@ -86,7 +86,7 @@ def test_int8_that_loses_too_much_is_not_written(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Below the gate the export refuses, says by how much, and names the way out."""
-    monkeypatch.setattr("export.verify.MIN_INT8_AGREEMENT", 1.01)
+    monkeypatch.setattr("export.agreement.MIN_AGREEMENT", 1.01)
     with pytest.raises(VerificationError, match=r"int8 loses too much.*--precision fp32"):
         write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts)
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,116 @@
+"""What int8 arithmetic does to the answers: agreement with PyTorch in fp32 on held-out text.
+
+The graph runs through `service.runtime`, the code that serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from export.verify import TOP_K, VerificationError, encoder_log_probs
+from model.encoder import TiedEncoder
+from service.batch import Batch, Request
+from service.runtime import Runtime
+from service.tokenizer import Tokenizer
+
+MIN_AGREEMENT = 0.9  # share of masks with the same first token in int8 and fp32
+MAX_P99 = 0.5  # nats, 99th percentile over the fp32 top 5
+REQUESTS_AT_ONCE = 32  # so that a long text's log-probabilities fit in memory
+
+
+@dataclass(frozen=True, slots=True)
+class Int8Figures:
+    """int8 arithmetic against PyTorch in fp32, every token of real texts masked in turn.
+
+    Attributes:
+        masks: how many were compared.
+        top_1_agreement: share of masks with the same first token.
+        mean_log_prob_difference: mean |difference| in nats over the fp32 top 5.
+        p99_log_prob_difference: its 99th percentile.
+    """
+
+    masks: int
+    top_1_agreement: float
+    mean_log_prob_difference: float
+    p99_log_prob_difference: float
+
+
+def measure_agreement(
+    runtime: Runtime,
+    model: TiedEncoder,
+    texts: Sequence[str],
+    tokenizer: Tokenizer,
+    max_tokens: int,
+) -> Int8Figures:
+    """Mask each ordinary token of each text alone, and compare what the two say to it.
+
+    Args:
+        runtime: the graph in int8.
+        model: the fp32 encoder.
+        texts: plain sentences without masks; those too long for the model are left out.
+        tokenizer: the bundle's.
+        max_tokens: longest input.
+
+    Raises:
+        VerificationError: too many first tokens differ, or log-probabilities differ too much.
+    """
+    same, differences = [], []
+    for text in texts:
+        requests = _each_token_masked(text, tokenizer, max_tokens)
+        for start in range(0, len(requests), REQUESTS_AT_ONCE):
+            some = requests[start : start + REQUESTS_AT_ONCE]
+            same_M, difference_MK = _compare(runtime, model, some)
+            same.append(same_M)
+            differences.append(difference_MK.ravel())
+    if not same:
+        raise VerificationError("no text is short enough to compare int8 with fp32 on")
+    difference = np.concatenate(differences)
+    figures = Int8Figures(
+        masks=sum(map(len, same)),
+        top_1_agreement=float(np.concatenate(same).mean()),
+        mean_log_prob_difference=float(difference.mean()),
+        p99_log_prob_difference=float(np.quantile(difference, 0.99)),
+    )
+    enough = figures.top_1_agreement >= MIN_AGREEMENT
+    if not (enough and figures.p99_log_prob_difference <= MAX_P99):
+        raise VerificationError(
+            f"int8 loses too much: the same first token at {100 * figures.top_1_agreement:.1f} % "
+            f"of masks (at least {100 * MIN_AGREEMENT:.0f} % wanted), 99th percentile of the "
+            f"difference {figures.p99_log_prob_difference:.2g} nats (at most {MAX_P99}); "
+            "export with --precision fp32, or calibrate with more text of the model's own kind"
+        )
+    return figures
+
+
+def _each_token_masked(text: str, tokenizer: Tokenizer, max_tokens: int) -> list[Request]:
+    """One request for each ordinary token of a text, masked alone."""
+    input_ids = tokenizer.encode(text).input_ids
+    if len(input_ids) > max_tokens:
+        return []
+    requests = []
+    for position, token in enumerate(input_ids.tolist()):
+        if token not in tokenizer.special_token_ids:
+            masked = input_ids.copy()
+            masked[position] = tokenizer.mask_token_id
+            where = np.array([position], np.int64)
+            requests.append(Request(masked, where, TOP_K, np.zeros((1, 0), np.int64)))
+    return requests
+
+
+def _compare(
+    runtime: Runtime, model: TiedEncoder, requests: Sequence[Request]
+) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
+    """(M,) whether the first tokens agree, and (M, 5) |difference| over the fp32 top 5."""
+    expected_MV = encoder_log_probs(model, requests)
+    best_MK = np.argsort(-expected_MV, axis=1)[:, :TOP_K]
+    targeted = [
+        replace(request, target_ids=best[None])
+        for request, best in zip(requests, best_MK, strict=True)
+    ]
+    outputs = runtime.run(Batch.pack(targeted))
+    expected_MK = np.take_along_axis(expected_MV, best_MK, axis=1)
+    return outputs.top_ids[:, 0] == best_MK[:, 0], np.abs(outputs.target_log_probs - expected_MK)

@@ -1,0 +1,106 @@
+"""The figures of int8 against fp32: computed once more, mask by mask, in PyTorch alone."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from export.agreement import measure_agreement
+from export.verify import VerificationError
+from export.write_bundle import BundleLabel, SampleTexts, write_bundle
+from model.checkpoint import Checkpoint
+from model.encoder import TiedEncoder
+from service.bundle import read_bundle
+from service.runtime import Runtime
+from service.tokenizer import Tokenizer
+from tests.model.samples import VERSES
+
+
+@pytest.fixture
+def runtime(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) -> Runtime:
+    """The checkpoint's graph in fp32, which stands for another encoder than the one compared."""
+    label = BundleLabel(name="x", license="", description="", max_tokens=None, precision="fp32")
+    write_bundle(checkpoint, tmp_path / "bundle", label, texts)
+    return Runtime(tmp_path / "bundle" / "model.onnx")
+
+
+@pytest.fixture
+def tokenizer(runtime: Runtime, tmp_path: Path) -> Tokenizer:
+    """The bundle's."""
+    bundle = read_bundle(tmp_path / "bundle")
+    return Tokenizer(
+        bundle.tokenizer_path.read_bytes(),
+        bundle.mask_token,
+        bundle.mask_token_id,
+        bundle.special_token_ids,
+    )
+
+
+def shaken(model: TiedEncoder) -> TiedEncoder:
+    """The encoder with every weight a little off."""
+    other = copy.deepcopy(model)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.add_(0.03 * torch.randn(parameter.shape, generator=generator))
+    return other
+
+
+def test_the_same_encoder_agrees(
+    runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer
+) -> None:
+    """At every token but the special ones; batches are no obstacle."""
+    figures = measure_agreement(runtime, checkpoint.model, VERSES * 12, tokenizer, 24)
+    assert figures.masks == sum(len(tokenizer.encode(verse).input_ids) - 2 for verse in VERSES) * 12
+    assert figures.top_1_agreement == 1
+    assert figures.p99_log_prob_difference < 1e-4
+
+
+@torch.inference_mode()
+def test_figures_are_what_they_say(
+    runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against another encoder: first tokens and differences counted by hand."""
+    monkeypatch.setattr("export.agreement.REQUESTS_AT_ONCE", 5)
+    monkeypatch.setattr("export.agreement.MIN_AGREEMENT", 0)
+    monkeypatch.setattr("export.agreement.MAX_P99", 100)
+    exact, served = shaken(checkpoint.model), checkpoint.model
+    same, differences = [], []
+    for verse in VERSES:
+        ids = tokenizer.encode(verse).input_ids
+        for position in range(1, len(ids) - 1):
+            masked = torch.from_numpy(ids.copy())
+            masked[position] = tokenizer.mask_token_id
+            indicator = (torch.arange(len(ids)) == position).float()
+            expected, found = (
+                model(masked[None], indicator[None])[0].log_softmax(-1) for model in (exact, served)
+            )
+            best = expected.topk(5).indices
+            same.append(bool(found.argmax() == best[0]))
+            differences.append((found - expected)[best].abs().numpy())
+    figures = measure_agreement(runtime, exact, VERSES, tokenizer, 24)
+    assert 0.2 < figures.top_1_agreement < 1  # or this shows nothing
+    assert figures.masks == len(same)
+    assert figures.top_1_agreement == pytest.approx(np.mean(same))
+    assert figures.mean_log_prob_difference == pytest.approx(np.mean(differences), abs=1e-5)
+    assert figures.p99_log_prob_difference == pytest.approx(
+        np.quantile(differences, 0.99), abs=1e-4
+    )
+
+
+def test_texts_that_are_too_long_are_passed_over(
+    runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer
+) -> None:
+    """Where all are, nothing could be said."""
+    shortest = min(VERSES, key=lambda verse: len(tokenizer.encode(verse).input_ids))
+    length = len(tokenizer.encode(shortest).input_ids)
+    figures = measure_agreement(
+        runtime, checkpoint.model, [shortest, " ".join(VERSES)], tokenizer, length
+    )
+    assert figures.masks == length - 2
+    with pytest.raises(VerificationError, match="no text is short enough"):
+        measure_agreement(runtime, checkpoint.model, [shortest], tokenizer, length - 1)
