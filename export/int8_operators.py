@@ -54,7 +54,8 @@ class Int8GraphBuilder(GraphBuilder):
         self.statistics = statistics
         self.domains[CONTRIB] = 1
         self._zero_points: dict[tuple[str, int], str] = {}
-        self._table_columns = ""
+        # made here and not inside the loop over masks, so that it is folded as the graph is loaded
+        self._table_columns = self.add("Transpose", [self._table()], perm=[1, 0])
 
     @cached_property
     def _table_factors(self) -> NDArray[np.float32]:
@@ -78,8 +79,6 @@ class Int8GraphBuilder(GraphBuilder):
 
     def lookup(self, ids: str) -> str:
         """Rows of the table, dequantized as they are gathered."""
-        # not inside the loop over masks, so that it is folded when the graph is loaded
-        self._table_columns = self.add("Transpose", [self._table()], perm=[1, 0])
         gathered = [self.add("Gather", [x, ids]) for x in (self._table(), self._table_scales())]
         rows = self.add("DequantizeLinear", gathered, axis=0)
         return self.add("Mul", [rows, self._table_factors_constant()])

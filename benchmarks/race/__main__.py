@@ -41,11 +41,11 @@ def main() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.race", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="(default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
     parser.add_argument(
         "--seconds",
         type=float,
-        default=8,
+        default=5,
         help="of each measurement, in whole seconds over HTTP (default: %(default)s)",
     )
     parser.add_argument(

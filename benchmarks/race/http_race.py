@@ -91,7 +91,7 @@ class HttpRace:
         command = (*contender.command, *setting.arguments)
         log_name = re.sub(r"\W+", "-", f"{self._workspace.size} {contender.name} {setting.label}")
         with running(command, self._plan.server_cpus, contender.ready_path, log_name) as server:
-            agreement = self._check(contender, server)
+            agreement = self._check(contender, server)  # every text once is a warm-up, too
             cells = {}
             self._load(
                 server, TRIAL_CONCURRENCY, number

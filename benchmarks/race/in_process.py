@@ -131,21 +131,25 @@ def our_jobs(workspace: Workspace, variant: str, texts: Sequence[EncodedText]) -
     """Pack, run and split, as the service does; or run alone."""
     precision = variant.removesuffix(SESSION_ALONE).removeprefix("fillmask ")
     runtime = Runtime(workspace.bundle(precision) / "model.onnx")
-    special = len(workspace.tokenizer().special_token_ids)
-    max_tokens: int = Settings.model_fields["max_batch_tokens"].default
 
     def pack_run_split(requests: Sequence[Request]) -> object:
         batch = Batch.pack(requests)
         return batch.split(runtime.run(batch))
 
-    jobs: list[Job] = []
-    for group in by_tokens(texts, max_tokens):
-        requests = [_request(text, TOP_K + special) for text in group]
-        if variant.endswith(SESSION_ALONE):
-            jobs.append((len(group), partial(runtime.run, Batch.pack(requests))))
-        else:
-            jobs.append((len(group), partial(pack_run_split, requests)))
-    return jobs
+    batches = our_batches(workspace, texts)
+    if variant.endswith(SESSION_ALONE):
+        return [(len(batch.requests), partial(runtime.run, batch)) for batch in batches]
+    return [(len(batch.requests), partial(pack_run_split, batch.requests)) for batch in batches]
+
+
+def our_batches(workspace: Workspace, texts: Iterable[EncodedText]) -> list[Batch]:
+    """The texts as the service's default settings batch them."""
+    special = len(workspace.tokenizer().special_token_ids)
+    max_tokens: int = Settings.model_fields["max_batch_tokens"].default
+    return [
+        Batch.pack([_request(text, TOP_K + special) for text in group])
+        for group in by_tokens(texts, max_tokens)
+    ]
 
 
 def peer_jobs(

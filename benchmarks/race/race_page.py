@@ -14,6 +14,7 @@ from benchmarks.race.results import Race, SizeResults
 from benchmarks.race.table import table
 from benchmarks.race.workspace import Workspace
 
+OPERATORS_SHOWN = 12
 _INTRODUCTION = """\
 # Performance
 
@@ -55,6 +56,7 @@ def race_section(race: Race) -> str:
         parts += [f"## {size}: {results.parameters}", _texts(results), "### Over HTTP"]
         parts += [_speeds(present, results), _footprints(present, results, race)]
         parts += ["### In-process", _in_process(results, race), _against_http(results)]
+        parts += ["### Where the time goes", _operators(results)]
         parts += ["### Settings", _list(_settings(present, results))]
     parts += ["## How it was measured", _FAIRNESS + _list(_load_generator(race))]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
@@ -162,6 +164,22 @@ def _against_http(results: SizeResults) -> str:
             f"packing and splitting, it has {100 * alone:.0f} % of the rate of the session alone."
         )
     return "\n".join(sentences)
+
+
+def _operators(results: SizeResults) -> str:
+    """The most expensive operators, and what all others take together."""
+    total_us = sum(results.operator_us.values())
+    shown = dict(list(results.operator_us.items())[:OPERATORS_SHOWN])
+    shown["all others"] = total_us - sum(shown.values())
+    rows = (
+        [operator, f"{us:.0f}", f"{100 * us / total_us:.0f} %"] for operator, us in shown.items()
+    )
+    return (
+        f"{OURS_INT8}, onnxruntime's own profile on one thread, which slows small operators down a "
+        "little. The int8 products are `MatMulIntegerToFloat`; the rest is what keeps a scale for "
+        "every token, and what is computed in float32.\n\n"
+        f"{table(['operator', 'us a text', 'share'], rows)}"
+    )
 
 
 def _settings(present: list[Contender], results: SizeResults) -> Iterator[str]:

@@ -78,6 +78,7 @@ class SizeResults(BaseModel):
         visits: by contender, one a round.
         in_process: by variant, texts/s of each round.
         in_process_chosen: by variant, the setting that was fastest in a trial.
+        operator_us: by operator of the served graph in int8, microseconds a text on one thread.
     """
 
     parameters: str
@@ -89,6 +90,7 @@ class SizeResults(BaseModel):
     visits: dict[str, list[Visit]] = {}
     in_process: dict[str, list[float]] = {}
     in_process_chosen: dict[str, str] = {}
+    operator_us: dict[str, float] = {}
 
 
 class Peak(BaseModel):

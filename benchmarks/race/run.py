@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-from benchmarks.race import memory, peaks, scaling
+from benchmarks.race import memory, operator_times, peaks, scaling
 from benchmarks.race.contenders import contenders
 from benchmarks.race.http_race import HttpRace, Plan, describe_texts, race_nothing
 from benchmarks.race.in_process_race import InProcessRace
@@ -47,6 +47,7 @@ def run_race(plan: Plan, sizes: Iterable[str], *, with_installed_sizes: bool) ->
         for contender in known:
             http_race.choose_setting(contender)
         in_process.choose_settings()
+        results.operator_us = operator_times.measure(size, plan.server_cpus, plan.seconds)
         turns.append((http_race, in_process, known))
     for number in range(plan.rounds):
         for http_race, in_process, known in turns:

@@ -11,6 +11,7 @@ import statistics
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel
@@ -22,6 +23,7 @@ from benchmarks.race.results import Kept
 from benchmarks.race.texts import TOP_K
 from benchmarks.race.workspace import LARGE_VOCABULARY_SIZE, PRECISIONS, Workspace
 from service.batch import Batch, Request
+from service.bundle import MODEL_FILE, WEIGHTS_FILE
 from service.runtime import Runtime
 
 SIZE = "minilm"
@@ -50,7 +52,7 @@ class Vocabulary(BaseModel):
     """One size of the vocabulary.
 
     Attributes:
-        bundle_bytes: of the graph's file, by precision.
+        bundle_bytes: of the graph and its weights, by precision.
         by_masks: milliseconds for one text.
     """
 
@@ -123,6 +125,10 @@ class _Served:
         return {p: statistics.median(values) / texts for p, values in elapsed_ms.items()}
 
 
+def _bundle_bytes(bundle: Path) -> int:
+    return sum((bundle / name).stat().st_size for name in (MODEL_FILE, WEIGHTS_FILE))
+
+
 def _curves(seconds: float) -> Curves:
     served = _Served(SIZE)
 
@@ -137,7 +143,7 @@ def _curves(seconds: float) -> Curves:
     for size in (SIZE, LARGE_VOCABULARY_SIZE):
         served = _Served(size)
         by_vocabulary[size] = Vocabulary(
-            bundle_bytes={p: file.stat().st_size for p, file in served.files.items()},
+            bundle_bytes={p: _bundle_bytes(file.parent) for p, file in served.files.items()},
             by_masks=[point(masks, masks=masks) for masks in VOCABULARY_MASKS],
         )
     return Curves(

@@ -42,6 +42,7 @@ def _race() -> Race:
         },
         in_process={name: [800, 400, 700] for name in variants()},
         in_process_chosen=dict.fromkeys(variants(), "1 text a run"),
+        operator_us={"Gemm": 60} | {f"Operator{i}": 2 for i in range(20)},
     )
     return Race(
         date="2026-01-02",
@@ -102,6 +103,9 @@ def test_race_shows_medians_ratios_and_every_contender() -> None:
     # 700 texts/s of 1e9 operations are half of 1,400 GOPS
     assert "| fillmask int8 | 700.0 | 50 % | 1.00x | 1 text a run |" in page
     assert "**LitServe + transformers**" in page
+    # 60 + 20 x 2 in all, of which the first twelve are shown
+    assert "| Gemm | 60 | 60 % |" in page
+    assert "| all others | 18 | 18 % |" in page
 
 
 def test_scaling_shows_every_curve_and_the_growth_of_memory() -> None:
