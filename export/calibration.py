@@ -23,12 +23,10 @@ class InputStatistics:
     """Of the rows (R, in) that entered a linear map of the served graph.
 
     Attributes:
-        largest: (in,) largest magnitude of each channel.
         gram: (in, in) sum over rows of the outer products.
         rows: (S, in) some of the rows, about 1,024 of all texts.
     """
 
-    largest: NDArray[np.float64]
     gram: NDArray[np.float64]
     rows: NDArray[np.float32]
 
@@ -102,12 +100,10 @@ class _Watched:
     def _add(self, name: str, rows: Tensor, every: int) -> None:
         x_RD = rows.reshape(-1, rows.shape[-1])
         new = InputStatistics(
-            largest=x_RD.abs().amax(dim=0).double().numpy(),
             gram=(x_RD.T @ x_RD).double().numpy(),
             rows=x_RD[::every].numpy().copy(),
         )
         if (old := self.found.get(name)) is not None:
-            new.largest = np.maximum(old.largest, new.largest)
             new.gram += old.gram
             new.rows = np.concatenate([old.rows, new.rows])
         self.found[name] = new

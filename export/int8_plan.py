@@ -4,8 +4,8 @@ Activations get one scale per row at run time; weights one per output. What make
 rounding harmless is exact before rounding:
 - Equalizing: input channels are multiplied, and weight columns divided, by factors that share the
   range between the two (`export.equalize`).
-- The few channels with the largest values are computed in float32 (Dettmers et al. 2022, section 3,
-  with channels fixed in advance).
+- The few channels that make the rows' scales largest are computed in float32 (Dettmers et al. 2022,
+  section 3, with channels fixed in advance).
 - GELU's outputs have no factors, for they would be a product of the widest rows in the graph; more
   of them stay in float32 instead, and the rest are rounded to unsigned numbers: none is below
   -0.171, so 16 of the 256 steps are enough for what is negative.
@@ -23,7 +23,7 @@ from export.equalize import equalizing_factors
 from export.quantize import QuantizedRows, quantize_rows
 
 # measured: LOG.md, 2026-11-20
-FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 8, 64
+FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 8, 128
 GELU_LEAST = 0.171  # the minimum of GELU is -0.16997, of its tanh form -0.17004
 GELU_ZERO = 16  # the unsigned number that stands for zero in a GELU's output
 GELU_SMALLEST_STEP = GELU_LEAST / GELU_ZERO
@@ -43,16 +43,26 @@ class Channels:
 
     @classmethod
     def of(cls, statistics: InputStatistics, count: int) -> Channels:
-        """Those with the largest values in float32.
+        """One by one, the channel without which the rows' largest magnitudes are smallest.
 
         Args:
             statistics: of the input on real text.
-            count: how many; at most an eighth of all, for a narrow encoder would otherwise be
-                mostly float32.
+            count: how many in float32; at most an eighth of all, for a narrow encoder would
+                otherwise be mostly float32.
         """
-        by_size = np.argsort(-statistics.largest, kind="stable")
-        count = min(count, len(by_size) // 8)
-        return cls(np.sort(by_size[:count]), np.sort(by_size[count:]))
+        rows = np.abs(statistics.rows)
+        each, width = np.arange(len(rows)), rows.shape[1]
+        chosen: list[int] = []
+        for _ in range(min(count, width // 8)):
+            widest = rows.argmax(axis=1)
+            largest = rows[each, widest]
+            rows[each, widest] = 0
+            gain = np.bincount(widest, largest**2 - rows.max(axis=1) ** 2, width)
+            rows[each, widest] = largest
+            chosen.append(int(gain.argmax()))
+            rows[:, chosen[-1]] = 0
+        float32 = np.sort(np.array(chosen, np.int64))
+        return cls(float32, np.setdiff1d(np.arange(width), float32))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,7 +29,7 @@ def _inputs() -> Floats:
 
 
 def _statistics(x: Floats) -> InputStatistics:
-    return InputStatistics(np.abs(x).max(axis=0), x.T @ x, x[::2].astype(np.float32))
+    return InputStatistics(x.T @ x, x[::2].astype(np.float32))
 
 
 def _weight() -> NDArray[np.float32]:
@@ -77,6 +77,16 @@ def test_the_largest_channels_are_the_float_ones() -> None:
     np.testing.assert_array_equal(plan.float_weight, _weight()[:, [3, 34, 65]])
     assert np.flatnonzero(plan.factors == 0).tolist() == [3, 34, 65]
     assert sorted([*plan.channels.float32, *plan.channels.int8]) == list(range(96))
+
+
+def test_a_channel_that_widens_every_row_goes_before_one_that_is_widest_once() -> None:
+    """What counts is what a channel does to the rows' scales, not its single largest value."""
+    x = np.random.default_rng(3).uniform(-1, 1, (400, 32))
+    x[:, 7] = 10
+    x[11, 5] = 100
+    assert Channels.of(_statistics(x), 1).float32.tolist() == [7]
+    everything = InputStatistics(x.T @ x, x.astype(np.float32))
+    assert Channels.of(everything, 2).float32.tolist() == [5, 7]
 
 
 def test_a_narrow_map_keeps_most_channels_in_int8() -> None:

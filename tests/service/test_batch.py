@@ -31,10 +31,10 @@ def test_pack_of_two_texts() -> None:
     )
     assert batch.input_ids.tolist() == [10, 11, 20, 21, 22]
     assert batch.positions.tolist() == [0, 1, 0, 1, 2]
-    # the longer text comes first
-    assert batch.pad_index.tolist() == [[2, 3, 4], [0, 1, 0]]
-    assert batch.slot_texts.tolist() == [[1, 1, 1], [0, 0, -1]]
-    assert batch.unpad_index.tolist() == [3, 4, 0, 1, 2]
+    # the longer text comes first; rows are 16 slots wide
+    assert batch.pad_index.tolist() == [[2, 3, 4] + [0] * 13, [0, 1] + [0] * 14]
+    assert batch.slot_texts.tolist() == [[1, 1, 1] + [-1] * 13, [0, 0] + [-1] * 14]
+    assert batch.unpad_index.tolist() == [16, 17, 0, 1, 2]
     assert batch.query_index.tolist() == [[2, 4], [1, 0]]
     assert batch.query_texts.tolist() == [[1, 1], [0, -1]]
     assert batch.mask_slots.tolist() == [2, 0, 1]
@@ -46,16 +46,19 @@ def test_pack_of_two_texts() -> None:
 def test_pack_of_texts_that_share_a_row() -> None:
     """Their slots and masks carry their numbers; the second begins at the next multiple of 16."""
     batch = Batch.pack([request([1] * 20, [0]), request([2] * 3, [1]), request([3] * 2, [0, 1])])
-    assert batch.slot_texts.tolist() == [[0] * 20, [1] * 3 + [-1] * 13 + [2] * 2 + [-1] * 2]
+    assert batch.slot_texts.tolist() == [
+        [0] * 20 + [-1] * 12,
+        [1] * 3 + [-1] * 13 + [2] * 2 + [-1] * 14,
+    ]
     assert batch.query_index.tolist() == [[0, 0, 0], [21, 23, 24]]
     assert batch.query_texts.tolist() == [[0, -1, -1], [1, 2, 2]]
     assert batch.mask_slots.tolist() == [0, 3, 4, 5]
 
 
 def test_pack_of_one_text_without_targets() -> None:
-    """A batch of one has no padding, and K is 0 when nobody asks for targets."""
+    """One row, and K is 0 when nobody asks for targets."""
     batch = Batch.pack([request([5, 6, 7], [1])])
-    assert batch.pad_index.tolist() == [[0, 1, 2]]
+    assert batch.pad_index.tolist() == [[0, 1, 2] + [0] * 13]
     assert batch.query_index.tolist() == [[1]]
     assert batch.target_ids.shape == (1, 0)
 

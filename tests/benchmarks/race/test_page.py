@@ -42,7 +42,7 @@ def _race() -> Race:
         },
         in_process={name: [800, 400, 700] for name in variants()},
         in_process_chosen=dict.fromkeys(variants(), "1 text a run"),
-        operator_us={"Gemm": 60} | {f"Operator{i}": 2 for i in range(20)},
+        operator_us={"Gemm": 60.0} | {f"Operator{i}": 2.0 for i in range(20)},
     )
     return Race(
         date="2026-01-02",
