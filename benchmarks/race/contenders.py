@@ -70,7 +70,7 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
             command=_module("litserve_batches", "--checkpoint", str(workspace.checkpoint)),
             settings=tuple(
                 Setting(
-                    f"workers: {workers}, torch threads each: {cpus // workers}, batches of up to 8",
+                    f"workers: {workers}, threads each: {cpus // workers}, batches of up to 8",
                     (
                         *("--workers", str(workers), "--threads", str(cpus // workers)),
                         *("--max-batch-size", "8"),
