@@ -19,8 +19,6 @@ from export.equalize import equalizing_factors
 from export.int8_plan import (
     FLOAT_CHANNELS,
     FLOAT_HIDDEN_CHANNELS,
-    GELU_SMALLEST_STEP,
-    GELU_ZERO,
     Channels,
     Int8Linear,
     plan_from_hidden,
@@ -29,9 +27,9 @@ from export.int8_plan import (
 from export.operators import TABLE, GraphBuilder
 from export.quantize import LARGEST, UNSIGNED_ZERO, QuantizedRows, quantize_rows
 from model.config import EncoderConfig
+from model.rounding import GELU_SMALLEST_STEP, GELU_STEPS, GELU_ZERO
 
 CONTRIB = "com.microsoft"
-GELU_LARGEST = 255 - GELU_ZERO
 TABLE_SAMPLE = 4096  # rows of the table that stand for all when its factors are chosen
 
 
@@ -164,7 +162,7 @@ class Int8GraphBuilder(GraphBuilder):
     def _quantize_gelu(self, x: str, rows: str, width: int) -> tuple[str, str]:
         """A GELU's outputs as uint8 about 16, and their scales (R, 1)."""
         largest = self.add("ReduceMax", [x, self.integers(-1)], keepdims=1)
-        steps = self.add("Mul", [largest, self.scalar("gelu_step", 1 / GELU_LARGEST)])
+        steps = self.add("Mul", [largest, self.scalar("gelu_step", 1 / GELU_STEPS)])
         scales = self.add("Max", [steps, self.scalar("gelu_smallest_step", GELU_SMALLEST_STEP)])
         return self._round(x, scales, rows, GELU_ZERO, width), scales
 

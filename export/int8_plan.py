@@ -24,9 +24,6 @@ from export.quantize import QuantizedRows, quantize_rows
 
 # measured: LOG.md, 2026-11-20
 FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 8, 128
-GELU_LEAST = 0.171  # the minimum of GELU is -0.16997, of its tanh form -0.17004
-GELU_ZERO = 16  # the unsigned number that stands for zero in a GELU's output
-GELU_SMALLEST_STEP = GELU_LEAST / GELU_ZERO
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from model.encoder import TiedEncoder
 
 SYMMETRIC_STEPS = 127  # on either side of zero
-# a GELU's outputs are rounded about 16: 16 steps below zero, where the least is -0.171
-GELU_STEPS, GELU_SMALLEST_STEP = 239, 0.171 / 16
+GELU_LEAST = 0.171  # the minimum of GELU is -0.16997, of its tanh form -0.17004
+GELU_ZERO = 16  # the unsigned number that stands for zero in a GELU's output
+GELU_STEPS, GELU_SMALLEST_STEP = 255 - GELU_ZERO, GELU_LEAST / GELU_ZERO
 SMALLEST_STEP = 1e-9  # a row of zeros is not divided by zero
 
 

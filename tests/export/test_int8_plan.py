@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from export.calibration import InputStatistics
 from export.int8_plan import (
     FLOAT_CHANNELS,
-    GELU_SMALLEST_STEP,
-    GELU_ZERO,
     Channels,
     Int8Linear,
     plan_from_hidden,
     plan_linear,
 )
+from model.rounding import GELU_SMALLEST_STEP, GELU_ZERO
 from tests.model.oracle import gelu_tanh
 
 Floats = NDArray[np.float64]
