@@ -39,12 +39,7 @@ class Tally:
 def main() -> None:
     """Print the rates by kind, and what was missed."""
     bundle = read_bundle(Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path())
-    tokenizer = Tokenizer(
-        bundle.tokenizer_path.read_bytes(),
-        bundle.mask_token,
-        bundle.mask_token_id,
-        bundle.special_token_ids,
-    )
+    tokenizer = Tokenizer.of(bundle)
     runtime = Runtime(bundle.model_path)
     tallies: dict[str, Tally] = defaultdict(Tally)
     for line in PROBE.read_text(encoding="utf-8").splitlines():

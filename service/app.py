@@ -74,12 +74,7 @@ def create_app(settings: Settings) -> Service:
         )
         bundle = read_bundle(settings.bundle)
         limits = _limits(settings, bundle)
-        tokenizer = Tokenizer(
-            bundle.tokenizer_path.read_bytes(),
-            bundle.mask_token,
-            bundle.mask_token_id,
-            bundle.special_token_ids,
-        )
+        tokenizer = Tokenizer.of(bundle)
         # one thread a run and as many runs as threads gives the most throughput
         runtime = Runtime(bundle.model_path, threads_per_run=1)
         warm_up(

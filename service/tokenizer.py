@@ -12,6 +12,7 @@ from tokenizers import Encoding
 from tokenizers import Tokenizer as TokenizersTokenizer
 
 from service.batch import IntArray
+from service.bundle import Bundle
 from service.errors import BundleError, InvalidRequestError, quote
 
 # A text is encoded on the thread that asks; tokenizers' own pool would take CPUs from the batches.
@@ -87,6 +88,16 @@ class Tokenizer:
         )
         self._forbidden_ids = self.special_token_ids - {mask_token_id, self._unknown_token_id}
         self._pieces = _Pieces(self._tokenizer, model.get("continuing_subword_prefix") or "")
+
+    @classmethod
+    def of(cls, bundle: Bundle) -> "Tokenizer":
+        """A bundle's; raises BundleError as above."""
+        return cls(
+            bundle.tokenizer_path.read_bytes(),
+            bundle.mask_token,
+            bundle.mask_token_id,
+            bundle.special_token_ids,
+        )
 
     def encode(self, text: str) -> EncodedText:
         """Tokenize one text and find its masks, of which there may be none.

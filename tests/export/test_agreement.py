@@ -31,13 +31,7 @@ def runtime(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) -> Runti
 @pytest.fixture
 def tokenizer(runtime: Runtime, tmp_path: Path) -> Tokenizer:
     """The bundle's."""
-    bundle = read_bundle(tmp_path / "bundle")
-    return Tokenizer(
-        bundle.tokenizer_path.read_bytes(),
-        bundle.mask_token,
-        bundle.mask_token_id,
-        bundle.special_token_ids,
-    )
+    return Tokenizer.of(read_bundle(tmp_path / "bundle"))
 
 
 def shaken(model: TiedEncoder) -> TiedEncoder:

@@ -23,12 +23,7 @@ def replay_bundle(path: Path) -> None:
 
     async def play() -> None:
         bundle = read_bundle(path)
-        tokenizer = Tokenizer(
-            bundle.tokenizer_path.read_bytes(),
-            bundle.mask_token,
-            bundle.mask_token_id,
-            bundle.special_token_ids,
-        )
+        tokenizer = Tokenizer.of(bundle)
         batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, pytest.fail)
         try:
             await replay(bundle, FillMask(tokenizer, batcher, bundle.max_tokens, 32))
