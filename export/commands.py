@@ -87,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         "--calibrate",
         type=Path,
         default=CALIBRATION_TEXTS,
-        help="sentences to calibrate int8 with, one a line (default: 210 in English)",
+        help="sentences to calibrate int8 with, one a line (default: 210 in English); "
+        "a checkpoint trained with --rounding-weight needs none",
     )
     return parser

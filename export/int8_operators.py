@@ -14,23 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from export.calibration import VOCABULARY, InputStatistics
-from export.equalize import equalizing_factors
-from export.int8_plan import (
-    FLOAT_CHANNELS,
-    FLOAT_HIDDEN_CHANNELS,
-    Channels,
-    Int8Linear,
-    plan_from_hidden,
-    plan_linear,
-)
+from export.int8_weights import Int8Weights
 from export.operators import TABLE, GraphBuilder
-from export.quantize import LARGEST, UNSIGNED_ZERO, QuantizedRows, quantize_rows
+from export.quantize import LARGEST, UNSIGNED_ZERO, QuantizedRows
+from model.calibration import VOCABULARY
 from model.config import EncoderConfig
 from model.rounding import GELU_SMALLEST_STEP, GELU_STEPS, GELU_ZERO
 
 CONTRIB = "com.microsoft"
-TABLE_SAMPLE = 4096  # rows of the table that stand for all when its factors are chosen
 
 
 class Int8GraphBuilder(GraphBuilder):
@@ -39,35 +30,26 @@ class Int8GraphBuilder(GraphBuilder):
     Args:
         config: the encoder's sizes and choices.
         weights: its tensors by name, float32.
-        statistics: of each linear map's input, from `export.calibration`.
+        int8: how to round them.
     """
 
     def __init__(
         self,
         config: EncoderConfig,
         weights: dict[str, NDArray[np.float32]],
-        statistics: dict[str, InputStatistics],
+        int8: Int8Weights,
     ) -> None:
         super().__init__(config, weights)
-        self.statistics = statistics
+        self._int8 = int8
         self.domains[CONTRIB] = 1
         self._zero_points: dict[tuple[str, int], str] = {}
         # made here and not inside the loop over masks, so that it is folded as the graph is loaded
         self._table_columns = self.add("Transpose", [self._table()], perm=[1, 0])
 
     @cached_property
-    def _table_factors(self) -> NDArray[np.float32]:
-        """(D,): the head's input is multiplied by them, the table divided."""
-        table = self.weights[TABLE]
-        rows = self.statistics[VOCABULARY].rows
-        return equalizing_factors(rows, table[:: max(1, len(table) // TABLE_SAMPLE)])
-
-    @cached_property
     def _table_rows(self) -> QuantizedRows:
         # rounded for the head's sake: what that costs the lookup is less than what it gains there
-        factors = self._table_factors
-        gram = self.statistics[VOCABULARY].gram * factors[:, None] * factors
-        return quantize_rows(self.weights[TABLE] / factors, gram)
+        return self._int8.rows(VOCABULARY, self.weights[TABLE])
 
     def _table(self) -> str:
         return self.constant(TABLE, self._table_rows.values)
@@ -84,7 +66,7 @@ class Int8GraphBuilder(GraphBuilder):
     def vocabulary(self, x: str, rows: str) -> str:
         """Logits of rows, from the same table the lookup reads."""
         x = self.add("Mul", [x, self._table_factors_constant()])
-        quantized, scales = self._quantize(x, rows, len(self._table_factors))
+        quantized, scales = self._quantize(x, rows, self.config.d_model)
         logits = self._product(quantized, self._table_columns, self._table_scales(), UNSIGNED_ZERO)
         logits = self.add("Mul", [logits, scales])
         return self.add_bias(logits, "head_bias", self.bias("head_bias"))
@@ -92,32 +74,29 @@ class Int8GraphBuilder(GraphBuilder):
     def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:
         """Linear maps of one input, which is rounded once."""
         key = "+".join(names)
-        weight = np.concatenate([self.weights[f"{name}.weight"] for name in names])
-        plan = plan_linear(weight, self.statistics[names[0]], FLOAT_CHANNELS)
-        quantized, scales = self._quantize_equalized(x, key, plan, rows)
-        channels = self.constant(f"{key}.float32", plan.channels.float32)
-        floats = self.add("Gather", [x, channels], axis=1)
-        found, end = [], 0
+        channels = self._int8.channels(names[0])
+        quantized, scales = self._quantize_equalized(x, key, names[0], rows)
+        floats = self.add("Gather", [x, self.constant(f"{key}.float32", channels.float32)], axis=1)
+        found = []
         for name in names:
-            start, end = end, end + len(self.weights[f"{name}.weight"])
-            part = QuantizedRows(plan.rows.values[start:end], plan.rows.scales[start:end])
+            weight = self.weights[f"{name}.weight"]
+            part = self._int8.rows(name, weight)
             product = self._scaled_product(quantized, scales, name, part, UNSIGNED_ZERO)
-            rest = self._float_product(
-                floats, name, plan.float_weight[start:end], self.folded_bias(name)
-            )
+            float_weight = weight[:, channels.float32]
+            rest = self._float_product(floats, name, float_weight, self.folded_bias(name))
             found.append(self.add("Add", [product, rest]))
         return found
 
     def feed_forward(self, x: str, name: str, rows: str) -> str:
         """The feed-forward part of a block."""
         inner, outer = f"{name}.ffn_in", f"{name}.ffn_out"
-        channels = Channels.of(self.statistics[outer], FLOAT_HIDDEN_CHANNELS)
-        plan = plan_linear(self.weights[f"{inner}.weight"], self.statistics[inner], 0)
-        quantized, scales = self._quantize_equalized(x, inner, plan, rows)
+        channels = self._int8.channels(outer)
+        inner_rows = self._int8.rows(inner, self.weights[f"{inner}.weight"])
+        quantized, scales = self._quantize_equalized(x, inner, inner, rows)
         bias = self.folded_bias(inner)
 
         def hidden(kind: str, channels: NDArray[np.int64]) -> str:
-            part = QuantizedRows(plan.rows.values[channels], plan.rows.scales[channels])
+            part = QuantizedRows(inner_rows.values[channels], inner_rows.scales[channels])
             key = f"{inner}.{kind}"
             y = self._scaled_product(quantized, scales, key, part, UNSIGNED_ZERO)
             return self.gelu(
@@ -130,12 +109,13 @@ class Int8GraphBuilder(GraphBuilder):
         rest = self._float_product(floats, outer, float_weight, self.folded_bias(outer))
         gelu = hidden("int8", channels.int8)
         quantized, scales = self._quantize_gelu(gelu, rows, len(channels.int8))
-        part = plan_from_hidden(weight, self.statistics[outer], channels.int8)
+        all_rows = self._int8.rows(outer, weight)
+        part = QuantizedRows(all_rows.values[:, channels.int8], all_rows.scales)
         product = self._scaled_product(quantized, scales, outer, part, GELU_ZERO)
         return self.add("Add", [product, rest])
 
     def _table_factors_constant(self) -> str:
-        return self.constant(f"{TABLE}.factors", self._table_factors)
+        return self.constant(f"{TABLE}.factors", self._int8.factors(VOCABULARY))
 
     def _float_product(
         self, x: str, name: str, weight: NDArray[np.float32], bias: NDArray[np.float32] | None
@@ -145,10 +125,11 @@ class Int8GraphBuilder(GraphBuilder):
         # folded when the graph is loaded
         return self.gemm(x, self.add("Cast", [stored], to=TensorProto.FLOAT), f"{name}.bias", bias)
 
-    def _quantize_equalized(self, x: str, key: str, plan: Int8Linear, rows: str) -> tuple[str, str]:
+    def _quantize_equalized(self, x: str, key: str, name: str, rows: str) -> tuple[str, str]:
         """Rows times their factors as uint8 about 128, and their scales (R, 1)."""
-        x = self.add("Mul", [x, self.constant(f"{key}.factors", plan.factors)])
-        return self._quantize(x, rows, len(plan.factors))
+        factors = self._int8.factors(name)
+        x = self.add("Mul", [x, self.constant(f"{key}.factors", factors)])
+        return self._quantize(x, rows, len(factors))
 
     def _quantize(self, x: str, rows: str, width: int) -> tuple[str, str]:
         """Rows as uint8 about 128, and their scales (R, 1).

@@ -11,20 +11,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
+from numpy.typing import NDArray
 
 from export.agreement import measure_agreement
-from export.calibration import collect_statistics
 from export.golden import golden_prompts
 from export.graph import served_graph
 from export.int8_operators import Int8GraphBuilder
+from export.int8_weights import Int8Weights
 from export.operators import GraphBuilder
 from export.verify import compare_graph, encoder_log_probs, verification_requests
 from export.weights import encoder_weights
+from model.calibration import collect_statistics
 from model.checkpoint import Checkpoint, CheckpointError
 from model.config import EncoderConfig
 from model.corpus import SpecialTokens, read_tokenizer
 from model.parameters import count_parameters
+from model.rounding_plan import RoundingPlan
 from service import __version__
 from service.bundle import (
     DESCRIPTION_FILE,
@@ -68,7 +72,7 @@ class SampleTexts:
 
     Attributes:
         verification: for the comparison with PyTorch and for golden prompts.
-        calibration: for rounding to int8.
+        calibration: for rounding to int8, where training has not done it.
     """
 
     verification: Sequence[str]
@@ -121,8 +125,8 @@ def write_bundle(
         figures: dict[str, Any] = {"graph": asdict(graph_figures)}
         if label.precision == "int8":
             encoded = [tokenizer.encode(text).input_ids[:max_tokens] for text in texts.calibration]
-            statistics = collect_statistics(model, encoded, special.mask)
-            _save(Int8GraphBuilder(config, weights, statistics), graph_path)
+            int8 = _int8_weights(checkpoint, encoded, special.mask)
+            _save(Int8GraphBuilder(config, weights, int8), graph_path)
             runtime = Runtime(graph_path)
             agreement = measure_agreement(runtime, model, texts.verification, tokenizer, max_tokens)
             figures["int8"] = asdict(agreement)
@@ -150,6 +154,16 @@ def write_bundle(
         read_bundle(staging)
         _replace(staging, output)
     return figures
+
+
+def _int8_weights(
+    checkpoint: Checkpoint, calibration: Sequence[NDArray[np.int64]], mask_token_id: int
+) -> Int8Weights:
+    if checkpoint.rounding:  # by training: the weights are what int8 can hold
+        return Int8Weights(checkpoint.rounding, {})
+    statistics = collect_statistics(checkpoint.model, calibration, mask_token_id)
+    grams = {name: inputs.gram for name, inputs in statistics.items()}
+    return Int8Weights(RoundingPlan.of(checkpoint.model, statistics), grams)
 
 
 def _save(builder: GraphBuilder, path: Path) -> None:

@@ -21,8 +21,10 @@ from torch import Tensor
 from model.config import EncoderConfig
 from model.encoder import TiedEncoder
 from model.families import FAMILIES, Family
+from model.rounding_plan import RoundingPlan
 
 OWN_MODEL_TYPE = "fillmask"
+ROUNDING = "rounding."  # prefix of the factors of an encoder trained for int8
 
 
 class CheckpointError(ValueError):
@@ -37,11 +39,13 @@ class Checkpoint:
         model: the encoder with the checkpoint's weights, on the CPU, in fp32.
         tokenizer_json: the bytes of tokenizer.json; None where the directory has none.
         head_is_new: the checkpoint had no masked-language-model head; it was initialised.
+        rounding: where the weights are already what int8 can hold, how; else None.
     """
 
     model: TiedEncoder
     tokenizer_json: bytes | None
     head_is_new: bool
+    rounding: RoundingPlan | None = None
 
     def require_head(self) -> None:
         """Raise CheckpointError where the head is new: it has learnt nothing to be served."""
@@ -51,13 +55,27 @@ class Checkpoint:
             )
 
 
-def save_checkpoint(directory: Path, model: TiedEncoder, tokenizer_json: bytes) -> None:
-    """Write a checkpoint; the embedding table is stored once."""
+def save_checkpoint(
+    directory: Path,
+    model: TiedEncoder,
+    tokenizer_json: bytes,
+    rounding: RoundingPlan | None = None,
+) -> None:
+    """Write a checkpoint; the embedding table is stored once.
+
+    Args:
+        directory: made where there is none.
+        model: the encoder.
+        tokenizer_json: the bytes of its tokenizer's file.
+        rounding: what its weights were rounded by, if they were.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     fields = {"model_type": OWN_MODEL_TYPE, **model.config.to_dict()}
     (directory / "config.json").write_text(json.dumps(fields, indent=2) + "\n")
     (directory / "tokenizer.json").write_bytes(tokenizer_json)
     tensors = {name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items()}
+    if rounding:
+        tensors |= {ROUNDING + name: f.clone().cpu() for name, f in rounding.factors.items()}
     # a save cut short must leave the weights before it readable
     path = directory / "model.safetensors"
     save_file(tensors, path.with_suffix(".tmp"), metadata={"format": "pt"})
@@ -88,6 +106,7 @@ def load_checkpoint(directory: Path) -> Checkpoint:
         raise CheckpointError(f"{directory / 'config.json'}: {error}") from None
 
     model = TiedEncoder(config)
+    rounding = _take_rounding(tensors, model)
     head_is_new = bool(optional_prefixes) and not any(
         name.startswith(optional_prefixes) for name in tensors
     )
@@ -98,7 +117,7 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     model.load_state_dict(tensors)
     tokenizer = directory / "tokenizer.json"
     tokenizer_json = tokenizer.read_bytes() if tokenizer.is_file() else None
-    return Checkpoint(model.eval(), tokenizer_json, head_is_new)
+    return Checkpoint(model.eval(), tokenizer_json, head_is_new, rounding)
 
 
 def _read_config_json(path: Path) -> dict[str, Any]:
@@ -152,6 +171,18 @@ def _renamed(tensors: dict[str, Tensor], family: Family) -> dict[str, Tensor]:
     if unexpected:
         raise CheckpointError(f"tensors this family does not have: {_listed(unexpected)}")
     return ours
+
+
+def _take_rounding(tensors: dict[str, Tensor], model: TiedEncoder) -> RoundingPlan | None:
+    names = [name for name in tensors if name.startswith(ROUNDING)]
+    if not names:
+        return None
+    plan = RoundingPlan({name.removeprefix(ROUNDING): tensors.pop(name) for name in names})
+    try:
+        plan.check(model)
+    except ValueError as error:
+        raise CheckpointError(f"the rounding of the weights: {error}") from None
+    return plan
 
 
 def _check_fit(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> None:

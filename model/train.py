@@ -6,6 +6,7 @@ so a run resumed from a checkpoint repeats what the uninterrupted run would have
 
 from __future__ import annotations
 
+import copy
 import math
 import pickle
 from collections.abc import Callable
@@ -15,21 +16,25 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from torch.nn import functional as F
 from tqdm import tqdm
 
+from model.calibration import collect_statistics
 from model.checkpoint import save_checkpoint
 from model.config import TrainConfig
 from model.corpus import SpecialTokens
 from model.encoder import TiedEncoder
 from model.evaluate import evaluate
-from model.masking import Masker
+from model.masking import Corrupted, Masker
 from model.progress import MetricsLog, draw_curve
-from model.rounding import round_inputs
+from model.rounding import RoundedEncoder
+from model.rounding_plan import RoundingPlan
 
 STATE_NAME = "train_state.pt"
 LOG_EVERY_STEPS = 10
 ADAM_BETAS = (0.9, 0.98)  # Liu et al. 2019, section 4
+CALIBRATION_TOKENS = 16_384
 
 
 class Pretraining:
@@ -72,8 +77,7 @@ class Pretraining:
         self.masker = Masker(model.config.vocab_size, special.mask, special.all, config.select_rate)
         self.evaluation_masker = Masker(model.config.vocab_size, special.mask, special.all)
         self.optimizer = _optimizer(self.model, config)
-        if config.round_inputs:
-            round_inputs(self.model)
+        self.rounded: RoundedEncoder | None = None
         self.step = 0
         self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty(0, np.int64))
         directory.mkdir(parents=True, exist_ok=True)
@@ -101,11 +105,15 @@ class Pretraining:
             raise ValueError(f"{path} belongs to a run with another encoder") from None
         self.optimizer.load_state_dict(state["optimizer"])
         self.step = state["step"]
+        if state["rounding"] is not None:
+            self.rounded = RoundedEncoder(self.model, RoundingPlan(state["rounding"]))
 
     def run(self, until_step: int | None = None) -> None:
         """Train up to until_step (the whole run by default), logging and saving as it goes."""
         config = self.config
         last = config.steps if until_step is None else min(until_step, config.steps)
+        if config.rounding_weight and self.rounded is None:
+            self.rounded = RoundedEncoder(self.model, self._rounding_plan())
         log = MetricsLog(self.directory, self.step + 1)
         tokens_per_step = config.batch_rows * config.accumulate_passes * config.row_tokens
         self.model.train()
@@ -117,18 +125,14 @@ class Pretraining:
             dynamic_ncols=True,
         ) as bar:
             while self.step < last:
-                loss = self._one_step()
+                losses = self._one_step()
                 self.step += 1
                 bar.update(tokens_per_step)
                 tokens = self.step * tokens_per_step
                 if self.step % LOG_EVERY_STEPS == 0 or self.step == last:
-                    bar.set_postfix_str(f"step {self.step}, loss {loss:.3f}")
-                    log.append(
-                        step=self.step,
-                        tokens=tokens,
-                        loss=loss,
-                        learning_rate=self._rate(self.step),
-                    )
+                    bar.set_postfix_str(f"step {self.step}, loss {losses['loss']:.3f}")
+                    rate = self._rate(self.step)
+                    log.append(step=self.step, tokens=tokens, **losses, learning_rate=rate)
                 if self.step % config.evaluate_every_steps == 0 or self.step == last:
                     self._evaluate(log, tokens, bar.write)
                 if self.step % config.checkpoint_every_steps == 0 or self.step == last:
@@ -136,18 +140,20 @@ class Pretraining:
 
     def save(self) -> None:
         """Write the checkpoint and what resuming needs, each in one atomic rename."""
-        save_checkpoint(self.directory, self.model, self.tokenizer_json)
+        plan = self.rounded.plan if self.rounded else None
+        save_checkpoint(self.directory, self._published(), self.tokenizer_json, plan)
         state = {
             "config": asdict(self.config),
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "step": self.step,
+            "rounding": plan.factors if plan else None,
         }
         path = self.directory / STATE_NAME
         torch.save(state, path.with_suffix(".tmp"))
         path.with_suffix(".tmp").replace(path)
 
-    def _one_step(self) -> float:
+    def _one_step(self) -> dict[str, float]:
         config = self.config
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(self.step + 1)
@@ -160,22 +166,51 @@ class Pretraining:
         ]
         # where nothing was selected the loss is 0, not 0 / 0
         predicted = max(1, sum(len(corrupted.labels) for corrupted in passes))
-        loss_sum = 0.0
+        sums = {"loss": 0.0, "rounding_divergence": 0.0}
         for corrupted in passes:
             with self._autocast():
-                logits_MV = self.model(
-                    corrupted.input_ids.to(self.device), corrupted.selected.to(self.device)
-                )
-                labels = corrupted.labels.to(self.device)
-                # one divisor for all passes, so that every predicted token counts alike
-                loss = F.cross_entropy(logits_MV.float(), labels, reduction="sum") / predicted
-            loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
-            loss_sum += float(loss.detach())
-        if not math.isfinite(loss_sum):
-            raise FloatingPointError(f"the loss is {loss_sum} at step {self.step + 1}")
+                losses = self._losses(corrupted)
+            # one divisor for all passes, so that every predicted token counts alike
+            total = (losses[0] + config.rounding_weight * losses[1]) / predicted
+            total.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
+            for name, loss in zip(sums, losses, strict=True):
+                sums[name] += float(loss.detach()) / predicted
+        if not math.isfinite(loss := sum(sums.values())):
+            raise FloatingPointError(f"the loss is {loss} at step {self.step + 1}")
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
         self.optimizer.step()
-        return loss_sum
+        return sums
+
+    def _losses(self, corrupted: Corrupted) -> tuple[Tensor, Tensor]:
+        """Sums over the masks: cross-entropy, and what rounding the inputs does to predictions."""
+        inputs = corrupted.input_ids.to(self.device), corrupted.selected.to(self.device)
+        labels = corrupted.labels.to(self.device)
+        if self.rounded is None:
+            logits_MV = self.model(*inputs).float()
+            return F.cross_entropy(logits_MV, labels, reduction="sum"), logits_MV.new_zeros(())
+        exact_MV, rounded_MV = (
+            torch.log_softmax(logits_MV.float(), dim=-1)
+            for logits_MV in self.rounded.logits(*inputs)
+        )
+        divergence = F.kl_div(rounded_MV, exact_MV, reduction="sum", log_target=True)
+        return F.nll_loss(exact_MV, labels, reduction="sum"), divergence
+
+    def _rounding_plan(self) -> RoundingPlan:
+        count = math.ceil(CALIBRATION_TOKENS / self.config.row_tokens)
+        generator = np.random.default_rng(self.config.seed)
+        chosen = generator.choice(len(self.rows), min(count, len(self.rows)), replace=False)
+        model = copy.deepcopy(self.model).cpu().eval()
+        texts = list(self.rows[chosen].astype(np.int64))
+        statistics = collect_statistics(model, texts, self.masker.mask_token_id)
+        return RoundingPlan.of(model, statistics)
+
+    def _published(self) -> TiedEncoder:
+        """The encoder as it is saved and judged."""
+        if self.rounded is None:
+            return self.model
+        settled = copy.deepcopy(self.model)
+        settled.load_state_dict(self.rounded.state_dict())
+        return settled
 
     def _autocast(self) -> torch.autocast:
         kind = self.device.type
@@ -201,7 +236,7 @@ class Pretraining:
     def _evaluate(self, log: MetricsLog, tokens: int, say: Callable[[str], None]) -> None:
         rows = self.held_out[: self.config.evaluation_rows]
         with self._autocast():
-            figures = evaluate(self.model, rows, self.evaluation_masker)
+            figures = evaluate(self._published(), rows, self.evaluation_masker)
         held_out = {f"held_out_{name}": value for name, value in figures.to_dict().items()}
         log.append(step=self.step, tokens=tokens, **held_out)
         draw_curve(log)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from export.calibration import VOCABULARY, collect_statistics
+from model.calibration import VOCABULARY, collect_statistics
 from tests.model.samples import random_encoder, small_config
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from export.equalize import WEIGHT_ERRORS, equalizing_factors
+from model.equalize import WEIGHT_ERRORS, equalizing_factors
 
 Floats = NDArray[np.float32]
 

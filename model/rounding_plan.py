@@ -1,0 +1,132 @@
+"""How the inputs of linear maps are prepared, so that rounding them to int8 loses little.
+
+Activations get one scale per row at run time; weights one per output. What makes both kinds of
+rounding harmless is exact before rounding:
+- Equalizing: input channels are multiplied, and weight columns divided, by factors that share the
+  range between the two (`model.equalize`).
+- The few channels that make the rows' scales largest are computed in float32 (Dettmers et al. 2022,
+  section 3, with channels fixed in advance).
+- GELU's outputs have no factors, for they would be a product of the widest rows in the graph; more
+  of them stay in float32 instead.
+- Before the feed-forward part no channel is in float32: adding the two products there would be a
+  pass over the widest rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from model.calibration import VOCABULARY, InputStatistics
+from model.encoder import TiedEncoder
+from model.equalize import equalizing_factors
+
+# measured: LOG.md, 2026-11-20
+FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 8, 128
+TABLE_SAMPLE = 4096  # rows of the table that stand for all when its factors are chosen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoundingPlan:
+    """The factors of every rounded input.
+
+    Attributes:
+        factors: (in,) float32 by the linear map's name, and for the product with the embedding
+            table by `VOCABULARY`; zero for channels in float32. Maps of one input share theirs.
+    """
+
+    factors: dict[str, Tensor]
+
+    def check(self, model: TiedEncoder) -> None:
+        """See that there are factors for every map of the encoder, and nothing else.
+
+        Raises:
+            ValueError: a map has none, a name or a shape does not fit, a factor is negative or
+                not finite.
+        """
+        expected = {VOCABULARY: model.config.d_model} | {
+            name: module.in_features
+            for name, module in model.named_modules()
+            if isinstance(module, nn.Linear)
+        }
+        if wrong := sorted(set(expected) ^ set(self.factors)):
+            raise ValueError(f"factors are missing or left over: {', '.join(wrong)}")
+        for name, factors in self.factors.items():
+            if factors.shape != (expected[name],):
+                raise ValueError(f"{name} has factors of shape {tuple(factors.shape)}")
+            if not (factors.isfinite().all() and (factors >= 0).all()):
+                raise ValueError(f"{name} has a factor that is negative or not finite")
+
+    @classmethod
+    def of(cls, model: TiedEncoder, statistics: dict[str, InputStatistics]) -> RoundingPlan:
+        """Decide by the weights and by what the inputs are on real text.
+
+        Args:
+            model: the encoder, on the CPU.
+            statistics: from `model.calibration`.
+        """
+        found: dict[str, Tensor] = {}
+        for block in range(model.config.num_layers):
+            attention = [f"blocks.{block}.{part}" for part in ("query", "key", "value")]
+            for names, float_channels in (
+                (attention, FLOAT_CHANNELS),
+                ([f"blocks.{block}.output"], FLOAT_CHANNELS),
+                ([f"blocks.{block}.ffn_in"], 0),
+            ):
+                factors = _linear_factors(model, names, statistics[names[0]], float_channels)
+                found |= dict.fromkeys(names, factors)
+            hidden = f"blocks.{block}.ffn_out"
+            found[hidden] = torch.ones(model.config.d_ff)
+            found[hidden][float_channels_of(statistics[hidden], FLOAT_HIDDEN_CHANNELS)] = 0
+        if isinstance(dense := getattr(model.head, "dense", None), nn.Linear):
+            rows = statistics["head.dense"]
+            found["head.dense"] = _factors(dense.weight, rows, FLOAT_CHANNELS)
+        table = model.embeddings.word.weight
+        sample = table[:: max(1, len(table) // TABLE_SAMPLE)]
+        found[VOCABULARY] = _factors(sample, statistics[VOCABULARY], 0)
+        return cls(found)
+
+
+def float_channels_of(statistics: InputStatistics, count: int) -> NDArray[np.int64]:
+    """One by one, the channel without which the rows' largest magnitudes are smallest.
+
+    Args:
+        statistics: of the input on real text.
+        count: how many to compute in float32; at most an eighth of all are, for a narrow encoder
+            would otherwise be mostly float32.
+
+    Returns:
+        Ascending indices.
+    """
+    rows = np.abs(statistics.rows)
+    each, width = np.arange(len(rows)), rows.shape[1]
+    chosen: list[int] = []
+    for _ in range(min(count, width // 8)):
+        widest = rows.argmax(axis=1)
+        largest = rows[each, widest]
+        rows[each, widest] = 0
+        gain = np.bincount(widest, largest**2 - rows.max(axis=1) ** 2, width)
+        rows[each, widest] = largest
+        chosen.append(int(gain.argmax()))
+        rows[:, chosen[-1]] = 0
+    return np.sort(np.array(chosen, np.int64))
+
+
+def _linear_factors(
+    model: TiedEncoder, names: list[str], statistics: InputStatistics, float_channels: int
+) -> Tensor:
+    weight = torch.cat([model.get_parameter(f"{name}.weight") for name in names])
+    return _factors(weight, statistics, float_channels)
+
+
+def _factors(weight: Tensor, statistics: InputStatistics, float_channels: int) -> Tensor:
+    in_int8 = np.ones(weight.shape[1], np.bool_)
+    in_int8[float_channels_of(statistics, float_channels)] = False
+    factors = np.zeros(weight.shape[1], np.float32)
+    columns = weight.detach().numpy()[:, in_int8]
+    factors[in_int8] = equalizing_factors(statistics.rows[:, in_int8], columns)
+    return torch.from_numpy(factors)

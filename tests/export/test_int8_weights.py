@@ -1,0 +1,116 @@
+"""The rewritings are exact, and rounding after them loses little even with outlying channels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from export.int8_weights import Int8Weights
+from export.quantize import QuantizedRows
+from model.calibration import InputStatistics
+from model.equalize import equalizing_factors
+from model.rounding import GELU_SMALLEST_STEP, GELU_ZERO, round_weight
+from model.rounding_plan import RoundingPlan, float_channels_of
+from tests.model.oracle import gelu_tanh
+
+Floats = NDArray[np.float64]
+NAME = "map"
+
+
+def _inputs() -> Floats:
+    """Rows with a few channels far above the rest, as encoders have them."""
+    return np.random.default_rng(0).normal(size=(400, 96)) * np.where(
+        np.arange(96) % 31 == 3, 40, 1
+    )
+
+
+def _weight() -> NDArray[np.float32]:
+    return np.random.default_rng(1).normal(size=(40, 96)).astype(np.float32)
+
+
+def _int8(x: Floats, float_channels: int, *, equalized: bool = True) -> Int8Weights:
+    statistics = InputStatistics(x.T @ x, x[::2].astype(np.float32))
+    in_int8 = np.ones(96, np.bool_)
+    in_int8[float_channels_of(statistics, float_channels)] = False
+    factors = in_int8.astype(np.float32)
+    if equalized:
+        found = equalizing_factors(statistics.rows[:, in_int8], _weight()[:, in_int8])
+        factors[in_int8] = found
+    return Int8Weights(RoundingPlan({NAME: torch.from_numpy(factors)}), {NAME: statistics.gram})
+
+
+def _product(x: Floats, int8: Int8Weights, rows: QuantizedRows, *, rounded: bool) -> Floats:
+    """What the graph computes, in float64."""
+    y = x * int8.factors(NAME)
+    scale = np.abs(y).max(axis=1, keepdims=True) / 127 if rounded else 1e-9
+    channels = int8.channels(NAME).float32
+    product: Floats = np.rint(y / scale) * scale @ rows.dequantized().T.astype(np.float64)
+    return product + x[:, channels] @ _weight()[:, channels].T
+
+
+@pytest.mark.parametrize("float_channels", [0, 8])
+def test_only_the_weights_rounding_is_lost_where_inputs_are_not_rounded(
+    float_channels: int,
+) -> None:
+    """Factors and float channels give the exact map of the rounded weights."""
+    x = _inputs()
+    int8 = _int8(x, float_channels)
+    exact = x @ _weight().T
+    y = _product(x, int8, int8.rows(NAME, _weight()), rounded=False)
+    assert np.abs(y - exact).max() < 0.01 * np.abs(exact).max()
+
+
+def test_rounded_rows_come_close() -> None:
+    """In eight bits a row the outputs' error is under 1 %, and far under plain rounding's."""
+    x = _inputs()
+    exact = x @ _weight().T
+    int8 = _int8(x, 8)
+    y = _product(x, int8, int8.rows(NAME, _weight()), rounded=True)
+    plain_scale = np.abs(x).max(axis=1, keepdims=True) / 127
+    plain = np.rint(x / plain_scale) * plain_scale @ _weight().T
+    error, plain_error = (np.linalg.norm(z - exact) / np.linalg.norm(exact) for z in (y, plain))
+    assert error < 0.01
+    assert error < 0.5 * plain_error
+
+
+def test_float_channels_have_no_part_in_the_rounded_product() -> None:
+    """They are those asked for, their rounded weights are zero, and all others are in int8."""
+    int8 = _int8(_inputs(), 3)
+    channels = int8.channels(NAME)
+    np.testing.assert_array_equal(channels.float32, [3, 34, 65])
+    assert sorted([*channels.float32, *channels.int8]) == list(range(96))
+    values = int8.rows(NAME, _weight()).values
+    assert not values[:, channels.float32].any()
+    assert values[:, channels.int8].any(axis=0).all()
+
+
+def test_a_gelus_outputs_come_close() -> None:
+    """Unsigned rows about 16, with steps no finer than their negative part needs."""
+    x = gelu_tanh(_inputs())
+    int8 = _int8(x, 12, equalized=False)
+    channels = int8.channels(NAME).int8
+    rows = int8.rows(NAME, _weight()).dequantized()[:, channels]
+    y = x[:, channels]
+    scale = np.maximum(y.max(axis=1, keepdims=True) / (255 - GELU_ZERO), GELU_SMALLEST_STEP)
+    rounded = np.rint(y / scale) + GELU_ZERO
+    assert rounded.min() >= 0
+    assert rounded.max() <= 255
+    exact = y @ _weight()[:, channels].T
+    error = np.linalg.norm((rounded - GELU_ZERO) * scale @ rows.T - exact)
+    assert error < 0.01 * np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize("float_channels", [0, 8])
+def test_what_training_has_rounded_is_not_rounded_again(float_channels: int) -> None:
+    """Weights on their grid come back bit for bit up to float32's own rounding."""
+    plan = _int8(_inputs(), float_channels).plan
+    settled = round_weight(torch.from_numpy(_weight()), plan.factors[NAME]).numpy()
+    int8 = Int8Weights(plan, {})
+    found = int8.rows(NAME, settled).dequantized() * int8.factors(NAME)
+    in_int8 = int8.channels(NAME).int8
+    np.testing.assert_allclose(found[:, in_int8], settled[:, in_int8], rtol=1e-6, atol=1e-9)
+    floats = int8.channels(NAME).float32
+    np.testing.assert_array_equal(settled[:, floats].astype(np.float16), settled[:, floats])
+    assert np.abs(settled - _weight()).max() > 1e-4
