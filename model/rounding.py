@@ -12,6 +12,7 @@ gradients see that (Esser et al. 2020, equation 3): the encoder learns rows with
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -65,10 +66,12 @@ class RoundedEncoder:
         return exact_MV, rounded_MV
 
     @torch.no_grad()
-    def state_dict(self) -> dict[str, Tensor]:
-        """The encoder's tensors, those that int8 rounds already rounded."""
+    def settled(self) -> TiedEncoder:
+        """A copy of the encoder with its weights rounded."""
         rounded = {name: round_weight(w, f) for name, w, f in self._weights()}
-        return self.model.state_dict() | rounded
+        model = copy.deepcopy(self.model)
+        model.load_state_dict(self.model.state_dict() | rounded)
+        return model
 
     def _weights(self) -> list[tuple[str, Tensor, Tensor]]:
         names = {name: f"{name}.weight" for name in self._factors} | {VOCABULARY: TABLE}

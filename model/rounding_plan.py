@@ -14,6 +14,8 @@ rounding harmless is exact before rounding:
 
 from __future__ import annotations
 
+import copy
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,12 +23,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from model.calibration import VOCABULARY, InputStatistics
+from model.calibration import VOCABULARY, InputStatistics, collect_statistics
 from model.encoder import TiedEncoder
 from model.equalize import equalizing_factors
 
 # measured: LOG.md, 2026-11-20
 FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 8, 128
+CALIBRATION_TOKENS = 16_384
 TABLE_SAMPLE = 4096  # rows of the table that stand for all when its factors are chosen
 
 
@@ -40,6 +43,25 @@ class RoundingPlan:
     """
 
     factors: dict[str, Tensor]
+
+    @classmethod
+    def by_rows(
+        cls, model: TiedEncoder, rows: NDArray[np.int32], mask_token_id: int, seed: int
+    ) -> RoundingPlan:
+        """Decide by some rows (rows, T) of the training text.
+
+        Args:
+            model: the encoder, on any device.
+            rows: token ids.
+            mask_token_id: the mask.
+            seed: of the choice.
+        """
+        count = math.ceil(CALIBRATION_TOKENS / rows.shape[1])
+        generator = np.random.default_rng(seed)
+        chosen = generator.choice(len(rows), min(count, len(rows)), replace=False)
+        there = copy.deepcopy(model).cpu().eval()
+        texts = list(rows[chosen].astype(np.int64))
+        return cls.of(there, collect_statistics(there, texts, mask_token_id))
 
     def check(self, model: TiedEncoder) -> None:
         """See that there are factors for every map of the encoder, and nothing else.

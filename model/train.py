@@ -6,7 +6,6 @@ so a run resumed from a checkpoint repeats what the uninterrupted run would have
 
 from __future__ import annotations
 
-import copy
 import math
 import pickle
 from collections.abc import Callable
@@ -20,7 +19,6 @@ from torch import Tensor
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from model.calibration import collect_statistics
 from model.checkpoint import save_checkpoint
 from model.config import TrainConfig
 from model.corpus import SpecialTokens
@@ -34,7 +32,6 @@ from model.rounding_plan import RoundingPlan
 STATE_NAME = "train_state.pt"
 LOG_EVERY_STEPS = 10
 ADAM_BETAS = (0.9, 0.98)  # Liu et al. 2019, section 4
-CALIBRATION_TOKENS = 16_384
 
 
 class Pretraining:
@@ -113,7 +110,9 @@ class Pretraining:
         config = self.config
         last = config.steps if until_step is None else min(until_step, config.steps)
         if config.rounding_weight and self.rounded is None:
-            self.rounded = RoundedEncoder(self.model, self._rounding_plan())
+            mask = self.masker.mask_token_id
+            plan = RoundingPlan.by_rows(self.model, self.rows, mask, config.seed)
+            self.rounded = RoundedEncoder(self.model, plan)
         log = MetricsLog(self.directory, self.step + 1)
         tokens_per_step = config.batch_rows * config.accumulate_passes * config.row_tokens
         self.model.train()
@@ -175,7 +174,8 @@ class Pretraining:
             total.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
             for name, loss in zip(sums, losses, strict=True):
                 sums[name] += float(loss.detach()) / predicted
-        if not math.isfinite(loss := sum(sums.values())):
+        loss = sum(sums.values())
+        if not math.isfinite(loss):
             raise FloatingPointError(f"the loss is {loss} at step {self.step + 1}")
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
         self.optimizer.step()
@@ -195,22 +195,9 @@ class Pretraining:
         divergence = F.kl_div(rounded_MV, exact_MV, reduction="sum", log_target=True)
         return F.nll_loss(exact_MV, labels, reduction="sum"), divergence
 
-    def _rounding_plan(self) -> RoundingPlan:
-        count = math.ceil(CALIBRATION_TOKENS / self.config.row_tokens)
-        generator = np.random.default_rng(self.config.seed)
-        chosen = generator.choice(len(self.rows), min(count, len(self.rows)), replace=False)
-        model = copy.deepcopy(self.model).cpu().eval()
-        texts = list(self.rows[chosen].astype(np.int64))
-        statistics = collect_statistics(model, texts, self.masker.mask_token_id)
-        return RoundingPlan.of(model, statistics)
-
     def _published(self) -> TiedEncoder:
         """The encoder as it is saved and judged."""
-        if self.rounded is None:
-            return self.model
-        settled = copy.deepcopy(self.model)
-        settled.load_state_dict(self.rounded.state_dict())
-        return settled
+        return self.rounded.settled() if self.rounded else self.model
 
     def _autocast(self) -> torch.autocast:
         kind = self.device.type

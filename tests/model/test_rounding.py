@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from model.calibration import VOCABULARY
 from model.checkpoint import load_checkpoint
-from model.encoder import TiedEncoder
 from model.rounding import TABLE, RoundedEncoder, round_rows, round_weight
 from tests.model.samples import metrics_of, random_encoder, small_config
 from tests.model.test_rounding_plan import plan_of
@@ -112,12 +111,11 @@ def test_logits_move_a_little() -> None:
     assert torch.equal(rounded.model(IDS, ALL), plain)
 
 
-def test_the_saved_tensors_compute_what_training_computed() -> None:
+def test_the_settled_encoder_computes_what_training_computed() -> None:
     """The exact half of `logits` is the encoder with the rounded tensors, table included."""
     rounded = rounded_encoder()
     exact, _ = rounded.logits(IDS, ALL)
-    other = TiedEncoder(rounded.model.config)
-    other.load_state_dict(rounded.state_dict())
+    other = rounded.settled()
     torch.testing.assert_close(other(IDS, ALL), exact)
     assert not torch.equal(other.embeddings.word.weight, rounded.model.embeddings.word.weight)
 
