@@ -174,9 +174,9 @@ class Pretraining:
             total.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
             for name, loss in zip(sums, losses, strict=True):
                 sums[name] += float(loss.detach()) / predicted
-        loss = sum(sums.values())
-        if not math.isfinite(loss):
-            raise FloatingPointError(f"the loss is {loss} at step {self.step + 1}")
+        whole = sum(sums.values())
+        if not math.isfinite(whole):
+            raise FloatingPointError(f"the loss is {whole} at step {self.step + 1}")
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
         self.optimizer.step()
         return sums
