@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto
 
 from export.int8_weights import Int8Weights
 from export.operators import TABLE, GraphBuilder
@@ -74,18 +73,24 @@ class Int8GraphBuilder(GraphBuilder):
     def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:
         """Linear maps of one input, which is rounded once."""
         key = "+".join(names)
-        channels = self._int8.channels(names[0])
-        quantized, scales = self._quantize_equalized(x, key, names[0], rows)
-        floats = self.add("Gather", [x, self.constant(f"{key}.float32", channels.float32)], axis=1)
-        found = []
-        for name in names:
-            weight = self.weights[f"{name}.weight"]
-            part = self._int8.rows(name, weight)
-            product = self._scaled_product(quantized, scales, name, part, UNSIGNED_ZERO)
-            float_weight = weight[:, channels.float32]
-            rest = self._float_product(floats, name, float_weight, self.folded_bias(name))
-            found.append(self.add("Add", [product, rest]))
-        return found
+        if key.endswith(".output"):
+            # the values have come with its factors
+            quantized, scales = self._quantize(x, rows, self.config.d_model)
+        else:
+            quantized, scales = self._quantize_equalized(x, key, names[0], rows)
+        floats = self._float_channels(x, key, names[0])
+        return [self._linear(quantized, scales, floats, name) for name in names]
+
+    def _linear(self, quantized: str, scales: str, floats: str | None, name: str) -> str:
+        weight = self.weights[f"{name}.weight"]
+        part = self._int8.rows(name, weight)
+        float_weight = weight[:, self._int8.channels(name).float32]
+        if name.endswith(".value"):
+            factors = self._int8.factors(f"{name.removesuffix('value')}output")
+            part = QuantizedRows(part.values, part.scales * factors)
+            float_weight = float_weight * factors[:, None]
+        product = self._scaled_product(quantized, scales, name, part, UNSIGNED_ZERO)
+        return self._add_float_part(product, floats, name, float_weight)
 
     def feed_forward(self, x: str, name: str, rows: str) -> str:
         """The feed-forward part of a block."""
@@ -103,27 +108,35 @@ class Int8GraphBuilder(GraphBuilder):
                 self.add_bias(y, f"{key}.bias", None if bias is None else bias[channels])
             )
 
-        weight = self.weights[f"{outer}.weight"]
-        floats = hidden("float32", channels.float32)
-        float_weight = weight[:, channels.float32]
-        rest = self._float_product(floats, outer, float_weight, self.folded_bias(outer))
+        floats = hidden("float32", channels.float32) if len(channels.float32) else None
         gelu = hidden("int8", channels.int8)
         quantized, scales = self._quantize_gelu(gelu, rows, len(channels.int8))
+        weight = self.weights[f"{outer}.weight"]
         all_rows = self._int8.rows(outer, weight)
         part = QuantizedRows(all_rows.values[:, channels.int8], all_rows.scales)
         product = self._scaled_product(quantized, scales, outer, part, GELU_ZERO)
-        return self.add("Add", [product, rest])
+        float_weight = weight[:, channels.float32]
+        return self._add_float_part(product, floats, outer, float_weight)
 
     def _table_factors_constant(self) -> str:
         return self.constant(f"{TABLE}.factors", self._int8.factors(VOCABULARY))
 
-    def _float_product(
-        self, x: str, name: str, weight: NDArray[np.float32], bias: NDArray[np.float32] | None
+    def _float_channels(self, x: str, key: str, name: str) -> str | None:
+        """The input channels of a map that are computed in float32, where there are any."""
+        channels = self._int8.channels(name).float32
+        if not len(channels):
+            return None
+        return self.add("Gather", [x, self.constant(f"{key}.float32", channels)], axis=1)
+
+    def _add_float_part(
+        self, product: str, floats: str | None, name: str, weight: NDArray[np.float32]
     ) -> str:
-        """The part of a map computed in float32; in the file its weights have half the bytes."""
-        stored = self.constant(f"{name}.float16", weight.astype(np.float16))
-        # folded when the graph is loaded
-        return self.gemm(x, self.add("Cast", [stored], to=TensorProto.FLOAT), f"{name}.bias", bias)
+        """What a map has beside its product in int8: float32 channels where there are any, bias."""
+        bias = self.folded_bias(name)
+        if floats is None:
+            return self.add_bias(product, f"{name}.bias", bias)
+        columns = self.constant(f"{name}.float32_weight", weight)
+        return self.add("Add", [product, self.gemm(floats, columns, f"{name}.bias", bias)])
 
     def _quantize_equalized(self, x: str, key: str, name: str, rows: str) -> tuple[str, str]:
         """Rows times their factors as uint8 about 128, and their scales (R, 1)."""

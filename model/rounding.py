@@ -146,14 +146,14 @@ def round_weight(weight: Tensor, factors: Tensor) -> Tensor:
 
     Args:
         weight: (out, in) float32.
-        factors: (in,); columns of the factor 0 are rounded to float16.
+        factors: (in,); columns of the factor 0 are left as they are.
     """
     in_int8 = factors > 0
     equalized = torch.where(in_int8, weight / torch.where(in_int8, factors, 1), 0)
     largest = equalized.abs().amax(dim=-1, keepdim=True)
     steps = torch.where(largest > 0, largest / SYMMETRIC_STEPS, 1)
     rounded = (equalized / steps).round() * steps * factors
-    return torch.where(in_int8, rounded, weight.half().float())
+    return torch.where(in_int8, rounded, weight)
 
 
 def _straight_through(weight: Tensor, factors: Tensor) -> Tensor:

@@ -5,9 +5,10 @@ rounding harmless is exact before rounding:
 - Equalizing: input channels are multiplied, and weight columns divided, by factors that share the
   range between the two (`model.equalize`).
 - The few channels that make the rows' scales largest are computed in float32 (Dettmers et al. 2022,
-  section 3, with channels fixed in advance).
-- GELU's outputs have no factors, for they would be a product of the widest rows in the graph; more
-  of them stay in float32 instead.
+  section 3, with channels fixed in advance): where a layer norm's outputs enter attention, in the
+  head, and of GELU's outputs. There is one outlier or two, and the rest gain little.
+- GELU's outputs have no factors, for they would be a product of the widest rows in the graph.
+- What attention gives has factors only, so that they can be part of the values' weights.
 - Before the feed-forward part no channel is in float32: adding the two products there would be a
   pass over the widest rows.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +30,7 @@ from model.encoder import TiedEncoder
 from model.equalize import equalizing_factors
 
 # measured: LOG.md, 2026-11-20
-FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 8, 128
+FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 4, 32
 CALIBRATION_TOKENS = 16_384
 TABLE_SAMPLE = 4096  # rows of the table that stand for all when its factors are chosen
 
@@ -82,6 +84,11 @@ class RoundingPlan:
                 raise ValueError(f"{name} has factors of shape {tuple(factors.shape)}")
             if not (factors.isfinite().all() and (factors >= 0).all()):
                 raise ValueError(f"{name} has a factor that is negative or not finite")
+            if name.endswith(".output") and not factors.all():
+                raise ValueError(f"{name} has channels in float32, and it can have none")
+            query = re.sub(r"\.(key|value)$", ".query", name)
+            if not torch.equal(factors, self.factors[query]):
+                raise ValueError(f"{name} has other factors than {query}, and the same input")
 
     @classmethod
     def of(cls, model: TiedEncoder, statistics: dict[str, InputStatistics]) -> RoundingPlan:
@@ -96,7 +103,7 @@ class RoundingPlan:
             attention = [f"blocks.{block}.{part}" for part in ("query", "key", "value")]
             for names, float_channels in (
                 (attention, FLOAT_CHANNELS),
-                ([f"blocks.{block}.output"], FLOAT_CHANNELS),
+                ([f"blocks.{block}.output"], 0),
                 ([f"blocks.{block}.ffn_in"], 0),
             ):
                 factors = _linear_factors(model, names, statistics[names[0]], float_channels)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from numpy.typing import NDArray
@@ -14,10 +15,11 @@ from export.commands import main
 from export.verify import VerificationError
 from export.weights import encoder_weights
 from export.write_bundle import BundleLabel, SampleTexts, write_bundle
-from model.checkpoint import Checkpoint, CheckpointError
+from model.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from model.encoder import TiedEncoder
+from model.rounding import RoundedEncoder
 from service.bundle import read_bundle
-from tests.model.samples import VERSES
+from tests.model.samples import VERSES, plan_of
 
 
 def _label(precision: str = "fp32", max_tokens: int | None = None) -> BundleLabel:
@@ -54,6 +56,43 @@ def test_writes_a_bundle_the_service_reads(
     assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
     modes = {file.stat().st_mode for file in (tmp_path / "bundle").iterdir()}
     assert len(modes) == 1  # whoever may read one file may read all
+
+
+def test_weights_that_training_has_rounded_are_served_as_they_are(
+    checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
+) -> None:
+    """The file's int8 stands for the checkpoint's very weights, and nothing is calibrated."""
+    trained = RoundedEncoder(checkpoint.model, plan_of(checkpoint.model))
+    assert checkpoint.tokenizer_json is not None
+    tokenizer_json = checkpoint.tokenizer_json
+    save_checkpoint(tmp_path / "settled", trained.settled(), tokenizer_json, trained.plan)
+    settled = load_checkpoint(tmp_path / "settled")
+    no_calibration = SampleTexts(texts.verification, calibration=[])
+    write_bundle(settled, tmp_path / "bundle", _label("int8"), no_calibration)
+    stored = onnx.load(tmp_path / "bundle" / "model.onnx").graph.initializer
+    arrays = {t.name: onnx.numpy_helper.to_array(t, str(tmp_path / "bundle")) for t in stored}
+
+    def in_file(name: str) -> NDArray[np.float32]:
+        values, scales = arrays[f"{name}.weight"], arrays[f"{name}.scales"]
+        found: NDArray[np.float32] = values.astype(np.float32).T * scales[:, None]
+        return found
+
+    weights = encoder_weights(settled.model)
+    table = arrays["embeddings.word.weight"] * arrays["embeddings.word.weight.scales"][:, None]
+    table = table * arrays["embeddings.word.weight.factors"]
+    np.testing.assert_allclose(table, weights["embeddings.word.weight"], rtol=1e-5, atol=1e-7)
+    plan = {name: factors.numpy() for name, factors in trained.plan.factors.items()}
+    output, value = "blocks.1.output", "blocks.1.value"
+    np.testing.assert_allclose(
+        in_file(output) * plan[output], weights[f"{output}.weight"], rtol=1e-5, atol=1e-7
+    )
+    # the values come multiplied by what the output's weights are divided by
+    expected = weights[f"{value}.weight"] * plan[output][:, None]
+    in_int8 = plan[value] > 0
+    np.testing.assert_allclose(
+        (in_file(value) * plan[value])[:, in_int8], expected[:, in_int8], rtol=1e-5, atol=1e-7
+    )
+    np.testing.assert_allclose(arrays[f"{value}.float32_weight"], expected[:, ~in_int8], rtol=1e-6)
 
 
 def test_replaces_a_bundle_and_keeps_what_lies_beside_it(

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from model.calibration import collect_statistics
 from model.config import EncoderConfig
 from model.encoder import TiedEncoder
+from model.rounding_plan import RoundingPlan
 
 SMALL: dict[str, Any] = {
     "vocab_size": 61,
@@ -45,6 +47,13 @@ def random_encoder(config: EncoderConfig, seed: int = 0) -> TiedEncoder:
     model = TiedEncoder(config).eval()
     randomise(model, seed)
     return model
+
+
+def plan_of(model: TiedEncoder) -> RoundingPlan:
+    """A rounding plan by a few random texts."""
+    generator = np.random.default_rng(4)
+    texts = [generator.integers(0, model.config.vocab_size, 12) for _ in range(40)]
+    return RoundingPlan.of(model, collect_statistics(model, texts, mask_token_id=0))
 
 
 def randomise(model: nn.Module, seed: int) -> None:

@@ -14,9 +14,11 @@ from torch import Tensor
 from model import checkpoint as checkpoint_module
 from model.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from model.config import EncoderConfig
+from model.rounding_plan import RoundingPlan
 from tests.model.samples import (
     change_config,
     change_tensors,
+    plan_of,
     random_encoder,
     random_ids,
     small_config,
@@ -197,3 +199,26 @@ def test_a_broken_checkpoint_says_what_is_wrong(
     with pytest.raises(CheckpointError, match=message) as caught:
         load_checkpoint(directory)
     assert not re.search("\n|Traceback", str(caught.value))
+
+
+def test_how_weights_were_rounded_survives(tmp_path: Path) -> None:
+    """The factors come back under their names; saved anew without them, they are gone."""
+    model = random_encoder(small_config())
+    plan = plan_of(model)
+    save_checkpoint(tmp_path, model, b"{}", plan)
+    found = load_checkpoint(tmp_path).rounding
+    assert found is not None
+    assert found.factors.keys() == plan.factors.keys()
+    for name, factors in plan.factors.items():
+        assert torch.equal(found.factors[name], factors)
+    save_checkpoint(tmp_path, model, b"{}")
+    assert load_checkpoint(tmp_path).rounding is None
+
+
+def test_a_rounding_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    """The sentence names the map."""
+    model = random_encoder(small_config())
+    factors = plan_of(model).factors | {"blocks.1.key": torch.ones(3)}
+    save_checkpoint(tmp_path, model, b"{}", RoundingPlan(factors))
+    with pytest.raises(CheckpointError, match=r"rounding of the weights: blocks\.1\.key"):
+        load_checkpoint(tmp_path)

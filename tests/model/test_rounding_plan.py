@@ -7,11 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from model.calibration import VOCABULARY, InputStatistics, collect_statistics
+from model.calibration import VOCABULARY, InputStatistics
 from model.config import EncoderConfig
-from model.encoder import TiedEncoder
 from model.rounding_plan import FLOAT_CHANNELS, RoundingPlan, float_channels_of
-from tests.model.samples import random_encoder, small_config
+from tests.model.samples import plan_of, random_encoder, small_config
 
 CONFIGS = {
     "bert": small_config(),
@@ -19,13 +18,6 @@ CONFIGS = {
         vocab_size=50, d_model=16, num_layers=2, num_heads=4, max_positions=17
     ),
 }
-
-
-def plan_of(model: TiedEncoder) -> RoundingPlan:
-    """A plan by a few random texts."""
-    generator = np.random.default_rng(4)
-    texts = [generator.integers(0, model.config.vocab_size, 12) for _ in range(40)]
-    return RoundingPlan.of(model, collect_statistics(model, texts, mask_token_id=0))
 
 
 def statistics_of(rows: np.ndarray) -> InputStatistics:
@@ -81,6 +73,8 @@ def test_the_largest_channels_are_the_float_ones() -> None:
         ({"blocks.9.query": torch.ones(24)}, "missing or left over: blocks.9.query"),
         ({"blocks.0.query": torch.ones(23)}, "blocks.0.query has factors of shape"),
         ({"blocks.0.query": -torch.ones(24)}, "blocks.0.query has a factor that is negative"),
+        ({"blocks.0.key": torch.rand(24)}, "blocks.0.key has other factors than blocks.0.query"),
+        ({"blocks.1.output": torch.zeros(24)}, "blocks.1.output has channels in float32"),
         ({VOCABULARY: torch.full((24,), torch.nan)}, "vocabulary has a factor"),
     ],
 )
