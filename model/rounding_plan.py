@@ -32,7 +32,6 @@ from model.equalize import equalizing_factors
 # measured: LOG.md, 2026-11-20
 FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 4, 32
 CALIBRATION_TOKENS = 16_384
-TABLE_SAMPLE = 4096  # rows of the table that stand for all when its factors are chosen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,8 +114,7 @@ class RoundingPlan:
             rows = statistics["head.dense"]
             found["head.dense"] = _factors(dense.weight, rows, FLOAT_CHANNELS)
         table = model.embeddings.word.weight
-        sample = table[:: max(1, len(table) // TABLE_SAMPLE)]
-        found[VOCABULARY] = _factors(sample, statistics[VOCABULARY], 0)
+        found[VOCABULARY] = _factors(table, statistics[VOCABULARY], 0)
         return cls(found)
 
 

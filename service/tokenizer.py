@@ -142,10 +142,6 @@ class Tokenizer:
         """The token as text; a piece that continues a word keeps its mark, as in "##ing"."""
         return self._pieces[token_id][0]
 
-    def sequence(self, text: str, span: tuple[int, int], token_id: int) -> str:
-        """The text with the mask at this span filled; see Blank."""
-        return self.blank(text, span).filled(token_id)[1]
-
     def blank(self, text: str, span: tuple[int, int]) -> "Blank":
         """The mask at this span, to be filled."""
         return Blank(text, span, self._pieces)

@@ -188,7 +188,7 @@ def test_sequence(text: str, token: str, sequence: str, tokenizer: Tokenizer) ->
     """The user's text stays as written; a continuation joins the word before, if there is one."""
     span = tokenizer.encode(text).mask_spans[0]
     assert tokenizer.blank(text, span).filled(VOCABULARY.index(token)) == (token, sequence)
-    assert tokenizer.sequence(text, span, VOCABULARY.index(token)) == sequence
+    assert tokenizer.blank(text, span).filled(VOCABULARY.index(token))[1] == sequence
 
 
 def test_a_tokenizer_without_continuations() -> None:

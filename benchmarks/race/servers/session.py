@@ -35,7 +35,7 @@ def fills(
                     "score": score,
                     "token": token,
                     "token_str": tokenizer.token_str(token),
-                    "sequence": tokenizer.sequence(text, span, token),
+                    "sequence": tokenizer.blank(text, span).filled(token)[1],
                 }
                 for token, score in zip(best.tolist(), scores.tolist(), strict=True)
             ]
