@@ -20,7 +20,6 @@ from service.fill_mask import FillMask
 from service.fill_mask_endpoint import FillMaskEndpoint
 from service.golden import replay
 from service.health import Health
-from service.huge_pages import collapse_heap
 from service.request_id import RequestId
 from service.routes import FILL_MASK_PATH, Served, create_router
 from service.runtime import Runtime
@@ -78,7 +77,6 @@ def create_app(settings: Settings) -> Service:
         tokenizer = Tokenizer.of(bundle)
         # one thread a run and as many runs as threads gives the most throughput
         runtime = Runtime(bundle.model_path, threads_per_run=1)
-        collapse_heap()
         warm_up(
             runtime.run,
             token_id=bundle.mask_token_id,

@@ -14,6 +14,7 @@ import onnxruntime as ort
 from service.batch import Batch, Outputs
 from service.cpus import may_saturate_int8
 from service.errors import BundleError
+from service.huge_pages import collapse_heap
 
 _INT64, _FLOAT32 = "tensor(int64)", "tensor(float)"
 # name -> (element type, number of axes); the axes are explained in service.batch
@@ -78,6 +79,7 @@ class Runtime:
             ) from error
         _check_nodes(model_path.name, "input", self._session.get_inputs(), _INPUTS)
         _check_nodes(model_path.name, "output", self._session.get_outputs(), _OUTPUTS)
+        collapse_heap()  # the weights are where they will stay
 
     def run(self, batch: Batch) -> Outputs:
         """Compute a batch; releases the interpreter lock meanwhile."""

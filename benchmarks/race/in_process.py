@@ -22,6 +22,7 @@ from benchmarks.race.process import output_of
 from benchmarks.race.texts import TOP_K, masked_texts
 from benchmarks.race.workspace import PRECISIONS, Workspace
 from service.batch import Batch, Request
+from service.huge_pages import collapse_heap
 from service.runtime import Runtime
 from service.settings import Settings
 from service.tokenizer import EncodedText
@@ -191,6 +192,7 @@ def main() -> None:
         jobs = peer_jobs(workspace, variant, setting, texts, int(threads))
     else:
         jobs = our_jobs(workspace, variant, texts)
+    collapse_heap()  # our runtime does it for itself; here the others have it as well
     print(drive(jobs, int(threads), float(seconds)))
 
 

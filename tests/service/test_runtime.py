@@ -48,6 +48,15 @@ def test_answers_do_not_depend_on_neighbours(seed: int, tiny: Tiny) -> None:
     check(tiny, Runtime(tiny.path / "model.onnx"), [random_request(rng) for _ in range(7)])
 
 
+def test_weights_are_laid_into_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for each graph, when it has been loaded."""
+    calls = []
+    monkeypatch.setattr("service.runtime.collapse_heap", lambda: calls.append(1))
+    runtime = Runtime(tiny.path / "model.onnx")
+    check(tiny, runtime, [random_request(np.random.default_rng(0))])
+    assert calls == [1]
+
+
 def test_runs_at_the_same_time(tiny: Tiny) -> None:
     """One runtime answers several threads at once without mixing them up."""
     runtime = Runtime(tiny.path / "model.onnx")
