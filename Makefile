@@ -64,7 +64,7 @@ train-default: $(DEV)/.installed  ## train the built-in model as it was trained,
 		--evaluate-every-steps 400 --checkpoint-every-steps 200
 	$(TRAIN) pretrain $(RUN)/corpus_3.txt --held-out $(CORPUS)/heldout.txt \
 		--init $(RUN)/phase_3 --output $(RUN)/phase_4 --row-tokens 256 --batch-rows 16 \
-		--steps 1200 --warmup-steps 40 --learning-rate 3e-4 --rounding-weight 200 --seed 4 \
+		--steps 300 --warmup-steps 20 --learning-rate 3e-5 --round-weights --seed 4 \
 		--evaluate-every-steps 100 --checkpoint-every-steps 100
 	$(DEV)/bin/fillmask-export $(RUN)/phase_4 --output service/default_bundle --precision int8 \
 		--max-tokens 256 --name fillmask-minilm-en --license Apache-2.0 \

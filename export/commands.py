@@ -88,6 +88,6 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=CALIBRATION_TEXTS,
         help="sentences to calibrate int8 with, one a line (default: 210 in English); "
-        "a checkpoint trained with --rounding-weight needs none",
+        "a checkpoint trained with --round-weights needs none",
     )
     return parser

@@ -15,10 +15,16 @@ from numpy.typing import NDArray
 
 from export.int8_weights import Int8Weights
 from export.operators import TABLE, GraphBuilder
-from export.quantize import LARGEST, UNSIGNED_ZERO, QuantizedRows
+from export.quantize import (
+    GELU_SMALLEST_STEP,
+    GELU_STEPS,
+    GELU_ZERO,
+    LARGEST,
+    UNSIGNED_ZERO,
+    QuantizedRows,
+)
 from model.calibration import VOCABULARY
 from model.config import EncoderConfig
-from model.rounding import GELU_SMALLEST_STEP, GELU_STEPS, GELU_ZERO
 
 CONTRIB = "com.microsoft"
 

@@ -11,6 +11,9 @@ LARGEST = 127  # symmetric: -128 is not used, so that no zero point is needed
 DAMPING = 0.01  # of the mean diagonal, as in the paper
 COLUMNS_AT_ONCE, ROWS_AT_ONCE = 64, 4096
 UNSIGNED_ZERO = 128  # the unsigned number that stands for zero in a row of activations
+GELU_LEAST = 0.171  # the minimum of GELU is -0.16997, of its tanh form -0.17004
+GELU_ZERO = 16  # the unsigned number that stands for zero in a GELU's output
+GELU_STEPS, GELU_SMALLEST_STEP = 255 - GELU_ZERO, GELU_LEAST / GELU_ZERO
 
 
 @dataclass(frozen=True, slots=True, eq=False)

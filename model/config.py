@@ -157,8 +157,7 @@ class TrainConfig:
         evaluate_every_steps: interval of held-out figures.
         evaluation_rows: held-out rows scored at each interval, at most.
         checkpoint_every_steps: interval of checkpoints that `--resume` continues from.
-        rounding_weight: share in the loss of what int8's rounding does to predictions, see
-            `model.rounding`; 0 trains without rounding.
+        round_weights: hold the weights on int8's grid, see `model.rounding`; for a last phase.
     """
 
     steps: int = 10_000
@@ -174,16 +173,12 @@ class TrainConfig:
     evaluate_every_steps: int = 500
     evaluation_rows: int = 256
     checkpoint_every_steps: int = 500
-    rounding_weight: float = 0.0
+    round_weights: bool = False
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            lowest = (
-                0
-                if field.name in {"seed", "warmup_steps", "weight_decay", "rounding_weight"}
-                else 1
-            )
+            lowest = 0 if field.name in {"seed", "warmup_steps", "weight_decay"} else 1
             if field.type == "int" and (type(value) is not int or value < lowest):
                 raise ValueError(
                     f"{field.name} must be a whole number of at least {lowest}, not {value!r}"

@@ -46,6 +46,34 @@ class RoundingPlan:
     factors: dict[str, Tensor]
 
     @classmethod
+    def of(cls, model: TiedEncoder, statistics: dict[str, InputStatistics]) -> RoundingPlan:
+        """Decide by the weights and by what the inputs are on real text.
+
+        Args:
+            model: the encoder, on the CPU.
+            statistics: from `model.calibration`.
+        """
+        found: dict[str, Tensor] = {}
+        for block in range(model.config.num_layers):
+            attention = [f"blocks.{block}.{part}" for part in ("query", "key", "value")]
+            for names, float_channels in (
+                (attention, FLOAT_CHANNELS),
+                ([f"blocks.{block}.output"], 0),
+                ([f"blocks.{block}.ffn_in"], 0),
+            ):
+                factors = _linear_factors(model, names, statistics[names[0]], float_channels)
+                found |= dict.fromkeys(names, factors)
+            hidden = f"blocks.{block}.ffn_out"
+            found[hidden] = torch.ones(model.config.d_ff)
+            found[hidden][float_channels_of(statistics[hidden], FLOAT_HIDDEN_CHANNELS)] = 0
+        if isinstance(dense := getattr(model.head, "dense", None), nn.Linear):
+            rows = statistics["head.dense"]
+            found["head.dense"] = _factors(dense.weight, rows, FLOAT_CHANNELS)
+        table = model.embeddings.word.weight
+        found[VOCABULARY] = _factors(table, statistics[VOCABULARY], 0)
+        return cls(found)
+
+    @classmethod
     def by_rows(
         cls, model: TiedEncoder, rows: NDArray[np.int32], mask_token_id: int, seed: int
     ) -> RoundingPlan:
@@ -83,39 +111,13 @@ class RoundingPlan:
                 raise ValueError(f"{name} has factors of shape {tuple(factors.shape)}")
             if not (factors.isfinite().all() and (factors >= 0).all()):
                 raise ValueError(f"{name} has a factor that is negative or not finite")
-            if name.endswith(".output") and not factors.all():
+            if name.endswith((".output", ".ffn_in", VOCABULARY)) and not factors.all():
                 raise ValueError(f"{name} has channels in float32, and it can have none")
+            if name.endswith(".ffn_out") and not ((factors == 0) | (factors == 1)).all():
+                raise ValueError(f"{name} has a factor other than 0 and 1")
             query = re.sub(r"\.(key|value)$", ".query", name)
             if not torch.equal(factors, self.factors[query]):
                 raise ValueError(f"{name} has other factors than {query}, and the same input")
-
-    @classmethod
-    def of(cls, model: TiedEncoder, statistics: dict[str, InputStatistics]) -> RoundingPlan:
-        """Decide by the weights and by what the inputs are on real text.
-
-        Args:
-            model: the encoder, on the CPU.
-            statistics: from `model.calibration`.
-        """
-        found: dict[str, Tensor] = {}
-        for block in range(model.config.num_layers):
-            attention = [f"blocks.{block}.{part}" for part in ("query", "key", "value")]
-            for names, float_channels in (
-                (attention, FLOAT_CHANNELS),
-                ([f"blocks.{block}.output"], 0),
-                ([f"blocks.{block}.ffn_in"], 0),
-            ):
-                factors = _linear_factors(model, names, statistics[names[0]], float_channels)
-                found |= dict.fromkeys(names, factors)
-            hidden = f"blocks.{block}.ffn_out"
-            found[hidden] = torch.ones(model.config.d_ff)
-            found[hidden][float_channels_of(statistics[hidden], FLOAT_HIDDEN_CHANNELS)] = 0
-        if isinstance(dense := getattr(model.head, "dense", None), nn.Linear):
-            rows = statistics["head.dense"]
-            found["head.dense"] = _factors(dense.weight, rows, FLOAT_CHANNELS)
-        table = model.embeddings.word.weight
-        found[VOCABULARY] = _factors(table, statistics[VOCABULARY], 0)
-        return cls(found)
 
 
 def float_channels_of(statistics: InputStatistics, count: int) -> NDArray[np.int64]:

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch.nn import functional as F
 from tqdm import tqdm
 
@@ -24,7 +23,7 @@ from model.config import TrainConfig
 from model.corpus import SpecialTokens
 from model.encoder import TiedEncoder
 from model.evaluate import evaluate
-from model.masking import Corrupted, Masker
+from model.masking import Masker
 from model.progress import MetricsLog, draw_curve
 from model.rounding import RoundedEncoder
 from model.rounding_plan import RoundingPlan
@@ -109,7 +108,7 @@ class Pretraining:
         """Train up to until_step (the whole run by default), logging and saving as it goes."""
         config = self.config
         last = config.steps if until_step is None else min(until_step, config.steps)
-        if config.rounding_weight and self.rounded is None:
+        if config.round_weights and self.rounded is None:
             mask = self.masker.mask_token_id
             plan = RoundingPlan.by_rows(self.model, self.rows, mask, config.seed)
             self.rounded = RoundedEncoder(self.model, plan)
@@ -124,14 +123,18 @@ class Pretraining:
             dynamic_ncols=True,
         ) as bar:
             while self.step < last:
-                losses = self._one_step()
+                loss = self._one_step()
                 self.step += 1
                 bar.update(tokens_per_step)
                 tokens = self.step * tokens_per_step
                 if self.step % LOG_EVERY_STEPS == 0 or self.step == last:
-                    bar.set_postfix_str(f"step {self.step}, loss {losses['loss']:.3f}")
-                    rate = self._rate(self.step)
-                    log.append(step=self.step, tokens=tokens, **losses, learning_rate=rate)
+                    bar.set_postfix_str(f"step {self.step}, loss {loss:.3f}")
+                    log.append(
+                        step=self.step,
+                        tokens=tokens,
+                        loss=loss,
+                        learning_rate=self._rate(self.step),
+                    )
                 if self.step % config.evaluate_every_steps == 0 or self.step == last:
                     self._evaluate(log, tokens, bar.write)
                 if self.step % config.checkpoint_every_steps == 0 or self.step == last:
@@ -152,7 +155,7 @@ class Pretraining:
         torch.save(state, path.with_suffix(".tmp"))
         path.with_suffix(".tmp").replace(path)
 
-    def _one_step(self) -> dict[str, float]:
+    def _one_step(self) -> float:
         config = self.config
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(self.step + 1)
@@ -165,35 +168,23 @@ class Pretraining:
         ]
         # where nothing was selected the loss is 0, not 0 / 0
         predicted = max(1, sum(len(corrupted.labels) for corrupted in passes))
-        sums = {"loss": 0.0, "rounding_divergence": 0.0}
+        loss_sum = 0.0
+        compute = self.rounded.logits if self.rounded else self.model
         for corrupted in passes:
             with self._autocast():
-                losses = self._losses(corrupted)
-            # one divisor for all passes, so that every predicted token counts alike
-            total = (losses[0] + config.rounding_weight * losses[1]) / predicted
-            total.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
-            for name, loss in zip(sums, losses, strict=True):
-                sums[name] += float(loss.detach()) / predicted
-        whole = sum(sums.values())
-        if not math.isfinite(whole):
-            raise FloatingPointError(f"the loss is {whole} at step {self.step + 1}")
+                logits_MV = compute(
+                    corrupted.input_ids.to(self.device), corrupted.selected.to(self.device)
+                )
+                labels = corrupted.labels.to(self.device)
+                # one divisor for all passes, so that every predicted token counts alike
+                loss = F.cross_entropy(logits_MV.float(), labels, reduction="sum") / predicted
+            loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
+            loss_sum += float(loss.detach())
+        if not math.isfinite(loss_sum):
+            raise FloatingPointError(f"the loss is {loss_sum} at step {self.step + 1}")
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
         self.optimizer.step()
-        return sums
-
-    def _losses(self, corrupted: Corrupted) -> tuple[Tensor, Tensor]:
-        """Sums over the masks: cross-entropy, and what rounding the inputs does to predictions."""
-        inputs = corrupted.input_ids.to(self.device), corrupted.selected.to(self.device)
-        labels = corrupted.labels.to(self.device)
-        if self.rounded is None:
-            logits_MV = self.model(*inputs).float()
-            return F.cross_entropy(logits_MV, labels, reduction="sum"), logits_MV.new_zeros(())
-        exact_MV, rounded_MV = (
-            torch.log_softmax(logits_MV.float(), dim=-1)
-            for logits_MV in self.rounded.logits(*inputs)
-        )
-        divergence = F.kl_div(rounded_MV, exact_MV, reduction="sum", log_target=True)
-        return F.nll_loss(exact_MV, labels, reduction="sum"), divergence
+        return loss_sum
 
     def _published(self) -> TiedEncoder:
         """The encoder as it is saved and judged."""

@@ -8,10 +8,10 @@ import torch
 from numpy.typing import NDArray
 
 from export.int8_weights import Int8Weights
-from export.quantize import QuantizedRows
+from export.quantize import GELU_SMALLEST_STEP, GELU_ZERO, QuantizedRows
 from model.calibration import InputStatistics
 from model.equalize import equalizing_factors
-from model.rounding import GELU_SMALLEST_STEP, GELU_ZERO, round_weight
+from model.rounding import round_weight
 from model.rounding_plan import RoundingPlan, float_channels_of
 from tests.model.oracle import gelu_tanh
 

@@ -82,6 +82,9 @@ def test_the_largest_channels_are_the_float_ones() -> None:
         ({"blocks.0.query": -torch.ones(24)}, "blocks.0.query has a factor that is negative"),
         ({"blocks.0.key": torch.rand(24)}, "blocks.0.key has other factors than blocks.0.query"),
         ({"blocks.1.output": torch.zeros(24)}, "blocks.1.output has channels in float32"),
+        ({"blocks.1.ffn_in": torch.zeros(24)}, "blocks.1.ffn_in has channels in float32"),
+        ({VOCABULARY: torch.zeros(24)}, "vocabulary has channels in float32"),
+        ({"blocks.1.ffn_out": torch.full((40,), 0.5)}, "blocks.1.ffn_out has a factor other than"),
         ({VOCABULARY: torch.full((24,), torch.nan)}, "vocabulary has a factor"),
     ],
 )
