@@ -19,12 +19,12 @@ from export.quantize import (
     GELU_SMALLEST_STEP,
     GELU_STEPS,
     GELU_ZERO,
-    LARGEST,
     UNSIGNED_ZERO,
     QuantizedRows,
 )
 from model.calibration import VOCABULARY
 from model.config import EncoderConfig
+from model.rounding import LARGEST
 
 CONTRIB = "com.microsoft"
 

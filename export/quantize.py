@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-LARGEST = 127  # symmetric: -128 is not used, so that no zero point is needed
+from model.rounding import LARGEST
+
 DAMPING = 0.01  # of the mean diagonal, as in the paper
 COLUMNS_AT_ONCE, ROWS_AT_ONCE = 64, 4096
 UNSIGNED_ZERO = 128  # the unsigned number that stands for zero in a row of activations

@@ -17,7 +17,7 @@ from model.calibration import VOCABULARY
 from model.encoder import TiedEncoder
 from model.rounding_plan import RoundingPlan
 
-SYMMETRIC_STEPS = 127  # on either side of zero
+LARGEST = 127  # symmetric: -128 is not used, so that no zero point is needed
 TABLE = "embeddings.word.weight"
 
 
@@ -71,6 +71,6 @@ def round_weight(weight: Tensor, factors: Tensor) -> Tensor:
     in_int8 = factors > 0
     equalized = torch.where(in_int8, weight / torch.where(in_int8, factors, 1), 0)
     largest = equalized.abs().amax(dim=-1, keepdim=True)
-    steps = torch.where(largest > 0, largest / SYMMETRIC_STEPS, 1)
+    steps = torch.where(largest > 0, largest / LARGEST, 1)
     rounded = (equalized / steps).round() * steps * factors
     return torch.where(in_int8, rounded, weight)
