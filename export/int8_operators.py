@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from export.int8_weights import Int8Weights
-from export.operators import TABLE, GraphBuilder
+from export.operators import GraphBuilder
 from export.quantize import (
     GELU_SMALLEST_STEP,
     GELU_STEPS,
@@ -24,6 +24,7 @@ from export.quantize import (
 )
 from model.calibration import VOCABULARY
 from model.config import EncoderConfig
+from model.encoder import TABLE
 from model.rounding import LARGEST
 
 CONTRIB = "com.microsoft"

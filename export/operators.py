@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from model.config import EncoderConfig
+from model.encoder import TABLE
 
-TABLE = "embeddings.word.weight"
 IR_VERSION = 10  # what runtimes since onnxruntime 1.20 read
 
 

@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from model.config import EncoderConfig
 
+TABLE = "embeddings.word.weight"  # the name of the one table, lookup and output projection
 INIT_STD = 0.02  # Devlin et al. 2019
 
 

@@ -14,11 +14,10 @@ from torch import Tensor
 from torch.func import functional_call
 
 from model.calibration import VOCABULARY
-from model.encoder import TiedEncoder
+from model.encoder import TABLE, TiedEncoder
 from model.rounding_plan import RoundingPlan
 
 LARGEST = 127  # symmetric: -128 is not used, so that no zero point is needed
-TABLE = "embeddings.word.weight"
 
 
 class RoundedEncoder:

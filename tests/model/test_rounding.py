@@ -9,7 +9,8 @@ import torch
 
 from model.calibration import VOCABULARY
 from model.checkpoint import load_checkpoint
-from model.rounding import TABLE, RoundedEncoder, round_weight
+from model.encoder import TABLE
+from model.rounding import RoundedEncoder, round_weight
 from tests.model.samples import metrics_of, plan_of, random_encoder, small_config
 
 IDS = torch.arange(24).reshape(2, 12)
