@@ -3,30 +3,26 @@
     .venv-dev/bin/python benchmarks/bundle_accuracy.py BUNDLE CHECKPOINT HELD_OUT [HELD_OUT ...]
 
 BERT's masking with a fixed seed, rows of 128 and 256 tokens: PyTorch in fp32 and the served graph
-predict the same positions.
+predict the same positions. In brackets are 95 % bootstrap intervals over rows.
 """
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from model.checkpoint import load_checkpoint
 from model.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer
-from model.evaluate import EVALUATION_SEED, HeldOutFigures, evaluate
+from model.evaluate import TOP_K, Predictions, RowScores, evaluate, score
 from model.masking import Corrupted, Masker
 from service.batch import Batch, Request
 from service.bundle import read_bundle
 from service.runtime import Runtime
 
 ROW_TOKENS = (128, 256)
-BATCH_ROWS = 32  # as in model.evaluate: the masking follows the batches
 
 
 def main() -> None:
@@ -46,47 +42,41 @@ def main() -> None:
             if row_tokens > bundle.max_tokens:
                 continue
             rows = pack_rows(read_documents([file]), tokenizer, special, row_tokens)
-            pytorch = evaluate(checkpoint.model, rows, masker, BATCH_ROWS)
-            served = _evaluate_served(runtime, rows, masker)
-            for what, figures in (
-                ("PyTorch fp32", pytorch),
-                (f"bundle {bundle.precision}", served),
+            for what, scores in (
+                ("PyTorch fp32", evaluate(checkpoint.model, rows, masker)),
+                (f"bundle {bundle.precision}", score(partial(_predict, runtime), rows, masker)),
             ):
-                print(
-                    f"| {file.name} | {row_tokens} | {what} "
-                    f"| {100 * figures.top_1:.2f} % | {100 * figures.top_5:.2f} % "
-                    f"| {figures.loss:.3f} | {figures.perplexity:.1f} "
-                    f"| {figures.predicted_tokens} |",
-                    flush=True,
-                )
+                print(f"| {file.name} | {row_tokens} | {what} {_cells(scores)} |", flush=True)
 
 
-def _evaluate_served(runtime: Runtime, rows: NDArray[np.int32], masker: Masker) -> HeldOutFigures:
-    log_probs, first, among_five = [], 0, 0
-    for corrupted in _corruptions(rows, masker):
-        labels = np.split(
-            corrupted.labels.numpy(), np.cumsum(corrupted.selected.sum(dim=1).numpy())[:-1]
+def _predict(runtime: Runtime, corrupted: Corrupted) -> Predictions:
+    """A run of the served graph for each row, as the service would."""
+    outputs = []
+    labels = corrupted.labels.numpy()
+    for ids, selected in zip(corrupted.input_ids.numpy(), corrupted.selected.numpy(), strict=True):
+        positions = np.flatnonzero(selected)
+        label, labels = labels[: len(positions), None], labels[len(positions) :]
+        if len(positions):
+            outputs.append(runtime.run(Batch.pack([Request(ids, positions, TOP_K, label)])))
+    return Predictions(
+        label_log_probs=np.concatenate([output.target_log_probs[:, 0] for output in outputs]),
+        top_ids=np.concatenate([output.top_ids for output in outputs]),
+    )
+
+
+def _cells(scores: RowScores) -> str:
+    figures, intervals = scores.figures(), scores.intervals()
+    shares = [
+        f"{100 * share:.2f} % ({100 * low:.1f} to {100 * high:.1f})"
+        for share, (low, high) in (
+            (figures.top_1, intervals.top_1),
+            (figures.top_5, intervals.top_5),
         )
-        for ids, selected, label in zip(
-            corrupted.input_ids.numpy(), corrupted.selected.numpy(), labels, strict=True
-        ):
-            if len(label) == 0:
-                continue
-            request = Request(ids, np.flatnonzero(selected), 5, label[:, None])
-            outputs = runtime.run(Batch.pack([request]))
-            log_probs.append(outputs.target_log_probs[:, 0])
-            first += int((outputs.top_ids[:, 0] == label).sum())
-            among_five += int((outputs.top_ids == label[:, None]).any(axis=1).sum())
-    every = np.concatenate(log_probs)
-    loss = -float(every.mean(dtype=np.float64))
-    count = len(every)
-    return HeldOutFigures(loss, math.exp(loss), first / count, among_five / count, count)
-
-
-def _corruptions(rows: NDArray[np.int32], masker: Masker) -> Iterator[Corrupted]:
-    generator = torch.Generator().manual_seed(EVALUATION_SEED)
-    for start in range(0, len(rows), BATCH_ROWS):
-        yield masker(torch.from_numpy(rows[start : start + BATCH_ROWS]).long(), generator)
+    ]
+    low, high = intervals.loss
+    loss = f"{figures.loss:.3f} ({low:.2f} to {high:.2f})"
+    cells = [*shares, loss, f"{figures.perplexity:.1f}", f"{figures.predicted_tokens:,}"]
+    return "".join(f"| {cell} " for cell in cells).rstrip()
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from model.corpus import (
     text_files,
 )
 from model.encoder import TiedEncoder
-from model.evaluate import evaluate
+from model.evaluate import CONFIDENCE, evaluate
 from model.masking import Masker
 from model.mixture import Mixture, mix, read_titles
 from model.parameters import count_parameters
@@ -88,7 +88,7 @@ def pretrain_command(options: argparse.Namespace) -> None:
 
 
 def evaluate_command(options: argparse.Namespace) -> None:
-    """Print held-out figures of a checkpoint as JSON."""
+    """Print held-out figures of a checkpoint, with confidence intervals, as JSON."""
     checkpoint = load_checkpoint(options.checkpoint)
     if checkpoint.tokenizer_json is None or checkpoint.head_is_new:
         raise CheckpointError(f"{options.checkpoint} has no tokenizer.json, or no head to evaluate")
@@ -97,8 +97,13 @@ def evaluate_command(options: argparse.Namespace) -> None:
     documents = read_documents(text_files([options.held_out]))
     rows = pack_rows(documents, tokenizer, special, options.row_tokens)
     masker = Masker(checkpoint.model.config.vocab_size, special.mask, special.all)
-    figures = evaluate(checkpoint.model, rows, masker)
-    print(json.dumps(figures.to_dict(), indent=2))
+    scores = evaluate(checkpoint.model, rows, masker)
+    report = {
+        **scores.figures().to_dict(),
+        "confidence": CONFIDENCE,
+        "intervals": scores.intervals().to_dict(),
+    }
+    print(json.dumps(report, indent=2))
 
 
 def mix_command(options: argparse.Namespace) -> None:

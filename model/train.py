@@ -214,7 +214,7 @@ class Pretraining:
     def _evaluate(self, log: MetricsLog, tokens: int, say: Callable[[str], None]) -> None:
         rows = self.held_out[: self.config.evaluation_rows]
         with self._autocast():
-            figures = evaluate(self._published(), rows, self.evaluation_masker)
+            figures = evaluate(self._published(), rows, self.evaluation_masker).figures()
         held_out = {f"held_out_{name}": value for name, value in figures.to_dict().items()}
         log.append(step=self.step, tokens=tokens, **held_out)
         draw_curve(log)

@@ -109,7 +109,11 @@ def test_evaluation_prints_figures(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["evaluate", "run", "--held-out=text.txt", "--row-tokens=16"]) == 0
     figures = json.loads(capsys.readouterr().out)
-    assert set(figures) == {"loss", "perplexity", "top_1", "top_5", "predicted_tokens"}
+    shares = {"loss", "perplexity", "top_1", "top_5"}
+    assert set(figures) == shares | {"predicted_tokens", "confidence", "intervals"}
+    assert set(figures["intervals"]) == shares
+    for name, (low, high) in figures["intervals"].items():
+        assert low <= figures[name] <= high
     assert figures["predicted_tokens"] > 100
 
 

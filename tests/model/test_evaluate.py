@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from model.encoder import TiedEncoder
-from model.evaluate import EVALUATION_SEED, evaluate
+from model.evaluate import EVALUATION_SEED, RowScores, evaluate
 from model.masking import Masker
 from tests.model import oracle
 from tests.model.samples import random_encoder, random_ids, small_config
@@ -55,7 +55,8 @@ def test_figures_are_the_oracles(model: TiedEncoder, rows: NDArray[np.int32]) ->
     """Loss and perplexity to 1e-5 of themselves, shares and the count exactly."""
     with torch.no_grad():  # biased towards a few tokens, so that some predictions are right
         model.head_bias.add_(8 * torch.linspace(0, 1, 61) ** 8)
-    figures, reference = evaluate(model, rows, MASKER).to_dict(), expected(model, rows)
+    figures = evaluate(model, rows, MASKER).figures().to_dict()
+    reference = expected(model, rows)
     assert 0 < reference["top_1"] < reference["top_5"] < 1
     assert figures == pytest.approx(reference, rel=1e-5)
     assert figures["top_1"] == reference["top_1"]
@@ -67,7 +68,7 @@ def test_an_encoder_that_knows_nothing_scores_the_vocabulary(rows: NDArray[np.in
     model = TiedEncoder(small_config(head_transform=False, head_bias=False))
     with torch.no_grad():
         model.embeddings.word.weight.zero_()
-    figures = evaluate(model, rows, MASKER)
+    figures = evaluate(model, rows, MASKER).figures()
     assert figures.loss == pytest.approx(math.log(61), rel=1e-6)
     assert figures.perplexity == pytest.approx(61, rel=1e-5)
 
@@ -75,11 +76,11 @@ def test_an_encoder_that_knows_nothing_scores_the_vocabulary(rows: NDArray[np.in
 def test_the_same_model_gets_the_same_figures(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
     """The positions to predict are fixed; torch's own state has no say and is left alone."""
     torch.manual_seed(1)
-    first = evaluate(model, rows, MASKER)
+    first = evaluate(model, rows, MASKER).figures()
     after = torch.rand(1)
     torch.manual_seed(1)
     assert torch.equal(torch.rand(1), after)
-    assert evaluate(model, rows, MASKER) == first
+    assert evaluate(model, rows, MASKER).figures() == first
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -100,3 +101,45 @@ def test_nothing_to_predict_is_an_error(model: TiedEncoder, rows: NDArray[np.int
     """No row, or special tokens only, is a ValueError and no division by zero."""
     with pytest.raises(ValueError, match="nothing to evaluate"):
         evaluate(model, rows, MASKER)
+
+
+def scores_of(first: NDArray[np.int64], predicted: NDArray[np.int64]) -> RowScores:
+    """Rows of which only the first of several figures counts."""
+    return RowScores(2.5 * predicted.astype(np.float64), first, first, predicted)
+
+
+def test_intervals_are_as_wide_as_sampling_theory_says() -> None:
+    """Of 2,000 rows of 20 independent positions, 30 % right: 1.96 standard errors, to 10 %."""
+    rng = np.random.default_rng(0)
+    predicted = np.full(2000, 20)
+    scores = scores_of(rng.binomial(20, 0.3, size=2000), predicted)
+    share = scores.figures().top_1
+    low, high = scores.intervals().top_1
+    half_width = 1.96 * math.sqrt(share * (1 - share) / 40_000)
+    assert high - share == pytest.approx(half_width, rel=0.1)
+    assert share - low == pytest.approx(half_width, rel=0.1)
+
+
+def test_intervals_know_that_positions_of_a_row_go_together() -> None:
+    """Rows all right or all wrong count as so many draws, not as 20 times as many."""
+    rng = np.random.default_rng(0)
+    predicted = np.full(2000, 20)
+    scores = scores_of(20 * rng.binomial(1, 0.3, size=2000), predicted)
+    low, high = scores.intervals().top_1
+    half_width = 1.96 * math.sqrt(0.3 * 0.7 / 2000)
+    assert (high - low) / 2 == pytest.approx(half_width, rel=0.1)
+
+
+def test_intervals_of_what_does_not_vary_are_points() -> None:
+    """Equal rows have equal resamples: loss 2.5 nats, perplexity exp(2.5), half of them right."""
+    intervals = scores_of(np.full(50, 4), np.full(50, 8)).intervals()
+    assert intervals.loss == (2.5, 2.5)
+    assert intervals.perplexity == (math.exp(2.5), math.exp(2.5))
+    assert intervals.top_1 == intervals.top_5 == (0.5, 0.5)
+
+
+def test_intervals_hold_where_samples_may_be_empty() -> None:
+    """One row with positions and one without: what was drawn without any is left out."""
+    intervals = scores_of(np.array([1, 0]), np.array([2, 0])).intervals()
+    assert intervals.top_1 == (0.5, 0.5)
+    assert intervals.loss == (2.5, 2.5)
