@@ -15,6 +15,7 @@ from model.encoder import TiedEncoder
 
 MASKED_SHARE = 0.15  # so that the mask token and the head's inputs are seen as in use
 SAMPLED_ROWS = 1024
+ROWS_AT_ONCE = 1024  # multiplied together
 VOCABULARY = "vocabulary"  # the map from hidden states to logits, by the embedding table
 
 
@@ -56,7 +57,7 @@ def collect_statistics(
             model(input_ids, torch.from_numpy(masked)[None].float())
     finally:
         watched.unhook()
-    found = watched.found
+    found = {name: gathered.statistics() for name, gathered in watched.gathered.items()}
     # keys and values are made of what queries are made of
     for name in [name for name in found if name.endswith(".query")]:
         block = name.removesuffix("query")
@@ -64,11 +65,43 @@ def collect_statistics(
     return found
 
 
+class _Gathered:
+    """What entered one map so far.
+
+    Rows wait for others before they are multiplied: a Gram matrix of 3,072 channels takes longer to
+    add to than a text takes to multiply.
+    """
+
+    def __init__(self, every: int) -> None:
+        self._every = every
+        self._gram: NDArray[np.float64] | None = None
+        self._samples: list[NDArray[np.float32]] = []
+        self._waiting: list[Tensor] = []
+
+    def add(self, x_RD: Tensor) -> None:
+        self._samples.append(x_RD[:: self._every].numpy().copy())
+        self._waiting.append(x_RD)
+        if sum(map(len, self._waiting)) >= ROWS_AT_ONCE:
+            self._multiply()
+
+    def statistics(self) -> InputStatistics:
+        if self._waiting:
+            self._multiply()
+        assert self._gram is not None  # noqa: S101 - made with the first rows
+        return InputStatistics(self._gram, np.concatenate(self._samples))
+
+    def _multiply(self) -> None:
+        x_RD = torch.cat(self._waiting)
+        self._waiting.clear()
+        gram = (x_RD.T @ x_RD).double().numpy()
+        self._gram = gram if self._gram is None else self._gram + gram
+
+
 class _Watched:
     """What entered the maps so far."""
 
     def __init__(self, every: int) -> None:
-        self.found: dict[str, InputStatistics] = {}
+        self.gathered: dict[str, _Gathered] = {}
         self._every = every
         self._hooks: list[RemovableHandle] = []
 
@@ -98,12 +131,6 @@ class _Watched:
         self._hooks.append(module.register_forward_pre_hook(before))
 
     def _add(self, name: str, rows: Tensor, every: int) -> None:
-        x_RD = rows.reshape(-1, rows.shape[-1])
-        new = InputStatistics(
-            gram=(x_RD.T @ x_RD).double().numpy(),
-            rows=x_RD[::every].numpy().copy(),
-        )
-        if (old := self.found.get(name)) is not None:
-            new.gram += old.gram
-            new.rows = np.concatenate([old.rows, new.rows])
-        self.found[name] = new
+        if name not in self.gathered:
+            self.gathered[name] = _Gathered(every)
+        self.gathered[name].add(rows.reshape(-1, rows.shape[-1]))
