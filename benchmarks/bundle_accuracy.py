@@ -46,7 +46,7 @@ def main() -> None:
                 ("PyTorch fp32", evaluate(checkpoint.model, rows, masker)),
                 (f"bundle {bundle.precision}", score(partial(_predict, runtime), rows, masker)),
             ):
-                print(f"| {file.name} | {row_tokens} | {what} {_cells(scores)} |", flush=True)
+                print(f"| {file.name} | {row_tokens} | {what} | {_cells(scores)} |", flush=True)
 
 
 def _predict(runtime: Runtime, corrupted: Corrupted) -> Predictions:
@@ -75,8 +75,8 @@ def _cells(scores: RowScores) -> str:
     ]
     low, high = intervals.loss
     loss = f"{figures.loss:.3f} ({low:.2f} to {high:.2f})"
-    cells = [*shares, loss, f"{figures.perplexity:.1f}", f"{figures.predicted_tokens:,}"]
-    return "".join(f"| {cell} " for cell in cells).rstrip()
+    counts = [f"{figures.perplexity:.1f}", f"{figures.predicted_tokens:,}"]
+    return " | ".join([*shares, loss, *counts])
 
 
 if __name__ == "__main__":
