@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from export.weights import POSITIONS
 from model.config import EncoderConfig
-from model.encoder import OUTPUT_TABLE, TABLE
+from model.encoder import TABLE, output_table
 
 IR_VERSION = 10  # what runtimes since onnxruntime 1.20 read
 
@@ -98,7 +98,7 @@ class GraphBuilder:
 
     def lookup(self, ids: str) -> str:
         """Rows of the embedding table."""
-        return self.add("Gather", [self.table(TABLE), ids])
+        return self.add("Gather", [self.weight(TABLE), ids])
 
     def vocabulary(self, x: str, rows: str) -> str:  # noqa: ARG002 - what int8 needs to know
         """Logits of as many rows as `rows` has, by the embedding table or the output's own."""
@@ -106,14 +106,8 @@ class GraphBuilder:
 
     def table_product(self, x: str, outputs: Sequence[str] = ()) -> str:
         """`x @ table.T`, and the head's bias added where there is one."""
-        return self.gemm(
-            x, self.table(self.output_table), "head_bias", self.bias("head_bias"), outputs
-        )
-
-    @property
-    def output_table(self) -> str:
-        """The name of the table that is the output projection."""
-        return TABLE if self.config.tied else OUTPUT_TABLE
+        table = self.weight(output_table(self.config))
+        return self.gemm(x, table, "head_bias", self.bias("head_bias"), outputs)
 
     def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:  # noqa: ARG002 - what int8 needs to know
         """Linear maps of one input (R, in): an (R, out) each.
@@ -222,10 +216,6 @@ class GraphBuilder:
         return helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="fillmask"
         )
-
-    def table(self, name: str) -> str:
-        """The embedding table, or the output's own."""
-        return self.weight(name)
 
     def _approximation(self, *, head: bool) -> str:
         config = self.config

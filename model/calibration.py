@@ -17,6 +17,9 @@ MASKED_SHARE = 0.15  # so that the mask token and the head's inputs are seen as 
 SAMPLED_ROWS = 1024
 ROWS_AT_ONCE = 1024  # multiplied together
 VOCABULARY = "vocabulary"  # the map from hidden states to logits, by the embedding table
+UNROUNDED = "embeddings.projection"  # all else begins there, and it is little work
+# of a block, maps that read what another one reads
+_FIRST = {"key": "query", "value": "query", "ffn_gate": "ffn_in"}
 
 
 @dataclass(slots=True, eq=False)
@@ -58,11 +61,21 @@ def collect_statistics(
     finally:
         watched.unhook()
     found = {name: gathered.statistics() for name, gathered in watched.gathered.items()}
-    # keys and values are made of what queries are made of
-    for name in [name for name in found if name.endswith(".query")]:
-        block = name.removesuffix("query")
-        found[f"{block}key"] = found[f"{block}value"] = found[name]
+    for name, module in model.named_modules():
+        if is_rounded(name, module):
+            found[name] = found[first_of_input(name)]
     return found
+
+
+def is_rounded(name: str, module: nn.Module) -> bool:
+    """Whether a module of the encoder is a linear map that int8 graphs compute in int8."""
+    return isinstance(module, nn.Linear) and name != UNROUNDED
+
+
+def first_of_input(name: str) -> str:
+    """The map that stands for all that read what this one reads."""
+    block, _, part = name.rpartition(".")
+    return f"{block}.{_FIRST[part]}" if part in _FIRST else name
 
 
 class _Gathered:
@@ -107,7 +120,7 @@ class _Watched:
 
     def hook(self, model: TiedEncoder) -> None:
         for name, module in model.named_modules():
-            if isinstance(module, nn.Linear) and not name.endswith((".key", ".value")):
+            if is_rounded(name, module) and first_of_input(name) == name:
                 self._hook_linear(model, name, module)
         self._hooks.append(
             model.head.register_forward_hook(lambda _, __, output: self._add(VOCABULARY, output, 1))

@@ -28,6 +28,11 @@ OUTPUT_TABLE = "output_table.weight"  # the second one of an encoder that is not
 INIT_STD = 0.02  # Devlin et al. 2019
 
 
+def output_table(config: EncoderConfig) -> str:
+    """The name of the table that is the output projection."""
+    return TABLE if config.tied else OUTPUT_TABLE
+
+
 class TiedEncoder(nn.Module):
     """A masked-language-model encoder whose embedding table is its output projection.
 
@@ -108,8 +113,11 @@ class TiedEncoder(nn.Module):
 
     def project(self, hidden_MD: Tensor) -> Tensor:
         """Logits (M, V) of hidden states (M, D), through the embedding table where it is tied."""
-        table = self.embeddings.word if self.config.tied else self.output_table
-        return F.linear(self.head(hidden_MD), table.weight, self.head_bias)
+        return F.linear(self.head(hidden_MD), self.projection(), self.head_bias)
+
+    def projection(self) -> Tensor:
+        """(V, E): the embedding table, or the output's own where the two are not tied."""
+        return self.embeddings.word.weight if self.config.tied else self.output_table.weight
 
 
 class HeadTransform(nn.Module):
