@@ -23,6 +23,7 @@ from export.quantize import (
     QuantizedRows,
     quantize_rows,
 )
+from export.weight_file import WeightFile
 from model.calibration import VOCABULARY
 from model.config import EncoderConfig
 from model.encoder import TABLE, output_table
@@ -38,6 +39,7 @@ class Int8GraphBuilder(GraphBuilder):
         config: the encoder's sizes and choices.
         weights: its tensors by name, float32.
         int8: how to round them.
+        file: where initializers are kept; in the graph by default.
     """
 
     def __init__(
@@ -45,8 +47,9 @@ class Int8GraphBuilder(GraphBuilder):
         config: EncoderConfig,
         weights: dict[str, NDArray[np.float32]],
         int8: Int8Weights,
+        file: WeightFile | None = None,
     ) -> None:
-        super().__init__(config, weights)
+        super().__init__(config, weights, file)
         self._int8 = int8
         self.domains[CONTRIB] = 1
         self._zero_points: dict[tuple[str, int], str] = {}

@@ -16,6 +16,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from export.weight_file import WeightFile
 from export.weights import POSITIONS
 from model.config import EncoderConfig
 from model.encoder import TABLE, output_table
@@ -29,11 +30,18 @@ class GraphBuilder:
     Args:
         config: the encoder's sizes and choices.
         weights: its tensors by name, float32.
+        file: where initializers are kept; in the graph by default.
     """
 
-    def __init__(self, config: EncoderConfig, weights: dict[str, NDArray[np.float32]]) -> None:
+    def __init__(
+        self,
+        config: EncoderConfig,
+        weights: dict[str, NDArray[np.float32]],
+        file: WeightFile | None = None,
+    ) -> None:
         self.config = config
         self.weights = weights
+        self._file = file
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
         self.domains: dict[str, int] = {}
@@ -64,7 +72,10 @@ class GraphBuilder:
     def constant(self, name: str, values: NDArray[Any]) -> str:
         """An initializer; one name holds one array, however often it is asked for."""
         if name not in self.initializers:
-            self.initializers[name] = numpy_helper.from_array(np.ascontiguousarray(values), name)
+            kept = self._file.add(name, values) if self._file else None
+            self.initializers[name] = kept or numpy_helper.from_array(
+                np.ascontiguousarray(values), name
+            )
         return name
 
     def scalar(self, name: str, value: float) -> str:

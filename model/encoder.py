@@ -94,12 +94,17 @@ class TiedEncoder(nn.Module):
         if token_type_ids is not None and not self.config.type_vocab_size:
             raise ValueError("token_type_ids are given, and this encoder has no token types")
         x_NTD = self.embeddings(input_ids, attention_mask, token_type_ids)
-        everything, window = self.views(input_ids.shape[1], attention_mask)
-        for layer, number in enumerate(self.config.layers):
-            view = window if layer in self.config.local_layers else everything
-            x_NTD = self.blocks[number](x_NTD, view)
+        views = self.views(input_ids.shape[1], attention_mask)
+        for layer in range(self.config.num_layers):
+            x_NTD = self.run_layer(layer, x_NTD, views)
         hidden_NTD: Tensor = self.final_norm(x_NTD)
         return hidden_NTD
+
+    def run_layer(self, layer: int, x_NTD: Tensor, views: tuple[View, View]) -> Tensor:
+        """One layer on hidden states (N, T, D); views from `views`."""
+        view = views[layer in self.config.local_layers]
+        after_NTD: Tensor = self.blocks[self.config.layers[layer]](x_NTD, view)
+        return after_NTD
 
     def views(self, tokens: int, attention_mask: Tensor | None) -> tuple[View, View]:
         """What attention sees in layers that see everything, and in those with a window."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +53,7 @@ class RoundingPlan:
     factors: dict[str, Tensor]
 
     @classmethod
-    def of(cls, model: TiedEncoder, statistics: dict[str, InputStatistics]) -> RoundingPlan:
+    def of(cls, model: TiedEncoder, statistics: Mapping[str, InputStatistics]) -> RoundingPlan:
         """Decide by the weights and by what the inputs are on real text.
 
         Args:
