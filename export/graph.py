@@ -100,7 +100,7 @@ def _block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
     query, key, value = g.linears(source_RD, [f"{name}.{part}" for part in QKV], TOKENS)
     query, key = (attention.turned(x, layer) for x in (query, key))
     query, key, value = _pad(g, [query, key, value])
-    mixed_BWD = attention.attend(query, key, value, attention.slots(), layer)
+    mixed_BWD = attention.all_ask(query, key, value, layer)
     mixed_RD = g.add("Gather", [_flat_rows(g, mixed_BWD), "unpad_index"])
     return _after_attention(g, name, x_RD, mixed_RD, TOKENS)
 
@@ -116,7 +116,7 @@ def _last_block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) ->
     query_BQD = g.add("Reshape", [query_SD, shape])
     key, value = g.linears(source_RD, [f"{name}.{part}" for part in QKV[1:]], TOKENS)
     key, value = _pad(g, [attention.turned(key, layer), value])
-    mixed_BQD = attention.attend(query_BQD, key, value, attention.masks(), layer)
+    mixed_BQD = attention.some_ask(query_BQD, key, value, attention.masks(), layer)
     mixed_MD = g.add("Gather", [_flat_rows(g, mixed_BQD), MASKS])
     x_MD = g.add("Gather", [x_RD, g.add("Gather", [slots_S, MASKS])])
     return _after_attention(g, name, x_MD, mixed_MD, MASKS)

@@ -6,7 +6,6 @@ it stands for.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from export.weight_file import WeightFile
-from export.weights import POSITIONS
+from export.weights import COSINES, EVERYTHING, POSITIONS
 from model.config import EncoderConfig
 from model.encoder import TABLE, output_table
 
@@ -51,10 +50,14 @@ class GraphBuilder:
         self, operator: str, inputs: Sequence[str], outputs: Sequence[str] = (), **attributes: Any
     ) -> str:
         """Append a node; returns the name of its first output."""
-        self._count += 1
-        names = list(outputs) or [f"{operator.lower()}_{self._count}"]
+        names = list(outputs) or [f"{operator.lower()}_{self.next_number()}"]
         self.nodes.append(helper.make_node(operator, list(inputs), names, **attributes))
         return names[0]
+
+    def next_number(self) -> int:
+        """A number that no name in this graph has yet."""
+        self._count += 1
+        return self._count
 
     @contextmanager
     def subgraph(
@@ -188,25 +191,18 @@ class GraphBuilder:
 
     def gelu(self, x: str, *, head: bool = False) -> str:
         """GELU as one operator (opset 20), as in the blocks or in the head."""
-        return self.add("Gelu", [x], approximate=self._approximation(head=head))
-
-    def gelu_elementary(self, x: str, *, head: bool = False) -> str:
-        """GELU written out, for runtimes older than opset 20."""
-        half = self.scalar("half", 0.5)
-        one = self.scalar("one", 1.0)
-        if self._approximation(head=head) == "tanh":
-            cube = self.add("Mul", [self.add("Mul", [x, x]), x])
-            bent = self.add("Mul", [cube, self.scalar("gelu_cubic", 0.044715)])
-            scale = self.scalar("sqrt_2_over_pi", math.sqrt(2 / math.pi))
-            curve = self.add("Tanh", [self.add("Mul", [self.add("Add", [x, bent]), scale])])
-        else:
-            scale = self.scalar("sqrt_half", math.sqrt(0.5))
-            curve = self.add("Erf", [self.add("Mul", [x, scale])])
-        return self.add("Mul", [self.add("Mul", [x, half]), self.add("Add", [curve, one])])
+        return self.add("Gelu", [x], approximate=self.approximation(head=head))
 
     def position_table(self) -> str | None:
         """(P, E): what is added to words by their positions, if anything is."""
         return self.weight(POSITIONS) if POSITIONS in self.weights else None
+
+    @property
+    def longest(self) -> int:
+        """P, the tokens of the longest input."""
+        tables = (POSITIONS, COSINES.format(EVERYTHING))
+        lengths = [len(self.weights[name]) for name in tables if name in self.weights]
+        return lengths[0] if lengths else self.config.max_positions
 
     def weight(self, name: str) -> str:
         """One of the encoder's tensors as it is."""
@@ -228,7 +224,8 @@ class GraphBuilder:
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="fillmask"
         )
 
-    def _approximation(self, *, head: bool) -> str:
+    def approximation(self, *, head: bool) -> str:
+        """Which GELU, as the operator's attribute has it."""
         config = self.config
         own = head and config.head_activation != "same"
         activation = config.head_activation if own else config.activation

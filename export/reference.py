@@ -47,7 +47,7 @@ def reference_graph(
     if config.final_norm:
         x_MD = g.norm(x_MD, "final_norm")
     if config.head_transform:
-        x_MD = g.gelu_elementary(_linear(g, x_MD, "head.dense"), head=True)
+        x_MD = _gelu(g, _linear(g, x_MD, "head.dense"), head=True)
         x_MD = g.norm(x_MD, "head.norm")
     g.table_product(x_MD, ["logits"])
     return g.model(
@@ -189,10 +189,25 @@ def _turned(g: GraphBuilder, x_NHTd: str, view: _View) -> str:
 
 
 def _feed_forward(g: GraphBuilder, name: str, x: str) -> str:
-    inner = g.gelu_elementary(_linear(g, x, f"{name}.ffn_in"))
+    inner = _gelu(g, _linear(g, x, f"{name}.ffn_in"))
     if g.config.gated_ffn:
         inner = g.add("Mul", [inner, _linear(g, x, f"{name}.ffn_gate")])
     return _linear(g, inner, f"{name}.ffn_out")
+
+
+def _gelu(g: GraphBuilder, x: str, *, head: bool = False) -> str:
+    """GELU written out, for runtimes older than opset 20."""
+    half = g.scalar("half", 0.5)
+    one = g.scalar("one", 1.0)
+    if g.approximation(head=head) == "tanh":
+        cube = g.add("Mul", [g.add("Mul", [x, x]), x])
+        bent = g.add("Mul", [cube, g.scalar("gelu_cubic", 0.044715)])
+        scale = g.scalar("sqrt_2_over_pi", math.sqrt(2 / math.pi))
+        curve = g.add("Tanh", [g.add("Mul", [g.add("Add", [x, bent]), scale])])
+    else:
+        scale = g.scalar("sqrt_half", math.sqrt(0.5))
+        curve = g.add("Erf", [g.add("Mul", [x, scale])])
+    return g.add("Mul", [g.add("Mul", [x, half]), g.add("Add", [curve, one])])
 
 
 def _linear(g: GraphBuilder, x: str, name: str) -> str:
