@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,39 +27,52 @@ REQUESTS = 500
 WORDS = ["the", "old", "river", "runs", "past", "a", "small", "town", "where", "people", "sell"]
 
 
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What one start of the service took."""
+
+    ready_s: float
+    idle_mb: float
+    peak_mb: float
+
+
 def main() -> None:
     """Print the table."""
     environment = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / ".venv"
     bundle = ROOT / "service" / "default_bundle"
-    ready_s, idle_mb, peak_mb = [], [], []
-    for _ in range(STARTS):
-        started = time.perf_counter()
-        command = [str(environment / "bin" / "fillmask-serve"), "--port", "0"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-            assert server.stdout is not None  # noqa: S101 - it is a pipe
-            url = re.search(r"http://\S+?:\d+", server.stdout.readline())
-            if url is None:
-                raise SystemExit("the server did not start")
-            _get(f"{url[0]}/health/ready")
-            ready_s.append(time.perf_counter() - started)
-            idle_mb.append(_memory_mb(server.pid, "VmRSS"))
-            _load(f"{url[0]}/fill-mask")
-            peak_mb.append(_memory_mb(server.pid, "VmHWM"))
-            server.send_signal(signal.SIGTERM)
+    starts = [measure(environment / "bin" / "fillmask-serve", bundle) for _ in range(STARTS)]
     print(f"serving environment   {_size_mb(environment):7.1f} MB")
     print(f"built-in bundle       {_size_mb(bundle):7.1f} MB")
-    print(f"start to ready        {statistics.median(ready_s):7.2f} s")
-    print(f"memory when ready     {statistics.median(idle_mb):7.1f} MB")
-    print(f"peak, {REQUESTS} requests    {statistics.median(peak_mb):7.1f} MB")
+    print(f"start to ready        {statistics.median(s.ready_s for s in starts):7.2f} s")
+    print(f"memory when ready     {statistics.median(s.idle_mb for s in starts):7.1f} MB")
+    print(f"peak, {REQUESTS} requests    {statistics.median(s.peak_mb for s in starts):7.1f} MB")
 
 
-def _load(url: str) -> None:
+def measure(program: Path, bundle: Path, mask_token: str = "[MASK]") -> Footprint:  # noqa: S107 - not a password
+    """Start the service on a free port, ask it for fills, stop it."""
+    started = time.perf_counter()
+    command = [str(program), "--port", "0", "--bundle", str(bundle)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None  # noqa: S101 - it is a pipe
+        url = re.search(r"http://\S+?:\d+", server.stdout.readline())
+        if url is None:
+            raise SystemExit("the server did not start")
+        _get(f"{url[0]}/health/ready")
+        ready_s = time.perf_counter() - started
+        idle_mb = _memory_mb(server.pid, "VmRSS")
+        _load(f"{url[0]}/fill-mask", mask_token)
+        peak_mb = _memory_mb(server.pid, "VmHWM")
+        server.send_signal(signal.SIGTERM)
+    return Footprint(ready_s, idle_mb, peak_mb)
+
+
+def _load(url: str, mask_token: str) -> None:
     generator = np.random.default_rng(0)
     for _ in range(REQUESTS):
         texts = []
         for length in generator.integers(3, 200, generator.integers(1, 9)):
             words = generator.choice(WORDS, length).tolist()
-            words[generator.integers(length)] = "[MASK]"
+            words[generator.integers(length)] = mask_token
             texts.append(" ".join(words))
         body = json.dumps({"inputs": texts}).encode()
         headers = {"Content-Type": "application/json"}
