@@ -19,7 +19,7 @@ def load_tokenizer(
         mask_token_id: its id.
 
     Returns:
-        The tokenizer, and what was read of its file.
+        The tokenizer, and what was read of its file but for the vocabulary.
 
     Raises:
         Exception: the content is not a tokenizer; tokenizers raises nothing narrower.
@@ -27,7 +27,9 @@ def load_tokenizer(
     description = json.loads(tokenizer_json)
     _make_mask_ordinary(description["added_tokens"], mask_token, mask_token_id)
     _hide_special_pieces(description)
-    tokenizer = Tokenizer.from_str(json.dumps(description))
+    text = json.dumps(description)
+    del description["model"]["vocab"]  # of XLM-RoBERTa's 250,002 pieces, two copies are enough
+    tokenizer = Tokenizer.from_str(text)
     tokenizer.no_truncation()
     tokenizer.no_padding()
     # "[SEP]" in a text is five characters; only the mask, made ordinary above, is one token

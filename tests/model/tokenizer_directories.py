@@ -41,6 +41,7 @@ class Kind:
         mask_token: what marks a mask.
         fast_only: it is published as tokenizer.json and nothing else.
         slow_only: it is never published as tokenizer.json.
+        around: texts of its vocabulary, in which {} stands for the mask.
     """
 
     model_type: str
@@ -50,6 +51,7 @@ class Kind:
     mask_token: str = "[MASK]"  # noqa: S105 - a token of another kind
     fast_only: bool = False
     slow_only: bool = False
+    around: tuple[str, str] = ("The capital is {} today", "over the{} ring")
 
 
 def lines(vocabulary: Callable[[], Iterable[str]]) -> Callable[[Path], object]:
@@ -88,7 +90,12 @@ KINDS: dict[str, Kind] = {
     ),
     "DistilBERT": Kind("distilbert", lines(word_pieces)),
     "ELECTRA": Kind("electra", lines(word_pieces), {"tokenizer_class": "ElectraTokenizerFast"}),
-    "DNABERT": Kind("bert", lines(lambda: (*BERT_SPECIAL, *K_MERS)), {"do_lower_case": False}),
+    "DNABERT": Kind(
+        "bert",
+        lines(lambda: (*BERT_SPECIAL, *K_MERS)),
+        {"do_lower_case": False},
+        around=("ACG {} GTA", "{} TTT"),
+    ),
     "MPNet": Kind("mpnet", lines(partial(word_pieces, _MPNET_SPECIAL)), mask_token=ANGLED),
     "RoBERTa": Kind(
         "roberta",
@@ -106,7 +113,13 @@ KINDS: dict[str, Kind] = {
     "XLM-RoBERTa": Kind("xlm-roberta", _UNIGRAM, mask_token=ANGLED),
     "CamemBERT": Kind("camembert", _UNIGRAM, mask_token=ANGLED),
     "ALBERT": Kind("albert", pieces("spiece.model", albert_pieces)),
-    "ESM-2": Kind("esm", lines(lambda: AMINO_ACIDS), mask_token=ANGLED, slow_only=True),
+    "ESM-2": Kind(
+        "esm",
+        lines(lambda: AMINO_ACIDS),
+        mask_token=ANGLED,
+        slow_only=True,
+        around=("MKT{}YIA", "M K {} Y I A"),
+    ),
 }
 
 
