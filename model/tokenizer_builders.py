@@ -55,8 +55,7 @@ def build_byte_pairs(directory: Path, _: Roles, settings: TokenizerSettings) -> 
     merges = read_merges(directory / "merges.txt", vocabulary)
     tokenizer = Tokenizer(models.BPE(vocabulary, merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
-        add_prefix_space=settings.flag("add_prefix_space", default=False) is True,
-        trim_offsets=settings.flag("trim_offsets", default=True) is True,
+        add_prefix_space=settings.flag("add_prefix_space", default=False) is True
     )
     tokenizer.decoder = decoders.ByteLevel()
     return tokenizer

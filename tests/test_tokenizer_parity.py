@@ -50,7 +50,7 @@ TEXTS = (
     ),
     *("\u00a0nbsp\u00a0{}\u3000wide\u2003em\u2028ls\u2029ps", "x" * 300 + " {} " + "日" * 120),
     *("a" * 99 + "é" * 5 + "{}" + "-" * 200, "▁under ▁▁ {}▁x", "Ġg Ċ {}", "##ing {}##s"),
-    *("MKTAYIAKQR{}ISFVK", "M K T {} L\nxyz m.K-T", "ACG CGT {} GTA NNN"),
+    *("MKTAYIAKQR{}ISFVK", "M K T {} LGVSG GV\nxyz m.K-T", "ACG CGT {} GTA NNN"),
 )
 TARGETS = (
     *("Paris", " Paris", "paris", "ĠParis", "▁Paris", "the", " the", "is", " is", "ing", "##ing"),

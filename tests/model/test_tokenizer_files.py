@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sentencepiece import SentencePieceProcessor
 from tokenizers import Encoding, Tokenizer, models, normalizers, pre_tokenizers
+from transformers import AutoTokenizer
 
 from model.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from model.tokenizer_files import TokenizerFiles, read_tokenizer_files
@@ -149,12 +150,37 @@ def test_settings_beside_a_tokenizer_json(
     assert [token for token in framed if token not in {"[CLS]", "[SEP]"}] == tokens
 
 
+def test_capital_letters_stay_where_nothing_is_said(tmp_path: Path) -> None:
+    """A tokenizer.json that keeps them is not lowercased by a class's default."""
+    directory = write(tmp_path, "BERT, cased", fast=True)
+    (directory / "tokenizer_config.json").unlink()
+    assert json.loads(read(directory, "bert").tokenizer_json)["normalizer"]["lowercase"] is False
+
+
 def test_a_space_before_the_text_by_setting(tmp_path: Path) -> None:
     """add_prefix_space goes for byte-level BPE in a tokenizer.json too."""
     directory = write(tmp_path, "RoBERTa", fast=True)
     assert encode(read(directory, "roberta"), "a").tokens[1] == "a"
     edit(directory / "tokenizer_config.json", lambda fields: fields.update(add_prefix_space=True))
     assert encode(read(directory, "roberta"), "a").tokens[1:-1] in (["Ġa"], ["Ġ", "a"])
+
+
+def test_no_space_before_words_by_setting(tmp_path: Path) -> None:
+    """SentencePiece then reads words without the mark of their start."""
+    directory = write(tmp_path, "XLM-RoBERTa")
+    assert "▁" in encode(read(directory, "xlm-roberta"), "capital").tokens[1]
+    write_json(directory / "tokenizer_config.json", {"add_prefix_space": False})
+    encoding = encode(read(directory, "xlm-roberta"), "the capital")
+    assert not any("▁" in token for token in encoding.tokens)
+    assert encoding.ids == AutoTokenizer.from_pretrained(directory)("the capital")["input_ids"]
+
+
+def test_offsets_leave_the_space_out_or_not(tmp_path: Path) -> None:
+    """trim_offsets says whether a byte-level token begins at its space or behind it."""
+    byte_pair_files(tmp_path)
+    assert encode(read(tmp_path, "roberta"), "a .").offsets[2:-1] in ([(2, 3)], [(2, 2), (2, 3)])
+    write_json(tmp_path / "tokenizer_config.json", {"trim_offsets": False})
+    assert encode(read(tmp_path, "roberta"), "a .").offsets[2:-1] in ([(1, 3)], [(1, 2), (2, 3)])
 
 
 def test_a_bare_tokenizer_json_is_completed(tmp_path: Path) -> None:
@@ -180,6 +206,9 @@ def test_tokens_added_beside_the_vocabulary(tmp_path: Path) -> None:
     files = read(directory, "bert")
     assert encode(files, "[ONE][TWO]").ids[1:-1] == [size, size + 1]
     assert not added_tokens(files)["[ONE]"]["special"]
+    oracle = AutoTokenizer.from_pretrained(directory)
+    for text in ("[ONE][TWO]", "a[one] b", "[two]"):
+        assert encode(files, text).ids == oracle(text)["input_ids"]
     write_json(directory / "added_tokens.json", {"[TWO]": size + 1})
     with pytest.raises(ValueError, match=rf"leaves no place for '\[TWO\]' at the id {size + 1}"):
         read(directory, "bert")

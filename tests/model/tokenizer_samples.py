@@ -25,6 +25,7 @@ SENTENCES = (
     "The capital of France is Paris. The capital of Italy is Rome, and Rome is old!",
     "She drank a cup of tea (or coffee?) while the dogs were barking and walking around.",
     "In 1999, 1,000 people and 2,500 cats lived there; it's the mailman's café, déjà vu.",
+    "A \"quoted\" word, ``another'' one, and `a third` one: \"\" ''.",
     "Ça va? Les élèves étudient à l'école. Où est la bibliothèque, s'il vous plaît?",
     "Die Straße ist groß und schön, über Ärger spricht niemand.",
     "日本語の文章です。東京は日本の首都です。 中文也可以，北京是首都。",
@@ -35,7 +36,7 @@ SENTENCES = (
 )
 AMINO_ACIDS = (
     *("<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO", ".", "-"),
-    *("<null_1>", "<mask>"),
+    *("<null_1>", "GVS", "<mask>"),  # the last but one is not ESM's: it holds other tokens
 )
 K_MERS = tuple(a + b + c for a in "ACGT" for b in "ACGT" for c in "ACGT")
 BERT_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
