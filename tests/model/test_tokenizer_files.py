@@ -1,23 +1,29 @@
-"""A checkpoint's tokenizer: what each file decides, and a sentence for each broken one."""
+"""A checkpoint's tokenizer: which files it lies in, its special tokens and its mask."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sentencepiece import SentencePieceProcessor
-from tokenizers import Encoding, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer, models
 from transformers import AutoTokenizer
 
 from model.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from model.tokenizer_files import TokenizerFiles, read_tokenizer_files
 from tests.model.samples import random_encoder, small_config
-from tests.model.tokenizer_directories import KINDS, minilm_directory, write_directory
+from tests.model.tokenizer_directories import (
+    KINDS,
+    edit,
+    encode,
+    load,
+    minilm_directory,
+    read,
+    write,
+)
 from tests.model.tokenizer_samples import (
-    BERT_SPECIAL,
     TOKENIZER_JSON,
     byte_pair_files,
     sentence_pieces,
@@ -25,40 +31,9 @@ from tests.model.tokenizer_samples import (
 )
 
 
-def write(directory: Path, name: str, *, fast: bool = False) -> Path:
-    """The files of one class."""
-    path = directory / "files"
-    write_directory(path, KINDS[name], fast=fast)
-    return path
-
-
-def read(directory: Path, model_type: str | None) -> TokenizerFiles:
-    """What was read, which must be something."""
-    files = read_tokenizer_files(directory, model_type)
-    assert files is not None
-    return files
-
-
-def encode(files: TokenizerFiles, text: str, second: str | None = None) -> Encoding:
-    """As the file says."""
-    return load(files).encode(text, second)
-
-
-def load(files: TokenizerFiles) -> Tokenizer:
-    """The tokenizer itself."""
-    return Tokenizer.from_str(files.tokenizer_json.decode())
-
-
 def added_tokens(files: TokenizerFiles) -> dict[str, dict[str, Any]]:
     """The added tokens by text."""
     return {t["content"]: t for t in json.loads(files.tokenizer_json)["added_tokens"]}
-
-
-def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change a JSON file in place."""
-    fields = json.loads(path.read_text(encoding="utf-8"))
-    change(fields)
-    write_json(path, fields)
 
 
 def test_a_directory_without_a_tokenizer(tmp_path: Path) -> None:
@@ -121,66 +96,6 @@ def test_robertas_mask_takes_the_space_before_it(tmp_path: Path) -> None:
     write_json(tmp_path / "tokenizer_config.json", {"added_tokens_decoder": {"4": described}})
     tokens = encode(read(tmp_path, "roberta"), "a <mask>").tokens
     assert tokens == ["<s>", "a", "Ġ", "<mask>", "</s>"]
-
-
-@pytest.mark.parametrize(
-    ("options", "tokens"),
-    [
-        ({}, ["e", "中", "文"]),
-        ({"do_lower_case": False, "strip_accents": False}, ["[UNK]", "中", "文"]),
-        ({"do_lower_case": False, "strip_accents": True}, ["[UNK]", "中", "文"]),
-        ({"strip_accents": False}, ["é", "中", "文"]),
-        ({"tokenize_chinese_chars": False}, ["[UNK]"]),
-        ({"do_lower_case": False, "strip_accents": None}, ["[UNK]", "中", "文"]),
-        ({"do_lower_case": None}, ["e", "中", "文"]),
-        ({"do_lower_case": False, "tokenizer_class": "PreTrainedTokenizerFast"}, ["e", "中", "文"]),
-    ],
-)
-def test_settings_beside_a_tokenizer_json(
-    options: dict[str, Any], tokens: list[str], tmp_path: Path
-) -> None:
-    """What tokenizer_config.json says goes, unless its class is one that only does the file."""
-    vocabulary = {token: i for i, token in enumerate([*BERT_SPECIAL, "e", "é", "中", "文"])}
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of another kind
-    tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-    write_json(tmp_path / "tokenizer_config.json", options)
-    framed = encode(read(tmp_path, "bert"), "É中文").tokens
-    assert [token for token in framed if token not in {"[CLS]", "[SEP]"}] == tokens
-
-
-def test_capital_letters_stay_where_nothing_is_said(tmp_path: Path) -> None:
-    """A tokenizer.json that keeps them is not lowercased by a class's default."""
-    directory = write(tmp_path, "BERT, cased", fast=True)
-    (directory / "tokenizer_config.json").unlink()
-    assert json.loads(read(directory, "bert").tokenizer_json)["normalizer"]["lowercase"] is False
-
-
-def test_a_space_before_the_text_by_setting(tmp_path: Path) -> None:
-    """add_prefix_space goes for byte-level BPE in a tokenizer.json too."""
-    directory = write(tmp_path, "RoBERTa", fast=True)
-    assert encode(read(directory, "roberta"), "a").tokens[1] == "a"
-    edit(directory / "tokenizer_config.json", lambda fields: fields.update(add_prefix_space=True))
-    assert encode(read(directory, "roberta"), "a").tokens[1:-1] in (["Ġa"], ["Ġ", "a"])
-
-
-def test_no_space_before_words_by_setting(tmp_path: Path) -> None:
-    """SentencePiece then reads words without the mark of their start."""
-    directory = write(tmp_path, "XLM-RoBERTa")
-    assert "▁" in encode(read(directory, "xlm-roberta"), "capital").tokens[1]
-    write_json(directory / "tokenizer_config.json", {"add_prefix_space": False})
-    encoding = encode(read(directory, "xlm-roberta"), "the capital")
-    assert not any("▁" in token for token in encoding.tokens)
-    assert encoding.ids == AutoTokenizer.from_pretrained(directory)("the capital")["input_ids"]
-
-
-def test_offsets_leave_the_space_out_or_not(tmp_path: Path) -> None:
-    """trim_offsets says whether a byte-level token begins at its space or behind it."""
-    byte_pair_files(tmp_path)
-    assert encode(read(tmp_path, "roberta"), "a .").offsets[2:-1] in ([(2, 3)], [(2, 2), (2, 3)])
-    write_json(tmp_path / "tokenizer_config.json", {"trim_offsets": False})
-    assert encode(read(tmp_path, "roberta"), "a .").offsets[2:-1] in ([(1, 3)], [(1, 2), (2, 3)])
 
 
 def test_a_bare_tokenizer_json_is_completed(tmp_path: Path) -> None:
@@ -261,151 +176,6 @@ def test_code_of_a_checkpoint_is_not_run(tmp_path: Path) -> None:
     auto_map = {"AutoTokenizer": ["tokenization_own.Own", None]}
     edit(directory / "tokenizer_config.json", lambda fields: fields.update(auto_map=auto_map))
     assert read(directory, "bert") == plain
-
-
-Break = Callable[[Path], object]
-
-
-def cut(name: str) -> Break:
-    """Keep the first half of a file."""
-    return lambda d: (d / name).write_bytes(
-        (d / name).read_bytes()[: (d / name).stat().st_size // 2]
-    )
-
-
-def put(name: str, content: bytes) -> Break:
-    """Replace a file."""
-    return lambda d: (d / name).write_bytes(content)
-
-
-def remove(name: str) -> Break:
-    """Delete a file."""
-    return lambda d: (d / name).unlink()
-
-
-def settings(**fields: Any) -> Break:
-    """Replace tokenizer_config.json."""
-    return lambda d: write_json(d / "tokenizer_config.json", fields)
-
-
-BROKEN: dict[str, tuple[str, bool, Break, str]] = {
-    "JSON cut short": (
-        "BERT",
-        True,
-        cut("tokenizer.json"),
-        r"tokenizer\.json cannot be read as a ",
-    ),
-    "JSON of something else": ("BERT", True, put("tokenizer.json", b"[]"), r"cannot be read as a "),
-    "JSON not UTF-8": (
-        "BERT",
-        True,
-        put("tokenizer.json", b"\xff"),
-        r"tokenizer\.json is not UTF-8",
-    ),
-    "settings not JSON": (
-        *("BERT", True, put("tokenizer_config.json", b"{")),
-        r"tokenizer_config\.json is not valid JSON",
-    ),
-    "settings of something else": (
-        *("BERT", False, put("tokenizer_config.json", b"[]")),
-        r"tokenizer_config\.json must hold a JSON object",
-    ),
-    "setting of a wrong kind": (
-        *("BERT", False, settings(do_lower_case="no")),
-        r"tokenizer_config\.json: do_lower_case must be true or false, not 'no'",
-    ),
-    "token of a wrong kind": ("BERT", False, settings(mask_token=7), r"describes a token as 7"),
-    "decoder of a wrong kind": (
-        *("BERT", False, settings(added_tokens_decoder=[])),
-        r"added_tokens_decoder must be an object, not \[\]",
-    ),
-    "id of a wrong kind": (
-        *("BERT", False, put("added_tokens.json", b'{"x": "y"}')),
-        r"added_tokens\.json gives a token the id 'y'",
-    ),
-    "mask of another tokenizer": (
-        *("BERT", True, settings(mask_token="<mask>")),  # noqa: S106 - a token of another kind
-        r"tokenizer\.json lacks the mask token <mask>, which a file beside it names",
-    ),
-    "vocab.txt without a mask": (
-        *("BERT", False, put("vocab.txt", b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n")),
-        r"vocab\.txt has no mask token: \[MASK\] and <mask> are not in it",
-    ),
-    "vocab.txt cut short": (
-        *("BERT", False, put("vocab.txt", b"[MASK]\n[UNK]\n[CLS]\n[S")),
-        r"vocab\.txt lacks the special token \[SEP\]",
-    ),
-    "vocab.txt empty": ("BERT", False, put("vocab.txt", b""), r"vocab\.txt is empty"),
-    "vocab.txt not UTF-8": ("ESM-2", False, put("vocab.txt", b"\xff"), r"vocab\.txt is not UTF-8"),
-    "vocab.json cut short": (
-        "RoBERTa",
-        False,
-        cut("vocab.json"),
-        r"vocab\.json is not (valid|UTF-8)",
-    ),
-    "vocab.json with words for ids": (
-        *("RoBERTa", False, put("vocab.json", b'{"a": "b"}')),
-        r"vocab\.json must give each token an id",
-    ),
-    "vocab.json with an id twice": (
-        *("RoBERTa", False, put("vocab.json", b'{"a": 0, "b": 0}')),
-        r"vocab\.json gives two tokens the same id",
-    ),
-    "merges of another vocabulary": (
-        *("RoBERTa", False, put("merges.txt", b"#version: 0.2\na l\nal xyz\n")),
-        r"merges\.txt does not fit its vocabulary: line 3 needs 'xyz', which vocab\.json lacks",
-    ),
-    "merges cut short": (
-        *("RoBERTa", False, put("merges.txt", b"#version: 0.2\na l\nal")),
-        r"merges\.txt, line 3: not two pieces",
-    ),
-    "no merges": ("RoBERTa", False, remove("merges.txt"), r"merges\.txt does not exist"),
-    "SentencePiece garbage": (
-        *("CamemBERT", False, put("sentencepiece.bpe.model", b"\x00\xff" * 40)),
-        r"sentencepiece\.bpe\.model is not a SentencePiece model",
-    ),
-    "SentencePiece empty": (
-        *("ALBERT", False, put("spiece.model", b"")),
-        r"spiece\.model is not a SentencePiece model, or was cut short",
-    ),
-    "SentencePiece cut short": (
-        *("XLM-RoBERTa", False, cut("sentencepiece.bpe.model")),
-        r"sentencepiece\.bpe\.model is not a SentencePiece model, or was cut short",
-    ),
-    "SentencePiece of another kind": (
-        "ALBERT",
-        False,
-        lambda d: (d / "spiece.model").write_bytes(
-            sentence_pieces(model_type="bpe", vocab_size=300)
-        ),
-        r"spiece\.model is a SentencePiece model of another kind than Unigram",
-    ),
-    "SentencePiece of another family": (
-        "XLM-RoBERTa",
-        False,
-        lambda d: (d / "sentencepiece.bpe.model").write_bytes(
-            sentence_pieces(bos_id=-1, eos_id=-1)
-        ),
-        r"does not begin with three special pieces, as XLM-RoBERTa's does",
-    ),
-    "class of another language": (
-        *("BERT", False, settings(tokenizer_class="BertJapaneseTokenizer")),
-        r"has vocab\.txt but no tokenizer\.json, and .* not for BertJapaneseTokenizer$",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BROKEN)
-def test_broken_files(case: str, tmp_path: Path) -> None:
-    """One clear sentence that names the file."""
-    name, fast, spoil, message = BROKEN[case]
-    directory = write(tmp_path, name, fast=fast)
-    read(directory, KINDS[name].model_type)
-    spoil(directory)
-    with pytest.raises(ValueError, match=message) as caught:
-        read(directory, KINDS[name].model_type)
-    assert str(directory) in str(caught.value)
-    assert len(str(caught.value)) < 500
 
 
 def test_vocabulary_files_of_a_model_type_unknown(tmp_path: Path) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken
+from tokenizers import AddedToken, Encoding, Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from model.tokenizer_files import TokenizerFiles, read_tokenizer_files
 from tests.model.tokenizer_samples import (
     AMINO_ACIDS,
     BERT_SPECIAL,
@@ -144,3 +146,34 @@ def minilm_directory() -> Path:
     assert spec is not None
     assert spec.submodule_search_locations is not None
     return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def write(directory: Path, name: str, *, fast: bool = False) -> Path:
+    """The files of one class; the directory they lie in."""
+    path = directory / "files"
+    write_directory(path, KINDS[name], fast=fast)
+    return path
+
+
+def read(directory: Path, model_type: str | None) -> TokenizerFiles:
+    """What was read, which must be something."""
+    files = read_tokenizer_files(directory, model_type)
+    assert files is not None
+    return files
+
+
+def encode(files: TokenizerFiles, text: str, second: str | None = None) -> Encoding:
+    """As the file says."""
+    return load(files).encode(text, second)
+
+
+def load(files: TokenizerFiles) -> Tokenizer:
+    """The tokenizer itself."""
+    return Tokenizer.from_str(files.tokenizer_json.decode())
+
+
+def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change a JSON file in place."""
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    change(fields)
+    write_json(path, fields)
