@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,38 +40,69 @@ class Int8Figures:
     p99_log_prob_difference: float
 
 
-def measure_agreement(
-    runtime: Runtime,
-    model: TiedEncoder,
-    texts: Sequence[str],
-    tokenizer: Tokenizer,
-    max_tokens: int,
-) -> Int8Figures:
-    """Mask each ordinary token of each text alone, and compare what the two say to it.
+@dataclass(frozen=True, slots=True, eq=False)
+class Fp32Answers:
+    """What PyTorch says in fp32 where every token of real texts is masked in turn.
 
-    Args:
-        runtime: the graph in int8.
-        model: the fp32 encoder.
-        texts: plain sentences without masks; those too long for the model are left out.
-        tokenizer: the bundle's.
-        max_tokens: longest input.
+    Attributes:
+        requests: one for each token, whose targets are the fp32 top 5.
+        log_probs: (M, 5) their log-probabilities.
+    """
+
+    requests: tuple[Request, ...]
+    log_probs: NDArray[np.float32]
+
+    @classmethod
+    def of(
+        cls, model: TiedEncoder, texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int
+    ) -> Self:
+        """Mask each ordinary token of each text alone.
+
+        Args:
+            model: the fp32 encoder.
+            texts: plain sentences without masks; those too long for the model are left out.
+            tokenizer: the bundle's.
+            max_tokens: longest input.
+
+        Raises:
+            VerificationError: no text is short enough.
+        """
+        requests: list[Request] = []
+        parts = []
+        for text in texts:
+            masked = _each_token_masked(text, tokenizer, max_tokens)
+            for start in range(0, len(masked), REQUESTS_AT_ONCE):
+                some = masked[start : start + REQUESTS_AT_ONCE]
+                all_MV = encoder_log_probs(model, some)
+                best_MK = np.argpartition(-all_MV, TOP_K, axis=1)[:, :TOP_K]
+                ranked_MK = np.take_along_axis(all_MV, best_MK, axis=1).argsort(axis=1)[:, ::-1]
+                best_MK = np.take_along_axis(best_MK, ranked_MK, axis=1)
+                parts.append(np.take_along_axis(all_MV, best_MK, axis=1))
+                requests += [
+                    replace(request, target_ids=best[None])
+                    for request, best in zip(some, best_MK, strict=True)
+                ]
+        if not requests:
+            raise VerificationError("no text is short enough to compare int8 with fp32 on")
+        return cls(tuple(requests), np.concatenate(parts))
+
+
+def measure_agreement(runtime: Runtime, expected: Fp32Answers) -> Int8Figures:
+    """Ask the graph in int8 what PyTorch was asked in fp32.
 
     Raises:
         VerificationError: too many first tokens differ, or log-probabilities differ too much.
     """
-    same, differences = [], []
-    for text in texts:
-        requests = _each_token_masked(text, tokenizer, max_tokens)
-        for start in range(0, len(requests), REQUESTS_AT_ONCE):
-            some = requests[start : start + REQUESTS_AT_ONCE]
-            same_M, difference_MK = _compare(runtime, model, some)
-            same.append(same_M)
-            differences.append(difference_MK.ravel())
-    if not same:
-        raise VerificationError("no text is short enough to compare int8 with fp32 on")
-    difference = np.concatenate(differences)
+    same, found = [], []
+    for start in range(0, len(expected.requests), REQUESTS_AT_ONCE):
+        some = expected.requests[start : start + REQUESTS_AT_ONCE]
+        outputs = runtime.run(Batch.pack(some))
+        best = np.concatenate([request.target_ids[:, 0] for request in some])
+        same.append(outputs.top_ids[:, 0] == best)
+        found.append(outputs.target_log_probs)
+    difference = np.abs(np.concatenate(found) - expected.log_probs)
     figures = Int8Figures(
-        masks=sum(map(len, same)),
+        masks=len(expected.requests),
         top_1_agreement=float(np.concatenate(same).mean()),
         mean_log_prob_difference=float(difference.mean()),
         p99_log_prob_difference=float(np.quantile(difference, 0.99)),
@@ -99,18 +131,3 @@ def _each_token_masked(text: str, tokenizer: Tokenizer, max_tokens: int) -> list
             where = np.array([position], np.int64)
             requests.append(Request(masked, where, TOP_K, np.zeros((1, 0), np.int64)))
     return requests
-
-
-def _compare(
-    runtime: Runtime, model: TiedEncoder, requests: Sequence[Request]
-) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
-    """(M,) whether the first tokens agree, and (M, 5) |difference| over the fp32 top 5."""
-    expected_MV = encoder_log_probs(model, requests)
-    best_MK = np.argsort(-expected_MV, axis=1)[:, :TOP_K]
-    targeted = [
-        replace(request, target_ids=best[None])
-        for request, best in zip(requests, best_MK, strict=True)
-    ]
-    outputs = runtime.run(Batch.pack(targeted))
-    expected_MK = np.take_along_axis(expected_MV, best_MK, axis=1)
-    return outputs.top_ids[:, 0] == best_MK[:, 0], np.abs(outputs.target_log_probs - expected_MK)

@@ -1,13 +1,13 @@
 """The served graph: packed rows in, top-k fills out.
 
 Shapes: R tokens of all texts end to end, B rows of W slots inside attention, Q most masks of a row,
-S = B * Q, M masks, K most targets of a mask, D d_model, V vocabulary.
+S = B * Q, N texts, M masks, K most targets of a mask, D d_model, E width of the table, V words.
 
 What makes it fast, all of it exact:
 - Matrix products, norms and GELU run on the R real tokens. Padding exists only inside attention,
   where short texts share a row of slots, and a mask keeps them apart.
 - The last block computes keys and values for every token, and everything else for the masks only.
-- The key bias is dropped (softmax does not see it), the value bias is part of the output bias.
+- The key bias is dropped where softmax does not see it, the value bias is part of the output bias.
 - The vocabulary projection sees M rows, and logits never leave the graph.
 """
 
@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import onnx
 
+from export.attention import Attention
+from export.embedding import is_mask, normed_and_widened, without_masks
 from export.operators import GraphBuilder, float_tensor, integer_tensor
 from export.ranking import rank
 
 OPSET = 24
-NEVER = -1e30  # added to a score, it leaves a weight of exactly 0
+FLOAT = onnx.TensorProto.FLOAT
+QKV = ("query", "key", "value")
 # inputs with one entry a token, and one a mask
 TOKENS, MASKS = "input_ids", "mask_slots"
 
@@ -31,20 +34,16 @@ def served_graph(g: GraphBuilder) -> onnx.ModelProto:
         g: a builder in the precision wanted, with the weights of `export.weights`.
     """
     config = g.config
-    positions_RD = g.add("Gather", [g.position_table(), "positions"])
-    x_RD = g.add("Add", [g.lookup("input_ids"), positions_RD])
-    if config.embedding_norm:
-        x_RD = g.norm(x_RD, "embeddings.norm")
-
-    same_text_BWW = _same_text(g, "slot_texts")
-    for number in range(config.num_layers - 1):
-        x_RD = _block(g, f"blocks.{number}", x_RD, same_text_BWW)
-    x_MD = _last_block(g, f"blocks.{config.num_layers - 1}", x_RD)
+    x_RD = _embedded(g)
+    attention = Attention(g)
+    for layer in range(config.num_layers - 1):
+        x_RD = _block(g, attention, layer, x_RD)
+    x_MD = _last_block(g, attention, config.num_layers - 1, x_RD)
 
     if config.final_norm:
         x_MD = g.norm(x_MD, "final_norm")
     if config.head_transform:
-        x_MD = g.norm(g.gelu(g.linear(x_MD, "head.dense", MASKS)), "head.norm")
+        x_MD = g.norm(g.gelu(g.linear(x_MD, "head.dense", MASKS), head=True), "head.norm")
     rank(g, x_MD, MASKS)
     return g.model(
         inputs=[
@@ -68,37 +67,57 @@ def served_graph(g: GraphBuilder) -> onnx.ModelProto:
     )
 
 
-def _same_text(g: GraphBuilder, queries: str) -> str:
-    """(B, 1, W or Q, W): what attention adds to scores, 0 between slots of the same text."""
-    asking = g.add("Unsqueeze", [queries, g.integers(1, 3)])
-    asked = g.add("Unsqueeze", ["slot_texts", g.integers(1, 2)])
-    same = g.add("Equal", [asking, asked])
-    # finite, so that an unused query gives numbers, which nothing reads
-    return g.add("Where", [same, g.scalar("zero", 0), g.scalar("never", NEVER)])
+def _embedded(g: GraphBuilder) -> str:
+    """(R, D): what goes into the first block."""
+    x_RE = g.lookup("input_ids")
+    if g.config.token_dropout_id is not None:
+        x_RE = without_masks(g, x_RE, "input_ids", _seen_share(g))
+    table = g.position_table()
+    if table is not None:
+        x_RE = g.add("Add", [x_RE, g.add("Gather", [table, "positions"])])
+    return normed_and_widened(g, x_RE)
 
 
-def _block(g: GraphBuilder, name: str, x_RD: str, same_text: str) -> str:
+def _seen_share(g: GraphBuilder) -> str:
+    """(R, 1): of each token's text, the share of its tokens that are no masks."""
+    text_R = g.add("Gather", [g.add("Reshape", ["slot_texts", g.integers(-1)]), "unpad_index"])
+    tokens_R = g.add("Cast", [g.add("GreaterOrEqual", [text_R, g.integers(0)])], to=FLOAT)
+    masks_R = g.add("Cast", [is_mask(g, "input_ids")], to=FLOAT)
+    none_R = g.add("Sub", [tokens_R, tokens_R])  # there are at most as many texts as tokens
+    masks_N, tokens_N = (
+        g.add("ScatterElements", [none_R, text_R, x_R], axis=0, reduction="add")
+        for x_R in (masks_R, tokens_R)
+    )
+    masked_N = g.add("Div", [masks_N, tokens_N])
+    seen_R = g.add("Sub", [g.scalar("all", 1), g.add("Gather", [masked_N, text_R])])
+    return g.add("Unsqueeze", [seen_R, g.integers(-1)])
+
+
+def _block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
     """A block on all tokens."""
-    source_RD = g.norm(x_RD, f"{name}.attention_norm") if _pre_norm(g) else x_RD
-    parts = [f"{name}.{part}" for part in ("query", "key", "value")]
-    query, key, value = _pad(g, g.linears(source_RD, parts, TOKENS))
-    mixed_BWD = _attention(g, query, key, value, same_text)
+    name = f"blocks.{g.config.layers[layer]}"
+    source_RD = g.before_attention(x_RD, name)
+    query, key, value = g.linears(source_RD, [f"{name}.{part}" for part in QKV], TOKENS)
+    query, key = (attention.turned(x, layer) for x in (query, key))
+    query, key, value = _pad(g, [query, key, value])
+    mixed_BWD = attention.all_ask(query, key, value, layer)
     mixed_RD = g.add("Gather", [_flat_rows(g, mixed_BWD), "unpad_index"])
     return _after_attention(g, name, x_RD, mixed_RD, TOKENS)
 
 
-def _last_block(g: GraphBuilder, name: str, x_RD: str) -> str:
+def _last_block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
     """A block whose results are needed at the masks only."""
-    source_RD = g.norm(x_RD, f"{name}.attention_norm") if _pre_norm(g) else x_RD
+    name = f"blocks.{g.config.layers[layer]}"
+    source_RD = g.before_attention(x_RD, name)
     slots_S = g.add("Reshape", ["query_index", g.integers(-1)])
     query_SD = g.linear(g.add("Gather", [source_RD, slots_S]), f"{name}.query", slots_S)
+    query_SD = attention.turned(query_SD, layer, slots_S)
     shape = g.add("Concat", [g.add("Shape", ["query_index"]), g.integers(-1)], axis=0)
     query_BQD = g.add("Reshape", [query_SD, shape])
-    parts = [f"{name}.{part}" for part in ("key", "value")]
-    key, value = _pad(g, g.linears(source_RD, parts, TOKENS))
-    same_text = _same_text(g, "query_texts")
-    mixed_SD = _flat_rows(g, _attention(g, query_BQD, key, value, same_text))
-    mixed_MD = g.add("Gather", [mixed_SD, MASKS])
+    key, value = g.linears(source_RD, [f"{name}.{part}" for part in QKV[1:]], TOKENS)
+    key, value = _pad(g, [attention.turned(key, layer), value])
+    mixed_BQD = attention.some_ask(query_BQD, key, value, attention.masks(), layer)
+    mixed_MD = g.add("Gather", [_flat_rows(g, mixed_BQD), MASKS])
     x_MD = g.add("Gather", [x_RD, g.add("Gather", [slots_S, MASKS])])
     return _after_attention(g, name, x_MD, mixed_MD, MASKS)
 
@@ -108,17 +127,10 @@ def _pad(g: GraphBuilder, packed: list[str]) -> list[str]:
     return [g.add("Gather", [x_RD, "pad_index"]) for x_RD in packed]
 
 
-def _attention(g: GraphBuilder, query: str, key_BWD: str, value_BWD: str, same_text: str) -> str:
-    """Attention of queries (B, W or Q, D) over the slots of their own text."""
-    heads = g.config.num_heads
-    inputs = [query, key_BWD, value_BWD, same_text]
-    return g.add("Attention", inputs, q_num_heads=heads, kv_num_heads=heads)
-
-
 def _after_attention(g: GraphBuilder, name: str, x: str, mixed: str, rows: str) -> str:
     """Output projection, residuals and the feed-forward part, on any number of rows."""
     x = g.add("Add", [x, g.linear(mixed, f"{name}.output", rows)])
-    if _pre_norm(g):
+    if g.config.norm_placement == "pre":
         return g.add("Add", [x, g.feed_forward(g.norm(x, f"{name}.ffn_norm"), name, rows)])
     x = g.norm(x, f"{name}.attention_norm")
     return g.norm(g.add("Add", [x, g.feed_forward(x, name, rows)]), f"{name}.ffn_norm")
@@ -126,7 +138,3 @@ def _after_attention(g: GraphBuilder, name: str, x: str, mixed: str, rows: str) 
 
 def _flat_rows(g: GraphBuilder, x: str) -> str:
     return g.add("Reshape", [x, g.integers(-1, g.config.d_model)])
-
-
-def _pre_norm(g: GraphBuilder) -> bool:
-    return g.config.norm_placement == "pre"

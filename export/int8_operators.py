@@ -21,10 +21,12 @@ from export.quantize import (
     GELU_ZERO,
     UNSIGNED_ZERO,
     QuantizedRows,
+    quantize_rows,
 )
+from export.weight_file import WeightFile
 from model.calibration import VOCABULARY
 from model.config import EncoderConfig
-from model.encoder import TABLE
+from model.encoder import TABLE, output_table
 from model.rounding import LARGEST
 
 CONTRIB = "com.microsoft"
@@ -37,6 +39,7 @@ class Int8GraphBuilder(GraphBuilder):
         config: the encoder's sizes and choices.
         weights: its tensors by name, float32.
         int8: how to round them.
+        file: where initializers are kept; in the graph by default.
     """
 
     def __init__(
@@ -44,36 +47,44 @@ class Int8GraphBuilder(GraphBuilder):
         config: EncoderConfig,
         weights: dict[str, NDArray[np.float32]],
         int8: Int8Weights,
+        file: WeightFile | None = None,
     ) -> None:
-        super().__init__(config, weights)
+        super().__init__(config, weights, file)
         self._int8 = int8
         self.domains[CONTRIB] = 1
         self._zero_points: dict[tuple[str, int], str] = {}
+        self._output = output_table(config)
         # made here and not inside the loop over masks, so that it is folded as the graph is loaded
-        self._table_columns = self.add("Transpose", [self._table()], perm=[1, 0])
+        self._table_columns = self.add("Transpose", [self._values(self._output)], perm=[1, 0])
 
     @cached_property
-    def _table_rows(self) -> QuantizedRows:
-        # rounded for the head's sake: what that costs the lookup is less than what it gains there
-        return self._int8.rows(VOCABULARY, self.weights[TABLE])
+    def _tables(self) -> dict[str, QuantizedRows]:
+        # a tied table is rounded for the head's sake: what that costs the lookup is less than what
+        # it gains there
+        tables = {self._output: self._int8.rows(VOCABULARY, self.weights[self._output])}
+        if not self.config.tied:
+            tables[TABLE] = quantize_rows(self.weights[TABLE])
+        return tables
 
-    def _table(self) -> str:
-        return self.constant(TABLE, self._table_rows.values)
+    def _values(self, table: str) -> str:
+        return self.constant(table, self._tables[table].values)
 
-    def _table_scales(self) -> str:
-        return self.constant(f"{TABLE}.scales", self._table_rows.scales)
+    def _scales(self, table: str) -> str:
+        return self.constant(f"{table}.scales", self._tables[table].scales)
 
     def lookup(self, ids: str) -> str:
         """Rows of the table, dequantized as they are gathered."""
-        gathered = [self.add("Gather", [x, ids]) for x in (self._table(), self._table_scales())]
+        parts = (self._values(TABLE), self._scales(TABLE))
+        gathered = [self.add("Gather", [part, ids]) for part in parts]
         rows = self.add("DequantizeLinear", gathered, axis=0)
-        return self.add("Mul", [rows, self._table_factors_constant()])
+        return self.add("Mul", [rows, self._table_factors()]) if self.config.tied else rows
 
     def vocabulary(self, x: str, rows: str) -> str:
-        """Logits of rows, from the same table the lookup reads."""
-        x = self.add("Mul", [x, self._table_factors_constant()])
-        quantized, scales = self._quantize(x, rows, self.config.d_model)
-        logits = self._product(quantized, self._table_columns, self._table_scales(), UNSIGNED_ZERO)
+        """Logits of rows, from the same table the lookup reads where the encoder is tied."""
+        x = self.add("Mul", [x, self._table_factors()])
+        quantized, scales = self._quantize(x, rows, self.config.table_width)
+        columns, steps = self._table_columns, self._scales(self._output)
+        logits = self._product(quantized, columns, steps, UNSIGNED_ZERO)
         logits = self.add("Mul", [logits, scales])
         return self.add_bias(logits, "head_bias", self.bias("head_bias"))
 
@@ -102,9 +113,11 @@ class Int8GraphBuilder(GraphBuilder):
     def feed_forward(self, x: str, name: str, rows: str) -> str:
         """The feed-forward part of a block."""
         inner, outer = f"{name}.ffn_in", f"{name}.ffn_out"
-        channels = self._int8.channels(outer)
-        inner_rows = self._int8.rows(inner, self.weights[f"{inner}.weight"])
         quantized, scales = self._quantize_equalized(x, inner, inner, rows)
+        if self.config.gated_ffn:
+            return self._gated(quantized, scales, name, rows)
+        inner_rows = self._int8.rows(inner, self.weights[f"{inner}.weight"])
+        channels = self._int8.channels(outer)
         bias = self.folded_bias(inner)
 
         def hidden(kind: str, channels: NDArray[np.int64]) -> str:
@@ -125,8 +138,29 @@ class Int8GraphBuilder(GraphBuilder):
         float_weight = weight[:, channels.float32]
         return self._add_float_part(product, floats, outer, float_weight)
 
-    def _table_factors_constant(self) -> str:
-        return self.constant(f"{TABLE}.factors", self._int8.factors(VOCABULARY))
+    def _gated(self, quantized: str, scales: str, name: str, rows: str) -> str:
+        """The rest of a feed-forward part whose GELU is multiplied with a gate."""
+        outer = f"{name}.ffn_out"
+        # what the gate gives comes multiplied by what the outer map's weights are divided by
+        factors = {"ffn_in": None, "ffn_gate": self._int8.factors(outer)}
+        inner = []
+        for part, by in factors.items():
+            key = f"{name}.{part}"
+            weight = self._int8.rows(key, self.weights[f"{key}.weight"])
+            bias = self.folded_bias(key)
+            if by is not None:
+                weight = QuantizedRows(weight.values, weight.scales * by)
+                bias = None if bias is None else bias * by
+            product = self._scaled_product(quantized, scales, key, weight, UNSIGNED_ZERO)
+            inner.append(self.add_bias(product, f"{key}.bias", bias))
+        gated = self.add("Mul", [self.gelu(inner[0]), inner[1]])
+        quantized, scales = self._quantize(gated, rows, self.config.d_ff)
+        weight = self._int8.rows(outer, self.weights[f"{outer}.weight"])
+        product = self._scaled_product(quantized, scales, outer, weight, UNSIGNED_ZERO)
+        return self.add_bias(product, f"{outer}.bias", self.folded_bias(outer))
+
+    def _table_factors(self) -> str:
+        return self.constant(f"{self._output}.factors", self._int8.factors(VOCABULARY))
 
     def _float_channels(self, x: str, key: str, name: str) -> str | None:
         """The input channels of a map that are computed in float32, where there are any."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from export.quantize import QuantizedRows, quantize_rows
+from model.calibration import InputStatistics
 from model.rounding_plan import RoundingPlan
 
 
@@ -23,6 +24,22 @@ class Channels:
 
     float32: NDArray[np.int64]
     int8: NDArray[np.int64]
+
+
+class Grams(Mapping[str, NDArray[np.float64]]):
+    """The Gram matrices of statistics, which may be computed when they are asked for."""
+
+    def __init__(self, statistics: Mapping[str, InputStatistics]) -> None:
+        self._statistics = statistics
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        return self._statistics[name].gram
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._statistics)
+
+    def __len__(self) -> int:
+        return len(self._statistics)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,9 +70,4 @@ class Int8Weights:
 
     def rows(self, name: str, weight: NDArray[np.float32]) -> QuantizedRows:
         """A map (out, in) over its factors, rounded; zero for the channels in float32."""
-        factors = self.factors(name)
-        equalized = np.zeros_like(weight)
-        np.divide(weight, factors, out=equalized, where=factors > 0)
-        gram = self.grams.get(name)
-        # the Gram matrix of the inputs as they will be rounded
-        return quantize_rows(equalized, None if gram is None else gram * factors[:, None] * factors)
+        return quantize_rows(weight, self.grams.get(name), self.factors(name))

@@ -6,7 +6,6 @@ it stands for.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,8 +15,10 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from export.weight_file import WeightFile
+from export.weights import COSINES, EVERYTHING, POSITIONS
 from model.config import EncoderConfig
-from model.encoder import TABLE
+from model.encoder import TABLE, output_table
 
 IR_VERSION = 10  # what runtimes since onnxruntime 1.20 read
 
@@ -28,11 +29,18 @@ class GraphBuilder:
     Args:
         config: the encoder's sizes and choices.
         weights: its tensors by name, float32.
+        file: where initializers are kept; in the graph by default.
     """
 
-    def __init__(self, config: EncoderConfig, weights: dict[str, NDArray[np.float32]]) -> None:
+    def __init__(
+        self,
+        config: EncoderConfig,
+        weights: dict[str, NDArray[np.float32]],
+        file: WeightFile | None = None,
+    ) -> None:
         self.config = config
         self.weights = weights
+        self._file = file
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
         self.domains: dict[str, int] = {}
@@ -42,10 +50,14 @@ class GraphBuilder:
         self, operator: str, inputs: Sequence[str], outputs: Sequence[str] = (), **attributes: Any
     ) -> str:
         """Append a node; returns the name of its first output."""
-        self._count += 1
-        names = list(outputs) or [f"{operator.lower()}_{self._count}"]
+        names = list(outputs) or [f"{operator.lower()}_{self.next_number()}"]
         self.nodes.append(helper.make_node(operator, list(inputs), names, **attributes))
         return names[0]
+
+    def next_number(self) -> int:
+        """A number that no name in this graph has yet."""
+        self._count += 1
+        return self._count
 
     @contextmanager
     def subgraph(
@@ -63,7 +75,10 @@ class GraphBuilder:
     def constant(self, name: str, values: NDArray[Any]) -> str:
         """An initializer; one name holds one array, however often it is asked for."""
         if name not in self.initializers:
-            self.initializers[name] = numpy_helper.from_array(np.ascontiguousarray(values), name)
+            kept = self._file.add(name, values) if self._file else None
+            self.initializers[name] = kept or numpy_helper.from_array(
+                np.ascontiguousarray(values), name
+            )
         return name
 
     def scalar(self, name: str, value: float) -> str:
@@ -81,10 +96,12 @@ class GraphBuilder:
     def folded_bias(self, name: str) -> NDArray[np.float32] | None:
         """The bias a linear map needs in the served graph.
 
-        Softmax does not see the keys' bias. The values' bias passes through attention unchanged,
-        for its weights sum to one, and so is part of the output projection's.
+        Softmax does not see the keys' bias, unless keys are turned by their positions. The values'
+        bias passes through attention unchanged, for its weights sum to one, and so is part of the
+        output projection's.
         """
-        if name.endswith((".key", ".value")):
+        dropped = (".value",) if self.config.rotary_base is not None else (".key", ".value")
+        if name.endswith(dropped):
             return None
         bias = self.bias(f"{name}.bias")
         if bias is None or not name.endswith(".output"):
@@ -95,15 +112,16 @@ class GraphBuilder:
 
     def lookup(self, ids: str) -> str:
         """Rows of the embedding table."""
-        return self.add("Gather", [self._table(), ids])
+        return self.add("Gather", [self.weight(TABLE), ids])
 
     def vocabulary(self, x: str, rows: str) -> str:  # noqa: ARG002 - what int8 needs to know
-        """Logits of as many rows as `rows` has, by the embedding table."""
+        """Logits of as many rows as `rows` has, by the embedding table or the output's own."""
         return self.table_product(x)
 
     def table_product(self, x: str, outputs: Sequence[str] = ()) -> str:
         """`x @ table.T`, and the head's bias added where there is one."""
-        return self.gemm(x, self._table(), "head_bias", self.bias("head_bias"), outputs)
+        table = self.weight(output_table(self.config))
+        return self.gemm(x, table, "head_bias", self.bias("head_bias"), outputs)
 
     def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:  # noqa: ARG002 - what int8 needs to know
         """Linear maps of one input (R, in): an (R, out) each.
@@ -129,9 +147,10 @@ class GraphBuilder:
 
     def feed_forward(self, x: str, name: str, rows: str) -> str:
         """The feed-forward part of a block; rows as for `linears`."""
-        return self.linear(
-            self.gelu(self.linear(x, f"{name}.ffn_in", rows)), f"{name}.ffn_out", rows
-        )
+        inner = self.gelu(self.linear(x, f"{name}.ffn_in", rows))
+        if self.config.gated_ffn:
+            inner = self.add("Mul", [inner, self.linear(x, f"{name}.ffn_gate", rows)])
+        return self.linear(inner, f"{name}.ffn_out", rows)
 
     def gemm(
         self,
@@ -155,35 +174,39 @@ class GraphBuilder:
 
     def norm(self, x: str, name: str) -> str:
         """Layer norm over the last axis; without affine parameters its scale is one."""
-        if self.config.norm_affine:
-            scale = self.constant(f"{name}.weight", self.weights[f"{name}.weight"])
-            shift = self.constant(f"{name}.bias", self.weights[f"{name}.bias"])
-        else:
-            scale = self.constant("ones", np.ones(self.config.d_model, np.float32))
-            shift = self.constant("zeros", np.zeros(self.config.d_model, np.float32))
-        return self.add("LayerNormalization", [x, scale, shift], epsilon=self.config.norm_eps)
+        weight, bias = self.weights.get(f"{name}.weight"), self.weights.get(f"{name}.bias")
+        if weight is None:
+            weight = np.ones(self.config.d_model, np.float32)
+            name = "ones"
+        inputs = [x, self.constant(f"{name}.weight", weight)]
+        if bias is not None:
+            inputs.append(self.constant(f"{name}.bias", bias))
+        return self.add("LayerNormalization", inputs, epsilon=self.config.norm_eps)
 
-    def gelu(self, x: str) -> str:
-        """GELU as one operator (opset 20)."""
-        return self.add("Gelu", [x], approximate=self._approximation)
+    def before_attention(self, x: str, name: str) -> str:
+        """What a block's attention reads: normalised in pre-norm encoders, in most blocks."""
+        bare = name == "blocks.0" and not self.config.first_attention_norm
+        pre_norm = self.config.norm_placement == "pre" and not bare
+        return self.norm(x, f"{name}.attention_norm") if pre_norm else x
 
-    def gelu_elementary(self, x: str) -> str:
-        """GELU written out, for runtimes older than opset 20."""
-        half = self.scalar("half", 0.5)
-        one = self.scalar("one", 1.0)
-        if self._approximation == "tanh":
-            cube = self.add("Mul", [self.add("Mul", [x, x]), x])
-            bent = self.add("Mul", [cube, self.scalar("gelu_cubic", 0.044715)])
-            scale = self.scalar("sqrt_2_over_pi", math.sqrt(2 / math.pi))
-            curve = self.add("Tanh", [self.add("Mul", [self.add("Add", [x, bent]), scale])])
-        else:
-            scale = self.scalar("sqrt_half", math.sqrt(0.5))
-            curve = self.add("Erf", [self.add("Mul", [x, scale])])
-        return self.add("Mul", [self.add("Mul", [x, half]), self.add("Add", [curve, one])])
+    def gelu(self, x: str, *, head: bool = False) -> str:
+        """GELU as one operator (opset 20), as in the blocks or in the head."""
+        return self.add("Gelu", [x], approximate=self.approximation(head=head))
 
-    def position_table(self) -> str:
-        """(max_positions, D), with token type 0 added in: every token of a fill has type 0."""
-        return self.constant("embeddings.position", self.weights["embeddings.position"])
+    def position_table(self) -> str | None:
+        """(P, E): what is added to words by their positions, if anything is."""
+        return self.weight(POSITIONS) if POSITIONS in self.weights else None
+
+    @property
+    def longest(self) -> int:
+        """P, the tokens of the longest input."""
+        tables = (POSITIONS, COSINES.format(EVERYTHING))
+        lengths = [len(self.weights[name]) for name in tables if name in self.weights]
+        return lengths[0] if lengths else self.config.max_positions
+
+    def weight(self, name: str) -> str:
+        """One of the encoder's tensors as it is."""
+        return self.constant(name, self.weights[name])
 
     def model(
         self,
@@ -201,12 +224,12 @@ class GraphBuilder:
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="fillmask"
         )
 
-    @property
-    def _approximation(self) -> str:
-        return "tanh" if self.config.activation == "gelu_tanh" else "none"
-
-    def _table(self) -> str:
-        return self.constant(TABLE, self.weights[TABLE])
+    def approximation(self, *, head: bool) -> str:
+        """Which GELU, as the operator's attribute has it."""
+        config = self.config
+        own = head and config.head_activation != "same"
+        activation = config.head_activation if own else config.activation
+        return "tanh" if activation == "gelu_tanh" else "none"
 
 
 def integer_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:

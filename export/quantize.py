@@ -35,7 +35,9 @@ class QuantizedRows:
 
 
 def quantize_rows(
-    weight: NDArray[np.float32], gram: NDArray[np.float64] | None = None
+    weight: NDArray[np.float32],
+    gram: NDArray[np.float64] | None = None,
+    factors: NDArray[np.float32] | None = None,
 ) -> QuantizedRows:
     """Round each row to int8 by its own largest magnitude.
 
@@ -44,20 +46,38 @@ def quantize_rows(
     least. Without it, each value goes to the nearest step.
 
     Args:
-        weight: (rows, columns) float32, finite.
+        weight: (rows, columns) float32, finite; looked at some rows at a time.
         gram: (columns, columns) sum of the inputs' outer products.
+        factors: (columns,) that the weight's columns are divided by before rounding, and the inputs
+            are multiplied by; columns with the factor 0 become 0.
 
     Raises:
         ValueError: a value is not finite.
     """
-    if not np.isfinite(weight).all():
-        raise ValueError("a weight is not finite")
-    scales = _scales(np.abs(weight).max(axis=1))
-    if gram is None:
-        values = np.rint(weight / scales[:, None]).clip(-LARGEST, LARGEST).astype(np.int8)
-    else:
-        values = _compensated(weight, scales, gram)
+    if factors is not None and gram is not None:
+        gram = gram * factors[:, None]
+        gram *= factors
+    rounding = None if gram is None else _Compensation(gram)
+    values = np.empty(weight.shape, np.int8)
+    scales = np.empty(len(weight), np.float32)
+    for start in range(0, len(weight), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        rows = weight[some] if factors is None else _divided(weight[some], factors)
+        if not np.isfinite(rows).all():
+            raise ValueError("a weight is not finite")
+        scales[some] = _scales(np.abs(rows).max(axis=1))
+        if rounding is None:
+            nearest = np.rint(rows / scales[some, None])
+            values[some] = nearest.clip(-LARGEST, LARGEST).astype(np.int8)
+        else:
+            values[some] = rounding.rounded(rows, scales[some])
     return QuantizedRows(values, scales)
+
+
+def _divided(rows: NDArray[np.float32], factors: NDArray[np.float32]) -> NDArray[np.float32]:
+    divided = np.zeros_like(rows)
+    np.divide(rows, factors, out=divided, where=factors > 0)
+    return divided
 
 
 def _scales(largest: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -66,20 +86,23 @@ def _scales(largest: NDArray[np.float32]) -> NDArray[np.float32]:
     return scales
 
 
-def _compensated(
-    weight: NDArray[np.float32], scales: NDArray[np.float32], gram: NDArray[np.float64]
-) -> NDArray[np.int8]:
-    columns = weight.shape[1]
-    # channels that are always zero get an arbitrary curvature: their rounding changes nothing
-    damped = gram + np.eye(columns) * max(DAMPING * float(np.diag(gram).mean()), 1e-12)
-    # the heaviest channels first, while there are columns left to make up for them
-    order = np.argsort(-np.diag(damped), kind="stable")
-    upper = np.linalg.cholesky(np.linalg.inv(damped[order][:, order])).T
-    values = np.empty(weight.shape, np.int8)
-    for start in range(0, len(weight), ROWS_AT_ONCE):
-        some = slice(start, start + ROWS_AT_ONCE)
-        values[some, order] = _compensated_rows(weight[some, order], scales[some], upper)
-    return values
+class _Compensation:
+    """Rounds rows whose inputs have this Gram matrix (columns, columns)."""
+
+    def __init__(self, gram: NDArray[np.float64]) -> None:
+        diagonal = np.diag(gram).copy()
+        # channels that are always zero get an arbitrary curvature: their rounding changes nothing
+        damping = max(DAMPING * float(diagonal.mean()), 1e-12)
+        # the heaviest channels first, while there are columns left to make up for them
+        self._order = np.argsort(-diagonal, kind="stable")
+        damped = gram[np.ix_(self._order, self._order)]
+        np.fill_diagonal(damped, damped.diagonal() + damping)
+        self._upper = np.linalg.cholesky(np.linalg.inv(damped)).T
+
+    def rounded(self, rows: NDArray[np.float32], scales: NDArray[np.float32]) -> NDArray[np.int8]:
+        values = np.empty(rows.shape, np.int8)
+        values[:, self._order] = _compensated_rows(rows[:, self._order], scales, self._upper)
+        return values
 
 
 def _compensated_rows(

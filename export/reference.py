@@ -9,12 +9,16 @@ Shapes: N batch, T tokens, D d_model, H heads, d head width, V vocabulary, M mas
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
+from onnx import TensorProto
 
+from export.embedding import is_mask, normed_and_widened, without_masks
 from export.operators import GraphBuilder, float_tensor, integer_tensor
+from export.weights import BIAS_BY_DISTANCE, COSINES, EVERYTHING, SINES, WINDOW
 from model.config import EncoderConfig
 
 OPSET = 17  # the first with LayerNormalization; six years of runtimes read it
@@ -32,14 +36,10 @@ def reference_graph(
     """
     g = GraphBuilder(config, weights)
     tokens = g.add("Gather", [g.add("Shape", ["input_ids"]), g.integers(1)])
-    positions_TD = g.add("Slice", [g.position_table(), g.integers(0), tokens])
-    x_NTD = g.add("Add", [g.lookup("input_ids"), positions_TD])
-    if config.embedding_norm:
-        x_NTD = g.norm(x_NTD, "embeddings.norm")
-
-    penalty_N11T = _padding_penalty(g)
-    for number in range(config.num_layers):
-        x_NTD = _block(g, f"blocks.{number}", x_NTD, penalty_N11T)
+    x_NTD = _embedded(g, tokens)
+    views = _Views(g, tokens)
+    for layer, block in enumerate(config.layers):
+        x_NTD = _block(g, f"blocks.{block}", x_NTD, views.of(layer))
 
     threshold = g.constant("masked_above", np.array(0.5, np.float32))
     masked_2M = g.add("NonZero", [g.add("Greater", ["mask_indicator", threshold])])
@@ -47,7 +47,8 @@ def reference_graph(
     if config.final_norm:
         x_MD = g.norm(x_MD, "final_norm")
     if config.head_transform:
-        x_MD = g.norm(g.gelu_elementary(_linear(g, x_MD, "head.dense")), "head.norm")
+        x_MD = _gelu(g, _linear(g, x_MD, "head.dense"), head=True)
+        x_MD = g.norm(x_MD, "head.norm")
     g.table_product(x_MD, ["logits"])
     return g.model(
         inputs=[
@@ -60,43 +61,153 @@ def reference_graph(
     )
 
 
-def _padding_penalty(g: GraphBuilder) -> str:
-    """(N, 1, 1, T): zero for tokens, a very low score for padding."""
-    padding = g.add("Equal", ["attention_mask", g.constant("zero", np.array(0, np.int64))])
-    low = g.constant("masked_score", np.array(MASKED_SCORE, np.float32))
-    none = g.constant("no_penalty", np.array(0, np.float32))
-    penalty_NT = g.add("Where", [padding, low, none])
-    return g.add("Unsqueeze", [penalty_NT, g.integers(1, 2)])
+def _embedded(g: GraphBuilder, tokens: str) -> str:
+    """(N, T, D): what goes into the first block."""
+    x_NTE = g.lookup("input_ids")
+    if g.config.token_dropout_id is not None:
+        masked_NT = g.add("Cast", [is_mask(g, "input_ids")], to=TensorProto.FLOAT)
+        real_NT = g.add("Cast", ["attention_mask"], to=TensorProto.FLOAT)
+        masks_N1, tokens_N1 = (
+            g.add("ReduceSum", [x_NT, g.integers(1)], keepdims=1) for x_NT in (masked_NT, real_NT)
+        )
+        share_N1 = g.add("Div", [masks_N1, tokens_N1])
+        seen_N1 = g.add("Sub", [g.scalar("all", 1), share_N1])
+        seen_N11 = g.add("Unsqueeze", [seen_N1, g.integers(-1)])
+        x_NTE = without_masks(g, x_NTE, "input_ids", seen_N11)
+    table = g.position_table()
+    if table is not None:
+        positions_TE = g.add("Slice", [table, g.integers(0), tokens])
+        x_NTE = g.add("Add", [x_NTE, positions_TE])
+    return normed_and_widened(g, x_NTE)
 
 
-def _block(g: GraphBuilder, name: str, x: str, penalty: str) -> str:
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What a layer's attention adds to its scores, and the angles it turns by.
+
+    Attributes:
+        added: broadcastable to (N, H, T, T).
+        angles: cosines and sines (T, d/2); none where positions turn nothing.
+    """
+
+    added: str
+    angles: tuple[str, str] | None
+
+
+class _Views:
+    """Views of layers, made once for all that see the same."""
+
+    def __init__(self, g: GraphBuilder, tokens: str) -> None:
+        self._g, self._tokens = g, tokens
+        self._made: dict[str, _View] = {}
+
+    def of(self, layer: int) -> _View:
+        kind = WINDOW if layer in self._g.config.local_layers else EVERYTHING
+        if kind not in self._made:
+            self._made[kind] = _View(self._added(kind), self._angles(kind))
+        return self._made[kind]
+
+    def _added(self, kind: str) -> str:
+        g = self._g
+        low, none = g.scalar("masked_score", MASKED_SCORE), g.scalar("no_penalty", 0)
+        padding_NT = g.add("Equal", ["attention_mask", g.constant("zero", np.array(0, np.int64))])
+        unseen = g.add("Unsqueeze", [padding_NT, g.integers(1, 2)])
+        if kind == WINDOW:
+            window = g.integers(g.config.local_window)
+            far_TT = g.add("Greater", [g.add("Abs", [self._distance()]), window])
+            unseen = g.add("Or", [unseen, far_TT])
+        added = g.add("Where", [unseen, low, none])
+        if not g.config.relative_buckets:
+            return added
+        middle = len(g.weights[BIAS_BY_DISTANCE]) // 2
+        index = g.add("Add", [self._distance(), g.integers(middle)])
+        bias_TTH = g.add("Gather", [g.weight(BIAS_BY_DISTANCE), index])
+        return g.add("Add", [g.add("Transpose", [bias_TTH], perm=[2, 0, 1]), added])
+
+    def _angles(self, kind: str) -> tuple[str, str] | None:
+        g = self._g
+        if g.config.rotary_base is None:
+            return None
+        cosine, sine = (
+            g.add("Slice", [g.weight(name.format(kind)), g.integers(0), self._tokens])
+            for name in (COSINES, SINES)
+        )
+        return cosine, sine
+
+    def _distance(self) -> str:
+        """(T, T): how many tokens after the first one the second one stands."""
+        g = self._g
+        first, step = (g.constant(f"{n}", np.array(n, np.int64)) for n in (0, 1))
+        count = g.add("Reshape", [self._tokens, g.integers()])
+        position_T = g.add("Range", [first, count, step])
+        return g.add("Sub", [position_T, g.add("Unsqueeze", [position_T, g.integers(1)])])
+
+
+def _block(g: GraphBuilder, name: str, x: str, view: _View) -> str:
+    source = g.before_attention(x, name)
+    x = g.add("Add", [x, _attention(g, name, source, view)])
     if g.config.norm_placement == "pre":
-        x = g.add("Add", [x, _attention(g, name, g.norm(x, f"{name}.attention_norm"), penalty)])
         return g.add("Add", [x, _feed_forward(g, name, g.norm(x, f"{name}.ffn_norm"))])
-    x = g.norm(g.add("Add", [x, _attention(g, name, x, penalty)]), f"{name}.attention_norm")
+    x = g.norm(x, f"{name}.attention_norm")
     return g.norm(g.add("Add", [x, _feed_forward(g, name, x)]), f"{name}.ffn_norm")
 
 
-def _attention(g: GraphBuilder, name: str, x_NTD: str, penalty: str) -> str:
-    heads, D = g.config.num_heads, g.config.d_model
-    split = g.integers(0, 0, heads, D // heads)
+def _attention(g: GraphBuilder, name: str, x_NTD: str, view: _View) -> str:
+    heads, d = g.config.num_heads, g.config.head_width
+    split = g.integers(0, 0, heads, d)
 
-    def part(which: str, perm: list[int]) -> str:
+    def part(which: str) -> str:
         projected = _linear(g, x_NTD, f"{name}.{which}")
-        return g.add("Transpose", [g.add("Reshape", [projected, split])], perm=perm)
+        x_NHTd = g.add("Transpose", [g.add("Reshape", [projected, split])], perm=[0, 2, 1, 3])
+        turns = view.angles is not None and which != "value"
+        return _turned(g, x_NHTd, view) if turns else x_NHTd
 
-    query, value = part("query", [0, 2, 1, 3]), part("value", [0, 2, 1, 3])
-    key_NHdT = part("key", [0, 2, 3, 1])
-    scale = g.constant("attention_scale", np.array(1 / math.sqrt(D // heads), np.float32))
-    scores = g.add("Mul", [g.add("MatMul", [query, key_NHdT]), scale])
-    shares = g.add("Softmax", [g.add("Add", [scores, penalty])], axis=-1)
+    query, key, value = part("query"), part("key"), part("value")
+    key_NHdT = g.add("Transpose", [key], perm=[0, 1, 3, 2])
+    scores = g.add("MatMul", [query, key_NHdT])
+    scores = g.add("Mul", [scores, g.scalar("attention_scale", 1 / math.sqrt(d))])
+    shares = g.add("Softmax", [g.add("Add", [scores, view.added])], axis=-1)
     mixed_NTHd = g.add("Transpose", [g.add("MatMul", [shares, value])], perm=[0, 2, 1, 3])
-    mixed_NTD = g.add("Reshape", [mixed_NTHd, g.integers(0, 0, D)])
+    mixed_NTD = g.add("Reshape", [mixed_NTHd, g.integers(0, 0, g.config.d_model)])
     return _linear(g, mixed_NTD, f"{name}.output")
 
 
+def _turned(g: GraphBuilder, x_NHTd: str, view: _View) -> str:
+    """Each pair (i, i + d/2) turned by the angle of its position."""
+    assert view.angles is not None  # noqa: S101 - only such views turn
+    cosine, sine = view.angles
+    half = g.config.head_width // 2
+    first, second = (
+        g.add("Slice", [x_NHTd, g.integers(start), g.integers(start + half), g.integers(-1)])
+        for start in (0, half)
+    )
+    turned = [
+        g.add(sum_or_difference, [g.add("Mul", [one, cosine]), g.add("Mul", [other, sine])])
+        for sum_or_difference, one, other in (("Sub", first, second), ("Add", second, first))
+    ]
+    return g.add("Concat", turned, axis=-1)
+
+
 def _feed_forward(g: GraphBuilder, name: str, x: str) -> str:
-    return _linear(g, g.gelu_elementary(_linear(g, x, f"{name}.ffn_in")), f"{name}.ffn_out")
+    inner = _gelu(g, _linear(g, x, f"{name}.ffn_in"))
+    if g.config.gated_ffn:
+        inner = g.add("Mul", [inner, _linear(g, x, f"{name}.ffn_gate")])
+    return _linear(g, inner, f"{name}.ffn_out")
+
+
+def _gelu(g: GraphBuilder, x: str, *, head: bool = False) -> str:
+    """GELU written out, for runtimes older than opset 20."""
+    half = g.scalar("half", 0.5)
+    one = g.scalar("one", 1.0)
+    if g.approximation(head=head) == "tanh":
+        cube = g.add("Mul", [g.add("Mul", [x, x]), x])
+        bent = g.add("Mul", [cube, g.scalar("gelu_cubic", 0.044715)])
+        scale = g.scalar("sqrt_2_over_pi", math.sqrt(2 / math.pi))
+        curve = g.add("Tanh", [g.add("Mul", [g.add("Add", [x, bent]), scale])])
+    else:
+        scale = g.scalar("sqrt_half", math.sqrt(0.5))
+        curve = g.add("Erf", [g.add("Mul", [x, scale])])
+    return g.add("Mul", [g.add("Mul", [x, half]), g.add("Add", [curve, one])])
 
 
 def _linear(g: GraphBuilder, x: str, name: str) -> str:

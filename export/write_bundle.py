@@ -9,41 +9,33 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
-from export.agreement import measure_agreement
+from export.agreement import Fp32Answers, measure_agreement
 from export.golden import golden_prompts
-from export.graph import served_graph
-from export.int8_operators import Int8GraphBuilder
-from export.int8_weights import Int8Weights
-from export.operators import GraphBuilder
+from export.graph_files import int8_weights, save_graph
 from export.verify import compare_graph, encoder_log_probs, verification_requests
-from export.weights import encoder_weights
-from model.calibration import collect_statistics
 from model.checkpoint import Checkpoint, CheckpointError
 from model.config import EncoderConfig
 from model.corpus import SpecialTokens, read_tokenizer
+from model.encoder import TiedEncoder
 from model.parameters import count_parameters
-from model.rounding_plan import RoundingPlan
 from service import __version__
+from service.batch import Request
 from service.bundle import (
     DESCRIPTION_FILE,
     FILES,
     MODEL_FILE,
     SCHEMA_VERSION,
     TOKENIZER_FILE,
-    WEIGHTS_FILE,
     read_bundle,
 )
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer
 
-# what shapes depend on must lie in the graph itself
-SMALLEST_WEIGHT_BYTES = 1024
 # tables are rounded up, by far less than this; what lacks more was cut short
 MAX_NAMELESS_IDS = 1024
 
@@ -99,7 +91,7 @@ def write_bundle(
         VerificationError: the graph disagrees with the encoder.
         ValueError: the label or the output does not fit.
     """
-    model, config = checkpoint.model, checkpoint.model.config
+    config = checkpoint.model.config
     checkpoint.require_head()
     if checkpoint.tokenizer_json is None or checkpoint.mask_token is None:
         raise CheckpointError("the checkpoint has no tokenizer.json")
@@ -108,31 +100,26 @@ def write_bundle(
     max_tokens = label.max_tokens or config.max_positions
     if not 3 <= max_tokens <= config.max_positions:
         raise ValueError(f"max_tokens must lie between 3 and {config.max_positions}")
-    mask_token = checkpoint.mask_token
-    special = _special_tokens(checkpoint.tokenizer_json, mask_token, config)
-    tokenizer = Tokenizer(checkpoint.tokenizer_json, mask_token, special.mask, special.all)
+    tokenizer_json, mask_token = checkpoint.tokenizer_json, checkpoint.mask_token
+    special = _special_tokens(tokenizer_json, mask_token, config)
+    tokenizer = Tokenizer(tokenizer_json, mask_token, special.mask, special.all)
 
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".bundle-") as scratch:
         staging = Path(scratch) / output.name
-        staging.mkdir()
-        weights = encoder_weights(model, max_tokens)
-        graph_path = staging / MODEL_FILE
-        _save(GraphBuilder(config, weights), graph_path)
-        runtime = Runtime(graph_path)
-        requests = verification_requests(
-            texts.verification, tokenizer, config.vocab_size, max_tokens
-        )
-        graph_figures = compare_graph(runtime, requests, encoder_log_probs(model, requests))
-        figures: dict[str, Any] = {"graph": asdict(graph_figures)}
+        exact = Path(scratch) / "fp32" if label.precision == "int8" else staging
+        expected = _Expected.of(checkpoint.model, texts, tokenizer, max_tokens, label.precision)
+        calibration = [tokenizer.encode(text).input_ids[:max_tokens] for text in texts.calibration]
+        save_graph(checkpoint.model, max_tokens, exact)
         if label.precision == "int8":
-            encoded = [tokenizer.encode(text).input_ids[:max_tokens] for text in texts.calibration]
-            int8 = _int8_weights(checkpoint, encoded, special.mask)
-            _save(Int8GraphBuilder(config, weights, int8), graph_path)
-            runtime = Runtime(graph_path)
-            agreement = measure_agreement(runtime, model, texts.verification, tokenizer, max_tokens)
-            figures["int8"] = asdict(agreement)
-        (staging / TOKENIZER_FILE).write_bytes(checkpoint.tokenizer_json)
+            int8 = int8_weights(checkpoint, calibration, special.mask)
+            save_graph(checkpoint.model, max_tokens, staging, int8)
+            del int8
+        # PyTorch has said what it has to say: what runs the graphs need not fit in beside it
+        del checkpoint
+        figures = expected.compare(exact, staging)
+        (staging / TOKENIZER_FILE).write_bytes(tokenizer_json)
+        runtime = Runtime(staging / MODEL_FILE)
         description = {
             "schema_version": SCHEMA_VERSION,
             "name": label.name,
@@ -158,32 +145,46 @@ def write_bundle(
     return figures
 
 
-def _int8_weights(
-    checkpoint: Checkpoint, calibration: Sequence[NDArray[np.int64]], mask_token_id: int
-) -> Int8Weights:
-    if checkpoint.rounding:  # by training: the weights are what int8 can hold
-        return Int8Weights(checkpoint.rounding, {})
-    statistics = collect_statistics(checkpoint.model, calibration, mask_token_id)
-    grams = {name: inputs.gram for name, inputs in statistics.items()}
-    return Int8Weights(RoundingPlan.of(checkpoint.model, statistics), grams)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Expected:
+    """What PyTorch says to the texts that a bundle is verified with.
 
+    Attributes:
+        requests: for the fp32 graph.
+        log_probs: what it must say.
+        answers: for the graph in int8; None where the bundle is in fp32.
+    """
 
-def _save(builder: GraphBuilder, path: Path) -> None:
-    graph = served_graph(builder)
-    onnx.checker.check_model(graph, full_check=True)
-    # onnx would write behind what is there
-    (path.parent / WEIGHTS_FILE).unlink(missing_ok=True)
-    # the runtime maps a file of weights; of weights within the graph it would make copies
-    onnx.save(
-        graph,
-        path,
-        save_as_external_data=True,
-        all_tensors_to_one_file=True,
-        location=WEIGHTS_FILE,
-        size_threshold=SMALLEST_WEIGHT_BYTES,
-    )
-    # onnx lets nobody but its writer read the weights
-    (path.parent / WEIGHTS_FILE).chmod(path.stat().st_mode)
+    requests: Sequence[Request]
+    log_probs: NDArray[np.float32]
+    answers: Fp32Answers | None
+
+    @classmethod
+    def of(
+        cls,
+        model: TiedEncoder,
+        texts: SampleTexts,
+        tokenizer: Tokenizer,
+        max_tokens: int,
+        precision: str,
+    ) -> Self:
+        requests = verification_requests(
+            texts.verification, tokenizer, model.config.vocab_size, max_tokens
+        )
+        answers = None
+        if precision == "int8":
+            answers = Fp32Answers.of(model, texts.verification, tokenizer, max_tokens)
+        return cls(requests, encoder_log_probs(model, requests), answers)
+
+    def compare(self, exact: Path, served: Path) -> dict[str, Any]:
+        """The graph in fp32, and the one to be served, in the directories where they lie."""
+        runtime = Runtime(exact / MODEL_FILE, pack=exact == served)
+        graph = compare_graph(runtime, self.requests, self.log_probs)
+        del runtime
+        figures: dict[str, Any] = {"graph": asdict(graph)}
+        if self.answers is not None:
+            figures["int8"] = asdict(measure_agreement(Runtime(served / MODEL_FILE), self.answers))
+        return figures
 
 
 def _special_tokens(tokenizer_json: bytes, mask_token: str, config: EncoderConfig) -> SpecialTokens:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import torch
@@ -17,6 +19,9 @@ MASKED_SHARE = 0.15  # so that the mask token and the head's inputs are seen as 
 SAMPLED_ROWS = 1024
 ROWS_AT_ONCE = 1024  # multiplied together
 VOCABULARY = "vocabulary"  # the map from hidden states to logits, by the embedding table
+UNROUNDED = "embeddings.projection"  # all else begins there, and it is little work
+# of a block, maps that read what another one reads
+_FIRST = {"key": "query", "value": "query", "ffn_gate": "ffn_in"}
 
 
 @dataclass(slots=True, eq=False)
@@ -32,37 +37,122 @@ class InputStatistics:
     rows: NDArray[np.float32]
 
 
-@torch.inference_mode()
+def is_rounded(name: str, module: nn.Module) -> bool:
+    """Whether a module of the encoder is a linear map that int8 graphs compute in int8."""
+    return isinstance(module, nn.Linear) and name != UNROUNDED
+
+
+def first_of_input(name: str) -> str:
+    """The map that stands for all that read what this one reads."""
+    block, _, part = name.rpartition(".")
+    return f"{block}.{_FIRST[part]}" if part in _FIRST else name
+
+
 def collect_statistics(
     model: TiedEncoder, texts: Sequence[NDArray[np.int64]], mask_token_id: int
 ) -> dict[str, InputStatistics]:
-    """Run texts, some tokens masked by a fixed seed, and watch every linear map's input.
+    """Those of every linear map at once; arguments as for `StatisticsByBlock`."""
+    return dict(StatisticsByBlock(model, texts, mask_token_id))
+
+
+class StatisticsByBlock(Mapping[str, InputStatistics]):
+    """Runs texts, some tokens masked by a fixed seed, and watches every linear map's input.
+
+    One block is watched at a time, for the statistics of all blocks of a large encoder take more
+    memory than the encoder. Who asks in the order of the blocks has each of them computed once.
+    Where layers share blocks, there are few, and all are watched together. Those of the head are
+    kept.
+
+    Keys are names of maps, e.g. `blocks.0.query`, and `vocabulary`.
 
     Args:
-        model: the fp32 encoder.
+        model: the fp32 encoder, on the CPU.
         texts: token ids of each, special tokens included.
         mask_token_id: the mask.
-
-    Returns:
-        Statistics by the map's name, e.g. `blocks.0.query`, and of `vocabulary`.
     """
-    watched = _Watched(every=max(1, sum(map(len, texts)) // SAMPLED_ROWS))
-    watched.hook(model)
-    generator = np.random.default_rng(0)
-    try:
-        for ids in texts:
-            masked = generator.random(len(ids)) < MASKED_SHARE
-            masked[generator.integers(len(ids))] = True  # at least one, for the head to see
-            input_ids = torch.from_numpy(np.where(masked, mask_token_id, ids))[None]
-            model(input_ids, torch.from_numpy(masked)[None].float())
-    finally:
-        watched.unhook()
-    found = {name: gathered.statistics() for name, gathered in watched.gathered.items()}
-    # keys and values are made of what queries are made of
-    for name in [name for name in found if name.endswith(".query")]:
-        block = name.removesuffix("query")
-        found[f"{block}key"] = found[f"{block}value"] = found[name]
-    return found
+
+    def __init__(
+        self, model: TiedEncoder, texts: Sequence[NDArray[np.int64]], mask_token_id: int
+    ) -> None:
+        self._model = model
+        generator = np.random.default_rng(0)
+        self._texts = [_Text.of(ids, mask_token_id, generator) for ids in texts]
+        self._every = max(1, sum(map(len, texts)) // SAMPLED_ROWS)
+        names = [name for name, module in model.named_modules() if is_rounded(name, module)]
+        self._names = [*names, VOCABULARY]
+        layers = range(model.config.num_layers)
+        in_turn = [layers] if model.config.block_order else [range(n, n + 1) for n in layers]
+        # the layers that are watched together; of the head, none
+        self._stages = [*in_turn, range(0)]
+        self._next_stage = 0
+        self._hidden: list[Tensor] = []
+        self._latest: dict[str, InputStatistics] = {}
+        self._head: dict[str, InputStatistics] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __getitem__(self, name: str) -> InputStatistics:
+        first = first_of_input(name)
+        stage = self._stage_of(first)
+        if first not in self._latest | self._head:
+            if self._next_stage > stage:
+                self._next_stage = 0
+            with torch.inference_mode():
+                while self._next_stage <= stage:
+                    self._run_stage()
+        return (self._latest | self._head)[first]
+
+    def _stage_of(self, name: str) -> int:
+        if name not in self._names:
+            raise KeyError(name)
+        block = re.match(r"blocks\.(\d+)\.", name)
+        if block is None:
+            return len(self._stages) - 1
+        return 0 if self._model.config.block_order else int(block[1])
+
+    def _run_stage(self) -> None:
+        """Run the next layers on what the ones before them gave, or the head."""
+        layers = self._stages[self._next_stage]
+        if self._next_stage == 0:
+            self._hidden = [self._model.embeddings(t.input_ids, None, None) for t in self._texts]
+        if layers:
+            with _Watch(self._model, self._blocks(layers), self._every) as watch:
+                self._hidden = [self._through(layers, x_1TD) for x_1TD in self._hidden]
+            self._latest = watch.statistics()
+        else:
+            with _Watch(self._model, ("head.",), 1) as watch:
+                for text, x_1TD in zip(self._texts, self._hidden, strict=True):
+                    self._model.project(self._model.final_norm(x_1TD)[text.masked])
+            self._head = watch.statistics()
+        self._next_stage += 1
+
+    def _blocks(self, layers: range) -> tuple[str, ...]:
+        return tuple(f"blocks.{self._model.config.layers[layer]}." for layer in layers)
+
+    def _through(self, layers: range, x_1TD: Tensor) -> Tensor:
+        views = self._model.views(x_1TD.shape[1], None)
+        for layer in layers:
+            x_1TD = self._model.run_layer(layer, x_1TD, views)
+        return x_1TD
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Text:
+    """A text as the encoder reads it, and where it is masked: (1, T) each."""
+
+    input_ids: Tensor
+    masked: Tensor
+
+    @classmethod
+    def of(cls, ids: NDArray[np.int64], mask_token_id: int, generator: np.random.Generator) -> Self:
+        chosen = generator.random(len(ids)) < MASKED_SHARE
+        chosen[generator.integers(len(ids))] = True  # at least one, for the head to see
+        input_ids = torch.from_numpy(np.where(chosen, mask_token_id, ids))[None]
+        return cls(input_ids, torch.from_numpy(chosen)[None])
 
 
 class _Gathered:
@@ -97,40 +187,51 @@ class _Gathered:
         self._gram = gram if self._gram is None else self._gram + gram
 
 
-class _Watched:
-    """What entered the maps so far."""
+class _Watch:
+    """What enters the maps of some modules while this is open.
 
-    def __init__(self, every: int) -> None:
-        self.gathered: dict[str, _Gathered] = {}
-        self._every = every
+    Args:
+        model: the encoder.
+        modules: prefixes of the maps' names; with "head." among them the vocabulary's as well.
+        every: one row of so many is kept as it is.
+    """
+
+    def __init__(self, model: TiedEncoder, modules: tuple[str, ...], every: int) -> None:
+        self._model, self._modules, self._every = model, modules, every
+        self._gathered: dict[str, _Gathered] = {}
         self._hooks: list[RemovableHandle] = []
 
-    def hook(self, model: TiedEncoder) -> None:
-        for name, module in model.named_modules():
-            if isinstance(module, nn.Linear) and not name.endswith((".key", ".value")):
-                self._hook_linear(model, name, module)
-        self._hooks.append(
-            model.head.register_forward_hook(lambda _, __, output: self._add(VOCABULARY, output, 1))
-        )
+    def __enter__(self) -> Self:
+        for name, module in self._model.named_modules():
+            watched = name.startswith(self._modules) and is_rounded(name, module)
+            if watched and first_of_input(name) == name:
+                self._hook_linear(name, module)
+        if "head." in self._modules:
+            head = self._model.head.register_forward_hook(
+                lambda _, __, output: self._add(VOCABULARY, output)
+            )
+            self._hooks.append(head)
+        return self
 
-    def unhook(self) -> None:
+    def __exit__(self, *_: object) -> None:
         for hook in self._hooks:
             hook.remove()
 
-    def _hook_linear(self, model: TiedEncoder, name: str, module: nn.Module) -> None:
-        # the head sees few rows, and all of them count
-        every = 1 if name.startswith("head.") else self._every
+    def statistics(self) -> dict[str, InputStatistics]:
+        return {name: gathered.statistics() for name, gathered in self._gathered.items()}
+
+    def _hook_linear(self, name: str, module: nn.Module) -> None:
         # in the served graph the values' bias is part of the output's
         value_bias: Tensor | None = None
-        if name.endswith(".output") and model.config.attention_bias:
-            value_bias = model.get_parameter(f"{name.removesuffix('output')}value.bias")
+        if name.endswith(".output") and self._model.config.attention_bias:
+            value_bias = self._model.get_parameter(f"{name.removesuffix('output')}value.bias")
 
         def before(_: nn.Module, inputs: tuple[Tensor]) -> None:
-            self._add(name, inputs[0] if value_bias is None else inputs[0] - value_bias, every)
+            self._add(name, inputs[0] if value_bias is None else inputs[0] - value_bias)
 
         self._hooks.append(module.register_forward_pre_hook(before))
 
-    def _add(self, name: str, rows: Tensor, every: int) -> None:
-        if name not in self.gathered:
-            self.gathered[name] = _Gathered(every)
-        self.gathered[name].add(rows.reshape(-1, rows.shape[-1]))
+    def _add(self, name: str, rows: Tensor) -> None:
+        if name not in self._gathered:
+            self._gathered[name] = _Gathered(self._every)
+        self._gathered[name].add(rows.reshape(-1, rows.shape[-1]))

@@ -7,21 +7,21 @@ mapping. Nothing in a checkpoint is executed.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from model.config import EncoderConfig
 from model.encoder import TiedEncoder
-from model.families import FAMILIES, Family
+from model.families import FAMILIES, Family, Fields, Reading
+from model.families.tensors import HEAD_PREFIXES, encoder_tensors
 from model.rounding_plan import RoundingPlan
+from model.tensor_files import TensorFiles
 from model.tokenizer_files import read_tokenizer_files
 
 OWN_MODEL_TYPE = "fillmask"
@@ -90,34 +90,28 @@ def load_checkpoint(directory: Path) -> Checkpoint:
 
     Raises:
         CheckpointError: a file is missing or broken, the family or a configuration value is
-            unknown, or tensors are missing, left over or of the wrong shape (all are listed).
+            unknown, or tensors are missing, left over, of the wrong shape or not finite (all are
+            listed).
     """
     fields = _read_config_json(directory / "config.json")
-    tensors = _read_tensors(directory / "model.safetensors")
     model_type = fields.pop("model_type", None)
-    optional_prefixes: tuple[str, ...] = ()
     try:
-        if model_type == OWN_MODEL_TYPE:
-            config = EncoderConfig.from_dict(fields)
-        else:
-            family = _family(model_type)
-            config, optional_prefixes = family.read_config(fields), family.head_prefixes
-            tensors = _renamed(tensors, family)
-    except CheckpointError:
-        raise
+        stored = TensorFiles(directory)
     except ValueError as error:
-        raise CheckpointError(f"{directory / 'config.json'}: {error}") from None
-
-    model = TiedEncoder(config)
-    rounding = _take_rounding(tensors, model)
-    head_is_new = bool(optional_prefixes) and not any(
-        name.startswith(optional_prefixes) for name in tensors
-    )
-    if head_is_new:
-        initial = model.state_dict()
-        tensors |= {name: t for name, t in initial.items() if name.startswith(optional_prefixes)}
-    _check_fit(tensors, model.state_dict())
-    model.load_state_dict(tensors)
+        raise CheckpointError(str(error)) from None
+    reading, family = _read_config(directory / "config.json", model_type, fields)
+    try:
+        tensors = dict(stored) if family is None else encoder_tensors(stored, family, reading)
+    except ValueError as error:
+        raise CheckpointError(f"{directory}: {error}") from None
+    rounding = _take_rounding(tensors) if family is None else None
+    head_is_new = family is not None and not any(n.startswith(HEAD_PREFIXES) for n in tensors)
+    model = _filled(reading.config, tensors, head_is_new=head_is_new)
+    if rounding:
+        try:
+            rounding.check(model)
+        except ValueError as error:
+            raise CheckpointError(f"the rounding of the weights: {error}") from None
     try:
         tokenizer = read_tokenizer_files(directory, model_type)
     except ValueError as error:
@@ -126,6 +120,48 @@ def load_checkpoint(directory: Path) -> Checkpoint:
         return Checkpoint(model.eval(), None, head_is_new, rounding)
     tokenizer_json, mask_token = tokenizer.tokenizer_json, tokenizer.mask_token
     return Checkpoint(model.eval(), tokenizer_json, head_is_new, rounding, mask_token)
+
+
+def _read_config(
+    path: Path, model_type: object, fields: dict[str, Any]
+) -> tuple[Reading, Family | None]:
+    """What a config.json says, and the family of a checkpoint that is not our own."""
+    try:
+        if model_type == OWN_MODEL_TYPE:
+            return Reading(EncoderConfig.from_dict(fields)), None
+        family = _family(model_type)
+        remaining = Fields(fields)
+        reading = family.read(remaining)
+        remaining.end()
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from None
+    return reading, family
+
+
+def _family(model_type: object) -> Family:
+    family = FAMILIES.get(model_type) if isinstance(model_type, str) else None
+    if family is None:
+        known = ", ".join([OWN_MODEL_TYPE, *FAMILIES])
+        raise ValueError(f"model_type {model_type!r} is not supported, only {known}")
+    return family
+
+
+def _filled(config: EncoderConfig, tensors: dict[str, Tensor], *, head_is_new: bool) -> TiedEncoder:
+    """An encoder with these weights; float32 ones are not copied."""
+    with torch.device("cpu" if head_is_new else "meta"):
+        model = TiedEncoder(config)
+    expected = model.state_dict()
+    if head_is_new:
+        tensors |= {n: tensor for n, tensor in expected.items() if n.startswith(HEAD_PREFIXES)}
+    _check_fit(tensors, expected)
+    weights = {name: tensors[name].float() for name in expected}
+    # summed in float64, where no sum of finite weights overflows
+    broken = [n for n, t in weights.items() if not t.sum(dtype=torch.float64).isfinite()]
+    if broken:
+        raise CheckpointError(f"weights that are not finite: {_listed(broken)}")
+    model.load_state_dict(weights, assign=True)
+    model.embeddings.make_sinusoids()  # they are in no checkpoint
+    return model
 
 
 def _read_config_json(path: Path) -> dict[str, Any]:
@@ -140,57 +176,10 @@ def _read_config_json(path: Path) -> dict[str, Any]:
     return fields
 
 
-def _read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        tensors = load_file(path)
-    except FileNotFoundError:
-        raise CheckpointError(f"{path} does not exist") from None
-    except SafetensorError as error:
-        raise CheckpointError(f"{path} is not a readable safetensors file: {error}") from None
-    return {name: tensor.float() for name, tensor in tensors.items()}
-
-
-def _family(model_type: object) -> Family:
-    family = FAMILIES.get(model_type) if isinstance(model_type, str) else None
-    if family is None:
-        known = ", ".join([OWN_MODEL_TYPE, *FAMILIES])
-        raise CheckpointError(f"model_type {model_type!r} is not supported, only {known}")
-    return family
-
-
-def _renamed(tensors: dict[str, Tensor], family: Family) -> dict[str, Tensor]:
-    for second, first in family.aliases.items():
-        if second in tensors and first in tensors:
-            if not torch.equal(tensors[second], tensors[first]):
-                raise CheckpointError(f"{second} differs from {first}: the checkpoint is not tied")
-            del tensors[second]
-    ours: dict[str, Tensor] = {}
-    unexpected = []
-    for name, tensor in tensors.items():
-        if any(re.fullmatch(pattern, name) for pattern in family.ignored):
-            continue
-        renamed = family.rename(name)
-        if renamed is None:
-            unexpected.append(name)
-        elif renamed in ours:
-            raise CheckpointError(f"{name} is in the checkpoint under a second name")
-        else:
-            ours[renamed] = tensor
-    if unexpected:
-        raise CheckpointError(f"tensors this family does not have: {_listed(unexpected)}")
-    return ours
-
-
-def _take_rounding(tensors: dict[str, Tensor], model: TiedEncoder) -> RoundingPlan | None:
+def _take_rounding(tensors: dict[str, Tensor]) -> RoundingPlan | None:
     names = [name for name in tensors if name.startswith(ROUNDING)]
-    if not names:
-        return None
-    plan = RoundingPlan({name.removeprefix(ROUNDING): tensors.pop(name) for name in names})
-    try:
-        plan.check(model)
-    except ValueError as error:
-        raise CheckpointError(f"the rounding of the weights: {error}") from None
-    return plan
+    factors = {name.removeprefix(ROUNDING): tensors.pop(name) for name in names}
+    return RoundingPlan(factors) if factors else None
 
 
 def _check_fit(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> None:

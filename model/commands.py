@@ -14,7 +14,7 @@ import torch
 from tokenizers import Tokenizer
 
 from model.checkpoint import CheckpointError, load_checkpoint
-from model.config import EncoderConfig, TrainConfig
+from model.config import EncoderConfig
 from model.corpus import (
     SpecialTokens,
     pack_rows,
@@ -28,6 +28,7 @@ from model.masking import Masker
 from model.mixture import Mixture, mix, read_titles
 from model.parameters import count_parameters
 from model.train import Pretraining
+from model.train_config import TrainConfig
 from model.word_pieces import train_word_pieces
 
 HELD_OUT_ONE_IN = 100  # rows set aside where no held-out text is given

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, get_args
 
 NormPlacement = Literal["pre", "post"]
 Activation = Literal["gelu_tanh", "gelu_erf"]
-Positions = Literal["learned", "fixed"]
+Positions = Literal["learned", "fixed", "none"]
 FfnBias = Literal["none", "input", "both"]
 
 _CHOICES: dict[str, tuple[str, ...]] = {
@@ -16,8 +16,11 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "activation": get_args(Activation),
     "positions": get_args(Positions),
     "ffn_bias": get_args(FfnBias),
+    "head_activation": (*get_args(Activation), "same"),
 }
 _SIZES = ("vocab_size", "d_model", "num_layers", "num_heads", "d_ff", "max_positions")
+# sizes of parts that an encoder may lack
+_OPTIONAL_SIZES = ("type_vocab_size", "embedding_size", "relative_buckets", "local_window")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,24 @@ class EncoderConfig:
         positions: learned, or fixed sinusoids without parameters (Vaswani et al. 2017, 3.5).
         head_transform: BERT's dense, GELU and layer norm between encoder and projection.
         head_bias: one bias per vocabulary entry on the logits.
+        tied: the embedding table is the output projection; else `head.table` is.
+        embedding_size: width E of the embeddings and of the head's outputs, where it is not D: a
+            projection widens what the embeddings give (Lan et al. 2020, section 3.1).
+        block_order: which of the blocks each layer is, where layers share blocks (Lan et al. 2020,
+            section 3.1); one block a layer where it is empty.
+        rotary_base: of rotations of queries and keys by position (Su et al. 2021, section 3.2);
+            None for none. The layers in local_layers rotate by local_rotary_base.
+        local_layers: layers whose tokens see others up to local_window positions away (Warner et
+            al. 2024, section 2.1); ascending.
+        relative_buckets: buckets of distances with a bias on attention scores each (Raffel et al.
+            2020, section 2.1), shared by all layers; 0 for no such bias.
+        gated_ffn: the activation of one map is multiplied with another map (Shazeer 2020).
+        norm_bias: layer norms that are affine have a shift.
+        first_attention_norm: a pre-norm encoder's first block normalises before attention.
+        head_activation: of the head's transform; "same" as the blocks'.
+        head_dense_bias: a bias on the head's dense map.
+        token_dropout_id: the mask token, where its embedding is zero and the others of its text are
+            scaled up in turn (Rives et al. 2021, as in ESM-2); None for no such thing.
     """
 
     vocab_size: int
@@ -66,32 +87,115 @@ class EncoderConfig:
     positions: Positions = "learned"
     head_transform: bool = True
     head_bias: bool = True
+    tied: bool = True
+    embedding_size: int = 0
+    block_order: tuple[int, ...] = ()
+    rotary_base: float | None = None
+    local_rotary_base: float | None = None
+    local_layers: tuple[int, ...] = ()
+    local_window: int = 0
+    relative_buckets: int = 0
+    gated_ffn: bool = False
+    norm_bias: bool = True
+    first_attention_norm: bool = True
+    head_activation: Activation | Literal["same"] = "same"
+    head_dense_bias: bool = True
+    token_dropout_id: int | None = None
 
     def __post_init__(self) -> None:
-        for name in _SIZES:
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
-        if type(self.type_vocab_size) is not int or self.type_vocab_size < 0:
-            raise ValueError(
-                f"type_vocab_size must be a whole number from 0, not {self.type_vocab_size!r}"
-            )
+        self._check_sizes()
+        self._check_choices()
+        self._check_layers()
+        self._check_positions()
+
+    def _check_sizes(self) -> None:
+        for names, least in ((_SIZES, 1), (_OPTIONAL_SIZES, 0)):
+            for name in names:
+                value = getattr(self, name)
+                if type(value) is not int or value < least:
+                    raise ValueError(
+                        f"{name} must be a whole number of at least {least}, not {value!r}"
+                    )
         if self.d_model % self.num_heads:
             raise ValueError(
                 f"d_model ({self.d_model}) must be a multiple of num_heads ({self.num_heads})"
             )
         if not isinstance(self.norm_eps, float) or not 0 < self.norm_eps < 1:
             raise ValueError(f"norm_eps must lie between 0 and 1, not {self.norm_eps!r}")
+        if self.embedding_size not in {0, self.d_model} and not self.head_transform:
+            raise ValueError("embedding_size other than d_model needs head_transform")
+
+    def _check_choices(self) -> None:
         for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}"
-                )
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
         # a configuration is read from JSON, where "false" is a text and would count as true
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.type == "bool" and type(value) is not bool:
                 raise ValueError(f"{field.name} must be true or false, not {value!r}")
+
+    def _check_layers(self) -> None:
+        layers = range(self.num_layers)
+        for name in ("block_order", "local_layers"):
+            numbers = getattr(self, name)
+            if not (
+                isinstance(numbers, tuple) and all(type(n) is int and n in layers for n in numbers)
+            ):
+                raise ValueError(
+                    f"{name} must hold whole numbers below {len(layers)}, not {numbers!r}"
+                )
+        if self.block_order and len(self.block_order) != self.num_layers:
+            raise ValueError(f"block_order must name a block for each of {self.num_layers} layers")
+        if set(self.layers) != set(range(self.num_blocks)):
+            raise ValueError(f"block_order must use every block below {self.num_blocks}")
+        if tuple(sorted(set(self.local_layers))) != self.local_layers:
+            raise ValueError(f"local_layers must ascend, not {self.local_layers!r}")
+        if bool(self.local_layers) != bool(self.local_window):
+            raise ValueError("local_layers and local_window belong together")
+        if self.local_layers and self.relative_buckets:
+            raise ValueError("local_layers and relative_buckets cannot be combined")
+
+    def _check_positions(self) -> None:
+        for name in ("rotary_base", "local_rotary_base"):
+            base = getattr(self, name)
+            if base is not None and not (type(base) is float and 1 < base < float("inf")):
+                raise ValueError(f"{name} must be a number above 1, not {base!r}")
+        if self.rotary_base is not None and (self.d_model // self.num_heads) % 2:
+            raise ValueError(f"rotary_base needs heads of even width, not {self.head_width}")
+        wanted = self.rotary_base is not None and bool(self.local_layers)
+        if (self.local_rotary_base is not None) != wanted:
+            raise ValueError("local_rotary_base belongs to local_layers that rotate")
+        if self.relative_buckets % 4:
+            raise ValueError(
+                f"relative_buckets must be a multiple of 4, not {self.relative_buckets}"
+            )
+        token = self.token_dropout_id
+        if token is not None and not (type(token) is int and 0 <= token < self.vocab_size):
+            raise ValueError(
+                f"token_dropout_id must be a whole number below {self.vocab_size}, not {token!r}"
+            )
+
+    @property
+    def table_width(self) -> int:
+        """E, the width of the embedding table."""
+        return self.embedding_size or self.d_model
+
+    @property
+    def head_width(self) -> int:
+        """The width of one attention head."""
+        return self.d_model // self.num_heads
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks with weights of their own."""
+        return max(self.block_order) + 1 if self.block_order else self.num_layers
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The block of each layer."""
+        return self.block_order or tuple(range(self.num_layers))
 
     @classmethod
     def packed(
@@ -132,64 +236,10 @@ class EncoderConfig:
             raise ValueError(f"unknown configuration fields: {', '.join(unknown)}")
         if missing := sorted(required - set(fields)):
             raise ValueError(f"missing configuration fields: {', '.join(missing)}")
-        return cls(**fields)
+        # JSON has no tuples
+        tuples = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+        return cls(**(fields | tuples))
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values."""
         return dataclasses.asdict(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainConfig:
-    """How a pretraining run goes; every field is a flag of `fillmask-train pretrain`.
-
-    Attributes:
-        steps: optimizer steps of the whole run.
-        row_tokens: length of each packed row, special tokens included.
-        batch_rows: rows in one pass.
-        accumulate_passes: passes whose gradients make one step.
-        learning_rate: peak rate, reached after warm-up.
-        warmup_steps: steps of linear rise to the peak; then linear decay to zero at `steps`.
-        weight_decay: AdamW's, on matrices only (Loshchilov & Hutter 2019).
-        clip_norm: bound on the global gradient norm.
-        select_rate: share of tokens to predict.
-        seed: of initial weights, order of rows and masking.
-        evaluate_every_steps: interval of held-out figures.
-        evaluation_rows: held-out rows scored at each interval, at most.
-        checkpoint_every_steps: interval of checkpoints that `--resume` continues from.
-        round_weights: hold the weights on int8's grid, see `model.rounding`; for a last phase.
-    """
-
-    steps: int = 10_000
-    row_tokens: int = 128
-    batch_rows: int = 32
-    accumulate_passes: int = 1
-    learning_rate: float = 5e-4
-    warmup_steps: int = 200
-    weight_decay: float = 0.01
-    clip_norm: float = 1.0
-    select_rate: float = 0.15
-    seed: int = 0
-    evaluate_every_steps: int = 500
-    evaluation_rows: int = 256
-    checkpoint_every_steps: int = 500
-    round_weights: bool = False
-
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            lowest = 0 if field.name in {"seed", "warmup_steps", "weight_decay"} else 1
-            if field.type == "int" and (type(value) is not int or value < lowest):
-                raise ValueError(
-                    f"{field.name} must be a whole number of at least {lowest}, not {value!r}"
-                )
-            if field.type == "float" and not (value > 0 or (lowest == 0 and value == 0)):
-                raise ValueError(f"{field.name} must be positive, not {value!r}")
-        if self.row_tokens < 8:
-            raise ValueError(f"row_tokens must be at least 8, not {self.row_tokens}")
-        if not self.select_rate < 1:
-            raise ValueError(f"select_rate must lie between 0 and 1, not {self.select_rate!r}")
-        if self.warmup_steps >= self.steps:
-            raise ValueError(
-                f"warmup_steps ({self.warmup_steps}) must be fewer than steps ({self.steps})"
-            )

@@ -3,26 +3,34 @@
 Design choices:
 - One Parameter, `embeddings.word.weight`, is both the token lookup and the output projection.
   There is no second attribute that aliases it, so no copy, move or save can split the two, and
-  its gradient is the sum of both paths.
+  its gradient is the sum of both paths. Only checkpoints that were trained with two tables have
+  `output_table.weight` as well.
 - Only masked positions reach the head: logits are (M, V), never (N, T, V).
 - Parameters have short field names, which the families map checkpoints onto.
 
-Shapes: N batch, T tokens, D d_model, V vocabulary, H heads, M masked positions of the whole batch.
+Shapes: N batch, T tokens, D d_model, E width of the table, V vocabulary, M masked positions of the
+whole batch.
 """
 
 from __future__ import annotations
-
-import math
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from model.block import Block, View, bias_by_distance, gelu, views
 from model.config import EncoderConfig
+from model.embeddings import Embeddings
+from model.norm import layer_norm
 
 TABLE = "embeddings.word.weight"  # the name of the one table, lookup and output projection
+OUTPUT_TABLE = "output_table.weight"  # the second one of an encoder that is not tied
 INIT_STD = 0.02  # Devlin et al. 2019
+
+
+def output_table(config: EncoderConfig) -> str:
+    """The name of the table that is the output projection."""
+    return TABLE if config.tied else OUTPUT_TABLE
 
 
 class TiedEncoder(nn.Module):
@@ -36,9 +44,14 @@ class TiedEncoder(nn.Module):
         super().__init__()
         self.config = config
         self.embeddings = Embeddings(config)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_layers))
-        self.final_norm = _norm(config) if config.final_norm else nn.Identity()
+        self.blocks = nn.ModuleList(Block(config, n) for n in range(config.num_blocks))
+        if config.relative_buckets:
+            bias_BH = torch.zeros(config.relative_buckets, config.num_heads)
+            self.relative_bias = nn.Parameter(bias_BH)
+        self.final_norm = layer_norm(config, config.d_model) if config.final_norm else nn.Identity()
         self.head = HeadTransform(config) if config.head_transform else nn.Identity()
+        if not config.tied:
+            self.output_table = nn.Embedding(config.vocab_size, config.table_width)
         if config.head_bias:
             self.head_bias = nn.Parameter(torch.zeros(config.vocab_size))
         else:
@@ -80,90 +93,36 @@ class TiedEncoder(nn.Module):
             )
         if token_type_ids is not None and not self.config.type_vocab_size:
             raise ValueError("token_type_ids are given, and this encoder has no token types")
-        keep_N11T = None if attention_mask is None else (attention_mask != 0)[:, None, None, :]
-        x_NTD = self.embeddings(input_ids, token_type_ids)
-        for block in self.blocks:
-            x_NTD = block(x_NTD, keep_N11T)
+        x_NTD = self.embeddings(input_ids, attention_mask, token_type_ids)
+        views = self.views(input_ids.shape[1], attention_mask)
+        for layer in range(self.config.num_layers):
+            x_NTD = self.run_layer(layer, x_NTD, views)
         hidden_NTD: Tensor = self.final_norm(x_NTD)
         return hidden_NTD
 
+    def run_layer(self, layer: int, x_NTD: Tensor, views: tuple[View, View]) -> Tensor:
+        """One layer on hidden states (N, T, D); views from `views`."""
+        view = views[layer in self.config.local_layers]
+        after_NTD: Tensor = self.blocks[self.config.layers[layer]](x_NTD, view)
+        return after_NTD
+
+    def views(self, tokens: int, attention_mask: Tensor | None) -> tuple[View, View]:
+        """What attention sees in layers that see everything, and in those with a window."""
+        device = self.embeddings.word.weight.device
+        keep_NT = None if attention_mask is None else attention_mask != 0
+        everything, window = views(self.config, device, tokens, keep_NT)
+        if not self.config.relative_buckets:
+            return everything, window
+        biased = bias_by_distance(self.config, self.relative_bias, tokens, everything)
+        return biased, biased
+
     def project(self, hidden_MD: Tensor) -> Tensor:
-        """Logits (M, V) of hidden states (M, D), through the embedding table."""
-        return F.linear(self.head(hidden_MD), self.embeddings.word.weight, self.head_bias)
+        """Logits (M, V) of hidden states (M, D), through the embedding table where it is tied."""
+        return F.linear(self.head(hidden_MD), self.projection(), self.head_bias)
 
-
-class Embeddings(nn.Module):
-    """Word + position + token type, normalised where the config says so."""
-
-    sinusoids: Tensor
-
-    def __init__(self, config: EncoderConfig) -> None:
-        super().__init__()
-        self.word = nn.Embedding(config.vocab_size, config.d_model)
-        if config.positions == "learned":
-            self.position = nn.Embedding(config.max_positions, config.d_model)
-        else:
-            self.register_buffer("sinusoids", fixed_positions(config), persistent=False)
-        if config.type_vocab_size:
-            self.token_type = nn.Embedding(config.type_vocab_size, config.d_model)
-        self.norm = _norm(config) if config.embedding_norm else nn.Identity()
-        self.config = config
-
-    def forward(self, input_ids: Tensor, token_type_ids: Tensor | None) -> Tensor:
-        """(N, T) ids to (N, T, D)."""
-        T = input_ids.shape[1]
-        x_NTD = self.word(input_ids) + self.position_table()[:T]
-        if self.config.type_vocab_size:
-            types = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
-            x_NTD = x_NTD + self.token_type(types)
-        normed_NTD: Tensor = self.norm(x_NTD)
-        return normed_NTD
-
-    def position_table(self) -> Tensor:
-        """(max_positions, D)."""
-        return self.position.weight if self.config.positions == "learned" else self.sinusoids
-
-
-class Block(nn.Module):
-    """Attention and feed-forward part, each with its residual and its norm."""
-
-    def __init__(self, config: EncoderConfig) -> None:
-        super().__init__()
-        linear = partial(nn.Linear, config.d_model, config.d_model, bias=config.attention_bias)
-        self.query = linear()
-        self.key = linear()
-        self.value = linear()
-        self.output = linear()
-        self.attention_norm = _norm(config)
-        self.ffn_in = nn.Linear(config.d_model, config.d_ff, bias=config.ffn_bias != "none")
-        self.ffn_out = nn.Linear(config.d_ff, config.d_model, bias=config.ffn_bias == "both")
-        self.ffn_norm = _norm(config)
-        self.num_heads = config.num_heads
-        self.pre_norm = config.norm_placement == "pre"
-        self.activation = config.activation
-
-    def forward(self, x_NTD: Tensor, keep_N11T: Tensor | None) -> Tensor:
-        """(N, T, D) to (N, T, D); `keep_N11T` is False for padding keys."""
-        if self.pre_norm:
-            x_NTD = x_NTD + self._attend(self.attention_norm(x_NTD), keep_N11T)
-            return x_NTD + self._feed_forward(self.ffn_norm(x_NTD))
-        x_NTD = self.attention_norm(x_NTD + self._attend(x_NTD, keep_N11T))
-        normed_NTD: Tensor = self.ffn_norm(x_NTD + self._feed_forward(x_NTD))
-        return normed_NTD
-
-    def _attend(self, x_NTD: Tensor, keep_N11T: Tensor | None) -> Tensor:
-        N, T, D = x_NTD.shape
-        q, k, v = (
-            part(x_NTD).view(N, T, self.num_heads, D // self.num_heads).transpose(1, 2)
-            for part in (self.query, self.key, self.value)
-        )
-        mixed_NHTd = F.scaled_dot_product_attention(q, k, v, attn_mask=keep_N11T)
-        output_NTD: Tensor = self.output(mixed_NHTd.transpose(1, 2).reshape(N, T, D))
-        return output_NTD
-
-    def _feed_forward(self, x_NTD: Tensor) -> Tensor:
-        output_NTD: Tensor = self.ffn_out(gelu(self.ffn_in(x_NTD), self.activation))
-        return output_NTD
+    def projection(self) -> Tensor:
+        """(V, E): the embedding table, or the output's own where the two are not tied."""
+        return self.embeddings.word.weight if self.config.tied else self.output_table.weight
 
 
 class HeadTransform(nn.Module):
@@ -171,34 +130,16 @@ class HeadTransform(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.dense = nn.Linear(config.d_model, config.d_model)
-        self.norm = _norm(config)
-        self.activation = config.activation
+        width = config.table_width
+        self.dense = nn.Linear(config.d_model, width, bias=config.head_dense_bias)
+        self.norm = layer_norm(config, width)
+        same = config.head_activation == "same"
+        self.activation = config.activation if same else config.head_activation
 
     def forward(self, x_MD: Tensor) -> Tensor:
-        """(M, D) to (M, D)."""
-        normed_MD: Tensor = self.norm(gelu(self.dense(x_MD), self.activation))
-        return normed_MD
-
-
-def gelu(x: Tensor, activation: str) -> Tensor:
-    """GELU, by tanh or by erf (Hendrycks & Gimpel 2016)."""
-    return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")
-
-
-def fixed_positions(config: EncoderConfig) -> Tensor:
-    """Sinusoids (max_positions, D) of Vaswani et al. 2017, section 3.5."""
-    position = torch.arange(config.max_positions, dtype=torch.float64)[:, None]
-    even = torch.arange(0, config.d_model, 2, dtype=torch.float64)
-    angle = position * torch.exp(-math.log(10_000.0) * even / config.d_model)
-    table = torch.zeros(config.max_positions, config.d_model, dtype=torch.float64)
-    table[:, 0::2] = torch.sin(angle)
-    table[:, 1::2] = torch.cos(angle)[:, : config.d_model // 2]
-    return table.float()
-
-
-def _norm(config: EncoderConfig) -> nn.LayerNorm:
-    return nn.LayerNorm(config.d_model, config.norm_eps, elementwise_affine=config.norm_affine)
+        """(M, D) to (M, E)."""
+        normed_ME: Tensor = self.norm(gelu(self.dense(x_MD), self.activation))
+        return normed_ME
 
 
 def _initialise(module: nn.Module) -> None:

@@ -12,9 +12,9 @@ class ParameterCount:
     """Parameters by part.
 
     Attributes:
-        word_embeddings: the table, V x D.
-        other_embeddings: positions, token types and their norm.
-        attention: all blocks' query, key, value and output projections.
+        word_embeddings: the table, V x E.
+        other_embeddings: positions, token types, their norm, and the map from E to D.
+        attention: all blocks' query, key, value and output projections, and biases by distance.
         feed_forward: all blocks' feed-forward parts.
         norms: all blocks' norms and the final one.
         head_transform: BERT's step before the projection.
@@ -83,20 +83,28 @@ class ParameterCount:
 
 def count_parameters(config: EncoderConfig) -> ParameterCount:
     """Count from the configuration alone; no weights are made."""
-    D, d_ff, layers = config.d_model, config.d_ff, config.num_layers
-    norm = 2 * D if config.norm_affine else 0
+    D, E, d_ff, blocks = config.d_model, config.table_width, config.d_ff, config.num_blocks
+
+    def norm(width: int) -> int:
+        return (1 + config.norm_bias) * width if config.norm_affine else 0
+
     projection = D * D + (D if config.attention_bias else 0)
-    ffn_bias = {"none": 0, "input": d_ff, "both": d_ff + D}[config.ffn_bias]
-    positions = config.max_positions * D if config.positions == "learned" else 0
+    inner_maps = 2 if config.gated_ffn else 1
+    inner_bias = d_ff if config.ffn_bias != "none" else 0
+    outer_bias = D if config.ffn_bias == "both" else 0
+    positions = config.max_positions * E if config.positions == "learned" else 0
     return ParameterCount(
-        word_embeddings=config.vocab_size * D,
+        word_embeddings=config.vocab_size * E,
         other_embeddings=positions
-        + config.type_vocab_size * D
-        + (norm if config.embedding_norm else 0),
-        attention=layers * 4 * projection,
-        feed_forward=layers * (2 * D * d_ff + ffn_bias),
-        norms=layers * 2 * norm + (norm if config.final_norm else 0),
-        head_transform=(D * D + D + norm) if config.head_transform else 0,
+        + config.type_vocab_size * E
+        + (norm(E) if config.embedding_norm else 0)
+        + ((E + 1) * D if config.embedding_size else 0),
+        attention=blocks * 4 * projection + config.relative_buckets * config.num_heads,
+        feed_forward=blocks * (inner_maps * (D * d_ff + inner_bias) + d_ff * D + outer_bias),
+        norms=(2 * blocks - (not config.first_attention_norm) + config.final_norm) * norm(D),
+        head_transform=(D * E + config.head_dense_bias * E + norm(E))
+        if config.head_transform
+        else 0,
         head_bias=config.vocab_size if config.head_bias else 0,
         d_model=D,
     )

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from model.calibration import VOCABULARY
-from model.encoder import TABLE, TiedEncoder
+from model.encoder import TiedEncoder, output_table
 from model.rounding_plan import RoundingPlan
 
 LARGEST = 127  # symmetric: -128 is not used, so that no zero point is needed
@@ -31,9 +31,10 @@ class RoundedEncoder:
     def __init__(self, model: TiedEncoder, plan: RoundingPlan) -> None:
         self.model, self.plan = model, plan
         device = model.embeddings.word.weight.device
+        table = output_table(model.config)
         # by the weight's name
         self._factors = {
-            TABLE if name == VOCABULARY else f"{name}.weight": factors.to(device)
+            table if name == VOCABULARY else f"{name}.weight": factors.to(device)
             for name, factors in plan.factors.items()
         }
 

@@ -7,7 +7,8 @@ rounding harmless is exact before rounding:
 - The few channels that make the rows' scales largest are computed in float32 (Dettmers et al. 2022,
   section 3, with channels fixed in advance): where a layer norm's outputs enter attention, in the
   head, and of GELU's outputs. There is one outlier or two, and the rest gain little.
-- GELU's outputs have no factors, for they would be a product of the widest rows in the graph.
+- GELU's outputs have no factors, for they would be a product of the widest rows in the graph. Where
+  they are multiplied with a gate's, factors can be part of the gate's weights.
 - What attention gives has factors only, so that they can be part of the values' weights.
 - Before the feed-forward part no channel is in float32: adding the two products there would be a
   pass over the widest rows.
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import copy
 import math
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from model.calibration import VOCABULARY, InputStatistics, collect_statistics
+from model.calibration import (
+    VOCABULARY,
+    InputStatistics,
+    collect_statistics,
+    first_of_input,
+    is_rounded,
+)
 from model.encoder import TiedEncoder
 from model.equalize import equalizing_factors
 
@@ -46,7 +53,7 @@ class RoundingPlan:
     factors: dict[str, Tensor]
 
     @classmethod
-    def of(cls, model: TiedEncoder, statistics: dict[str, InputStatistics]) -> RoundingPlan:
+    def of(cls, model: TiedEncoder, statistics: Mapping[str, InputStatistics]) -> RoundingPlan:
         """Decide by the weights and by what the inputs are on real text.
 
         Args:
@@ -54,23 +61,27 @@ class RoundingPlan:
             statistics: from `model.calibration`.
         """
         found: dict[str, Tensor] = {}
-        for block in range(model.config.num_layers):
-            attention = [f"blocks.{block}.{part}" for part in ("query", "key", "value")]
-            for names, float_channels in (
-                (attention, FLOAT_CHANNELS),
-                ([f"blocks.{block}.output"], 0),
-                ([f"blocks.{block}.ffn_in"], 0),
-            ):
+        gate = ["ffn_gate"] if model.config.gated_ffn else []
+        for block in range(model.config.num_blocks):
+            parts = [
+                (["query", "key", "value"], FLOAT_CHANNELS),
+                (["output"], 0),
+                (["ffn_in", *gate], 0),
+            ]
+            if gate:
+                parts.append((["ffn_out"], 0))
+            for maps, float_channels in parts:
+                names = [f"blocks.{block}.{part}" for part in maps]
                 factors = _linear_factors(model, names, statistics[names[0]], float_channels)
                 found |= dict.fromkeys(names, factors)
-            hidden = f"blocks.{block}.ffn_out"
-            found[hidden] = torch.ones(model.config.d_ff)
-            found[hidden][float_channels_of(statistics[hidden], FLOAT_HIDDEN_CHANNELS)] = 0
+            if not gate:
+                hidden = f"blocks.{block}.ffn_out"
+                found[hidden] = torch.ones(model.config.d_ff)
+                found[hidden][float_channels_of(statistics[hidden], FLOAT_HIDDEN_CHANNELS)] = 0
         if isinstance(dense := getattr(model.head, "dense", None), nn.Linear):
             rows = statistics["head.dense"]
             found["head.dense"] = _factors(dense.weight, rows, FLOAT_CHANNELS)
-        table = model.embeddings.word.weight
-        found[VOCABULARY] = _factors(table, statistics[VOCABULARY], 0)
+        found[VOCABULARY] = _factors(model.projection(), statistics[VOCABULARY], 0)
         return cls(found)
 
     @classmethod
@@ -99,10 +110,10 @@ class RoundingPlan:
             ValueError: a map has none, a name or a shape does not fit, a factor is negative or
                 not finite.
         """
-        expected = {VOCABULARY: model.config.d_model} | {
-            name: module.in_features
+        expected = {VOCABULARY: model.config.table_width} | {
+            name: module.weight.shape[1]
             for name, module in model.named_modules()
-            if isinstance(module, nn.Linear)
+            if is_rounded(name, module)
         }
         if wrong := sorted(set(expected) ^ set(self.factors)):
             raise ValueError(f"factors are missing or left over: {', '.join(wrong)}")
@@ -111,13 +122,16 @@ class RoundingPlan:
                 raise ValueError(f"{name} has factors of shape {tuple(factors.shape)}")
             if not (factors.isfinite().all() and (factors >= 0).all()):
                 raise ValueError(f"{name} has a factor that is negative or not finite")
-            if name.endswith((".output", ".ffn_in", VOCABULARY)) and not factors.all():
+            outer = name.endswith(".ffn_out")
+            in_int8 = name.endswith((".output", ".ffn_in", ".ffn_gate", VOCABULARY))
+            if (in_int8 or (outer and model.config.gated_ffn)) and not factors.all():
                 raise ValueError(f"{name} has channels in float32, and it can have none")
-            if name.endswith(".ffn_out") and not ((factors == 0) | (factors == 1)).all():
+            gelu = outer and not model.config.gated_ffn
+            if gelu and not ((factors == 0) | (factors == 1)).all():
                 raise ValueError(f"{name} has a factor other than 0 and 1")
-            query = re.sub(r"\.(key|value)$", ".query", name)
-            if not torch.equal(factors, self.factors[query]):
-                raise ValueError(f"{name} has other factors than {query}, and the same input")
+            first = first_of_input(name)
+            if not torch.equal(factors, self.factors[first]):
+                raise ValueError(f"{name} has other factors than {first}, and the same input")
 
 
 def float_channels_of(statistics: InputStatistics, count: int) -> NDArray[np.int64]:

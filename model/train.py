@@ -19,7 +19,6 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from model.checkpoint import save_checkpoint
-from model.config import TrainConfig
 from model.corpus import SpecialTokens
 from model.encoder import TiedEncoder
 from model.evaluate import evaluate
@@ -27,6 +26,7 @@ from model.masking import Masker
 from model.progress import MetricsLog, draw_curve
 from model.rounding import RoundedEncoder
 from model.rounding_plan import RoundingPlan
+from model.train_config import TrainConfig
 
 STATE_NAME = "train_state.pt"
 LOG_EVERY_STEPS = 10

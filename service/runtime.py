@@ -44,13 +44,14 @@ class Runtime:
         model_path: the ONNX file.
         threads_per_run: threads that share the work of one run. With 1, a run stays on the thread
             that asked for it, and as many runs at once as there are CPUs give the most throughput.
+        pack: lay the weights out anew for speed, which takes memory once more.
 
     Raises:
         BundleError: the file cannot be loaded, or its inputs and outputs are not the served
             graph's.
     """
 
-    def __init__(self, model_path: Path, threads_per_run: int = 1) -> None:
+    def __init__(self, model_path: Path, threads_per_run: int = 1, *, pack: bool = True) -> None:
         _register_arena()
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads_per_run
@@ -63,6 +64,7 @@ class Runtime:
         # a plan for one shape is worth nothing when each batch has its own
         options.enable_mem_pattern = False
         options.add_session_config_entry("session.use_env_allocators", "1")
+        options.add_session_config_entry("session.disable_prepacking", str(int(not pack)))
         if may_saturate_int8():
             # exact int8 products: slower where the fast ones are exact as well, so only here
             options.add_session_config_entry("session.x64quantprecision", "1")

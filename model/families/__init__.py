@@ -6,9 +6,21 @@ which family a checkpoint belongs to.
 
 from __future__ import annotations
 
-from model.families import bert
-from model.families.family import Family
+from model.families import albert, bert, distilbert, electra, esm, modernbert, mpnet, roberta
+from model.families.family import Family, Reading
+from model.families.fields import Fields
 
-FAMILIES: dict[str, Family] = {"bert": bert.FAMILY}
+FAMILIES: dict[str, Family] = {
+    "albert": albert.FAMILY,
+    "bert": bert.FAMILY,
+    "camembert": roberta.FAMILY,
+    "distilbert": distilbert.FAMILY,
+    "electra": electra.FAMILY,
+    "esm": esm.FAMILY,
+    "modernbert": modernbert.FAMILY,
+    "mpnet": mpnet.FAMILY,
+    "roberta": roberta.FAMILY,
+    "xlm-roberta": roberta.FAMILY,
+}
 
-__all__ = ["FAMILIES", "Family"]
+__all__ = ["FAMILIES", "Family", "Fields", "Reading"]

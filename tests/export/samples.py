@@ -24,6 +24,51 @@ CONFIGS: dict[str, EncoderConfig] = {
     "fixed positions, no types": small_config(
         positions="fixed", type_vocab_size=0, ffn_bias="input", head_transform=False
     ),
+    "narrow embeddings, shared blocks": small_config(
+        embedding_size=10,
+        num_layers=5,
+        block_order=(0, 0, 1, 1, 1),
+        activation="gelu_tanh",
+        head_activation="gelu_erf",
+    ),
+    "bias by distance, two tables": small_config(
+        vocab_size=83, relative_buckets=32, type_vocab_size=0, tied=False
+    ),
+    "rotations, masks dropped": small_config(
+        positions="none",
+        type_vocab_size=0,
+        norm_placement="pre",
+        embedding_norm=False,
+        final_norm=True,
+        rotary_base=1e4,
+        token_dropout_id=3,
+    ),
+    "windows, gates, few biases": small_config(
+        num_layers=4,
+        positions="none",
+        type_vocab_size=0,
+        norm_placement="pre",
+        norm_bias=False,
+        first_attention_norm=False,
+        final_norm=True,
+        attention_bias=False,
+        ffn_bias="none",
+        gated_ffn=True,
+        rotary_base=1.6e5,
+        local_rotary_base=1e4,
+        local_layers=(1, 2),
+        local_window=2,
+        head_dense_bias=False,
+        tied=False,
+    ),
+    "gates with biases, types without positions": small_config(
+        positions="none",
+        gated_ffn=True,
+        rotary_base=1e4,
+        local_rotary_base=1e4,
+        local_layers=(1,),
+        local_window=3,
+    ),
 }
 
 

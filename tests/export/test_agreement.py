@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from export.agreement import measure_agreement
+from export.agreement import Fp32Answers, Int8Figures, measure_agreement
 from export.verify import VerificationError
 from export.write_bundle import BundleLabel, SampleTexts, write_bundle
 from model.checkpoint import Checkpoint
@@ -34,6 +35,13 @@ def tokenizer(runtime: Runtime, tmp_path: Path) -> Tokenizer:
     return Tokenizer.of(read_bundle(tmp_path / "bundle"))
 
 
+def agreement(
+    runtime: Runtime, model: TiedEncoder, texts: Sequence[str], tokenizer: Tokenizer, tokens: int
+) -> Int8Figures:
+    """Both steps at once."""
+    return measure_agreement(runtime, Fp32Answers.of(model, texts, tokenizer, tokens))
+
+
 def shaken(model: TiedEncoder) -> TiedEncoder:
     """The encoder with every weight a little off."""
     other = copy.deepcopy(model)
@@ -48,7 +56,7 @@ def test_the_same_encoder_agrees(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer
 ) -> None:
     """At every token but the special ones; batches are no obstacle."""
-    figures = measure_agreement(runtime, checkpoint.model, VERSES * 12, tokenizer, 24)
+    figures = agreement(runtime, checkpoint.model, VERSES * 12, tokenizer, 24)
     assert figures.masks == sum(len(tokenizer.encode(verse).input_ids) - 2 for verse in VERSES) * 12
     assert figures.top_1_agreement == 1
     assert figures.p99_log_prob_difference < 1e-4
@@ -76,7 +84,7 @@ def test_figures_are_what_they_say(
             best = expected.topk(5).indices
             same.append(bool(found.argmax() == best[0]))
             differences.append((found - expected)[best].abs().numpy())
-    figures = measure_agreement(runtime, exact, VERSES, tokenizer, 24)
+    figures = agreement(runtime, exact, VERSES, tokenizer, 24)
     assert 0.2 < figures.top_1_agreement < 1  # or this shows nothing
     assert figures.masks == len(same)
     assert figures.top_1_agreement == pytest.approx(np.mean(same))
@@ -92,9 +100,8 @@ def test_texts_that_are_too_long_are_passed_over(
     """Where all are, nothing could be said."""
     shortest = min(VERSES, key=lambda verse: len(tokenizer.encode(verse).input_ids))
     length = len(tokenizer.encode(shortest).input_ids)
-    figures = measure_agreement(
-        runtime, checkpoint.model, [shortest, " ".join(VERSES)], tokenizer, length
-    )
+    two = [shortest, " ".join(VERSES)]
+    figures = agreement(runtime, checkpoint.model, two, tokenizer, length)
     assert figures.masks == length - 2
     with pytest.raises(VerificationError, match="no text is short enough"):
-        measure_agreement(runtime, checkpoint.model, [shortest], tokenizer, length - 1)
+        Fp32Answers.of(checkpoint.model, [shortest], tokenizer, length - 1)

@@ -75,6 +75,24 @@ def test_fp32_agrees_with_pytorch(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
+def test_long_rows_are_attended_in_rounds(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What encoders of long texts compute some slots at a time is what they compute at once."""
+    config = CONFIGS[name]
+    model = random_encoder(config)
+    batch = Batch.pack(padded_batch(config.vocab_size).requests(np.zeros((5, 1), np.int64), 50))
+    at_once = _runtime(tmp_path, model, int8=False).run(batch)
+    monkeypatch.setattr("export.attention.LONG_TOKENS", 1)
+    monkeypatch.setattr("export.attention.ASKING_AT_ONCE", 5)
+    in_rounds = _runtime(tmp_path, model, int8=False).run(batch)
+    nodes = onnx.load(tmp_path / "model.onnx").graph.node
+    # one for each layer but the last, whose masks ask alone, and one that ranks
+    assert [node.op_type for node in nodes].count("Loop") == config.num_layers
+    _assert_alike(in_rounds, at_once, 1e-5)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
 def test_int8_comes_close_to_pytorch(name: str, tmp_path: Path) -> None:
     """Log-probabilities differ from PyTorch's by a twentieth of what masks differ among them."""
     config = CONFIGS[name]

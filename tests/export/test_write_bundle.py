@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import weakref
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from export.commands import main
+from export.graph_files import save_graph
 from export.verify import VerificationError
 from export.weights import encoder_weights
 from export.write_bundle import BundleLabel, SampleTexts, write_bundle
@@ -21,6 +24,7 @@ from model.corpus import read_tokenizer
 from model.encoder import TiedEncoder
 from model.rounding import RoundedEncoder
 from service.bundle import read_bundle
+from service.runtime import Runtime
 from tests.model.samples import VERSES, plan_of, random_encoder
 
 
@@ -117,10 +121,33 @@ def test_a_wrong_graph_is_not_written(
         weights = encoder_weights(model, max_tokens)
         return weights | {"blocks.1.ffn_in.bias": weights["blocks.1.ffn_in.bias"] + 0.1}
 
-    monkeypatch.setattr("export.write_bundle.encoder_weights", changed)
+    monkeypatch.setattr("export.graph_files.encoder_weights", changed)
     with pytest.raises(VerificationError, match="disagrees with the PyTorch encoder"):
         write_bundle(checkpoint, tmp_path / "bundle", _label(), texts)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_encoder_is_gone_before_a_graph_is_loaded(
+    checkpoint_path: Path, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large encoder and what runs its graph need not fit into memory together."""
+    encoders: list[weakref.ref[TiedEncoder]] = []
+    alive_at_load: list[bool] = []
+
+    def save(model: TiedEncoder, *arguments: Any) -> None:
+        encoders.append(weakref.ref(model))
+        save_graph(model, *arguments)
+
+    class Watched(Runtime):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            alive_at_load.append(encoders[0]() is not None)
+            super().__init__(*arguments, **options)
+
+    monkeypatch.setattr("export.write_bundle.save_graph", save)
+    monkeypatch.setattr("export.write_bundle.Runtime", Watched)
+    write_bundle(load_checkpoint(checkpoint_path), tmp_path / "bundle", _label("int8"), texts)
+    assert len(encoders) == 2
+    assert alive_at_load == [False] * 3
 
 
 def test_int8_that_loses_too_much_is_not_written(

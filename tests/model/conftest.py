@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from model import train
-from model.config import TrainConfig
 from model.corpus import SpecialTokens, pack_rows
 from model.encoder import TiedEncoder
 from model.train import Pretraining
+from model.train_config import TrainConfig
 from model.word_pieces import train_word_pieces
 from tests.model.command_line import ENCODER
 from tests.model.samples import ROW_TOKENS, VERSES, repetitive_text, small_config

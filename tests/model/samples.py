@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from model.calibration import VOCABULARY
+from model.calibration import VOCABULARY, first_of_input, is_rounded
 from model.config import EncoderConfig
 from model.encoder import TiedEncoder
 from model.rounding_plan import RoundingPlan
@@ -53,14 +52,14 @@ def random_encoder(config: EncoderConfig, seed: int = 0) -> TiedEncoder:
 def plan_of(model: TiedEncoder) -> RoundingPlan:
     """A rounding plan with random factors and some float32 channels, without their search."""
     generator = torch.Generator().manual_seed(4)
-    factors = {VOCABULARY: torch.rand(model.config.d_model, generator=generator) + 0.5}
+    factors = {VOCABULARY: torch.rand(model.config.table_width, generator=generator) + 0.5}
     for name, module in model.named_modules():
-        if isinstance(module, nn.Linear):
+        if is_rounded(name, module):
             factors[name] = torch.rand(module.in_features, generator=generator) + 0.5
             if name.endswith((".query", ".ffn_out", ".dense")):
                 factors[name][[1, 5]] = 0
-        if name.endswith((".key", ".value")):
-            factors[name] = factors[re.sub("key$|value$", "query", name)]
+        if name in factors:
+            factors[name] = factors[first_of_input(name)]
         if name.endswith(".ffn_out"):
             factors[name] = (factors[name] > 0).float()
     return RoundingPlan(factors)

@@ -159,7 +159,7 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no model_type": (configure(model_type=None), "model_type None is not supported.*bert"),
     "unknown model_type": (
         configure(model_type="llama"),
-        "model_type 'llama' is not supported, only fillmask, bert",
+        "model_type 'llama' is not supported, only fillmask, albert, bert, ",
     ),
     "model_type is a list": (configure(model_type=["bert"]), r"model_type \['bert'\] is not"),
     "unknown field": (configure(rotary=True), r"config\.json: unknown.* fields: rotary"),

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from model.config import EncoderConfig, TrainConfig
+from model.config import EncoderConfig
+from model.train_config import TrainConfig
 from tests.model.samples import SMALL, small_config
 
 

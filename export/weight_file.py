@@ -1,0 +1,61 @@
+"""A graph's weights in a file beside it, written as the graph is built.
+
+A graph above protobuf's 2 GB could not hold them, and a runtime maps the file where it would make
+copies of weights within the graph.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+
+# what shapes depend on must lie in the graph itself
+SMALLEST_BYTES = 1024
+ALIGNMENT_BYTES = 64  # a vector register's, for runtimes that map the file
+
+
+class WeightFile:
+    """Appends arrays to a file.
+
+    Args:
+        path: the file, made anew; the graph will lie in the same directory.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._name = path.name
+        self._file = path.open("wb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def add(self, name: str, values: NDArray[Any]) -> onnx.TensorProto | None:
+        """Write an array; the tensor that stands for it in the graph, or None for a small one."""
+        if values.nbytes < SMALLEST_BYTES:
+            return None
+        self._file.write(b"\0" * (-self._file.tell() % ALIGNMENT_BYTES))
+        place = {"location": self._name, "offset": self._file.tell(), "length": values.nbytes}
+        np.ascontiguousarray(values).tofile(self._file)
+        return TensorProto(
+            name=name,
+            dims=values.shape,
+            data_type=helper.np_dtype_to_tensor_dtype(values.dtype),
+            data_location=TensorProto.EXTERNAL,
+            external_data=[
+                onnx.StringStringEntryProto(key=key, value=str(value))
+                for key, value in place.items()
+            ],
+        )

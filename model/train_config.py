@@ -1,0 +1,62 @@
+"""How a pretraining run goes, in one frozen record."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    """How a pretraining run goes; every field is a flag of `fillmask-train pretrain`.
+
+    Attributes:
+        steps: optimizer steps of the whole run.
+        row_tokens: length of each packed row, special tokens included.
+        batch_rows: rows in one pass.
+        accumulate_passes: passes whose gradients make one step.
+        learning_rate: peak rate, reached after warm-up.
+        warmup_steps: steps of linear rise to the peak; then linear decay to zero at `steps`.
+        weight_decay: AdamW's, on matrices only (Loshchilov & Hutter 2019).
+        clip_norm: bound on the global gradient norm.
+        select_rate: share of tokens to predict.
+        seed: of initial weights, order of rows and masking.
+        evaluate_every_steps: interval of held-out figures.
+        evaluation_rows: held-out rows scored at each interval, at most.
+        checkpoint_every_steps: interval of checkpoints that `--resume` continues from.
+        round_weights: hold the weights on int8's grid, see `model.rounding`; for a last phase.
+    """
+
+    steps: int = 10_000
+    row_tokens: int = 128
+    batch_rows: int = 32
+    accumulate_passes: int = 1
+    learning_rate: float = 5e-4
+    warmup_steps: int = 200
+    weight_decay: float = 0.01
+    clip_norm: float = 1.0
+    select_rate: float = 0.15
+    seed: int = 0
+    evaluate_every_steps: int = 500
+    evaluation_rows: int = 256
+    checkpoint_every_steps: int = 500
+    round_weights: bool = False
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            lowest = 0 if field.name in {"seed", "warmup_steps", "weight_decay"} else 1
+            if field.type == "int" and (type(value) is not int or value < lowest):
+                raise ValueError(
+                    f"{field.name} must be a whole number of at least {lowest}, not {value!r}"
+                )
+            if field.type == "float" and not (value > 0 or (lowest == 0 and value == 0)):
+                raise ValueError(f"{field.name} must be positive, not {value!r}")
+        if self.row_tokens < 8:
+            raise ValueError(f"row_tokens must be at least 8, not {self.row_tokens}")
+        if not self.select_rate < 1:
+            raise ValueError(f"select_rate must lie between 0 and 1, not {self.select_rate!r}")
+        if self.warmup_steps >= self.steps:
+            raise ValueError(
+                f"warmup_steps ({self.warmup_steps}) must be fewer than steps ({self.steps})"
+            )

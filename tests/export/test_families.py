@@ -1,0 +1,112 @@
+"""Every family's checkpoint through both graphs: transformers is the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx.reference import ReferenceEvaluator
+
+from export.graph import served_graph
+from export.int8_operators import Int8GraphBuilder
+from export.int8_weights import Int8Weights
+from export.operators import GraphBuilder
+from export.reference import reference_graph
+from export.weights import encoder_weights
+from model.calibration import collect_statistics
+from model.checkpoint import load_checkpoint
+from model.encoder import TiedEncoder
+from model.rounding_plan import RoundingPlan
+from service.batch import Batch, Request
+from service.runtime import Runtime
+from tests.model.families.samples import SAMPLES, Inputs, reading_tokens
+
+TOLERANCE = 1e-4  # log-probabilities in nats, fp32
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A checkpoint, texts for it, and what transformers says to them.
+
+    Attributes:
+        model: as we read it.
+        inputs: three texts of different length, padded.
+        expected: (M, V) log-probabilities.
+    """
+
+    model: TiedEncoder
+    inputs: Inputs
+    expected: NDArray[np.float32]
+
+    def served(self, builder: GraphBuilder, directory: Path) -> NDArray[np.float32]:
+        """(M, V) what the served graph says to the texts, without their padding, in one batch."""
+        graph = served_graph(builder)
+        onnx.checker.check_model(graph, full_check=True)
+        onnx.save(graph, directory / "model.onnx")
+        vocabulary = np.arange(self.expected.shape[1])
+        requests = []
+        for ids, real, masked in zip(
+            self.inputs.input_ids.numpy(),
+            self.inputs.attention_mask.numpy(),
+            self.inputs.mask_indicator.numpy(),
+            strict=True,
+        ):
+            positions = np.flatnonzero(masked)
+            targets = np.tile(vocabulary, (len(positions), 1))
+            requests.append(Request(ids[real == 1], positions, 1, targets))
+        outputs = Runtime(directory / "model.onnx").run(Batch.pack(requests))
+        np.testing.assert_array_equal(outputs.top_ids[:, 0], outputs.target_log_probs.argmax(1))
+        return outputs.target_log_probs
+
+
+@pytest.fixture(params=SAMPLES)
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
+    """One of the samples."""
+    sample = SAMPLES[request.param]
+    theirs = sample.make()
+    theirs.save_pretrained(tmp_path / "checkpoint")
+    inputs = Inputs.of(theirs, sample, reading_tokens(theirs))
+    model = load_checkpoint(tmp_path / "checkpoint").model
+    return Case(model, inputs, inputs.log_probs(theirs).numpy())
+
+
+def test_the_served_graph_equals_transformers(case: Case, tmp_path: Path) -> None:
+    """Log-probabilities of the whole vocabulary, in fp32."""
+    builder = GraphBuilder(case.model.config, encoder_weights(case.model))
+    served = case.served(builder, tmp_path)
+    np.testing.assert_allclose(served, case.expected, rtol=0, atol=TOLERANCE)
+
+
+def test_the_reference_graph_equals_transformers(case: Case) -> None:
+    """The same in onnx's own evaluator, padding and all."""
+    graph = reference_graph(case.model.config, encoder_weights(case.model))
+    onnx.checker.check_model(graph, full_check=True)
+    feed = {
+        "input_ids": case.inputs.input_ids.numpy(),
+        "attention_mask": case.inputs.attention_mask.numpy(),
+        "mask_indicator": case.inputs.mask_indicator.numpy().astype(np.float32),
+    }
+    results = cast("Sequence[NDArray[np.float32]]", ReferenceEvaluator(graph).run(None, feed))
+    logits = results[0]
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    log_probs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(log_probs, case.expected, rtol=0, atol=TOLERANCE)
+
+
+def test_int8_comes_close_to_transformers(case: Case, tmp_path: Path) -> None:
+    """Log-probabilities are off by a thirtieth of their spread over the vocabulary, on average."""
+    generator = np.random.default_rng(4)
+    config = case.model.config
+    texts = [generator.integers(5, config.vocab_size, config.max_positions) for _ in range(60)]
+    statistics = collect_statistics(case.model, texts, config.token_dropout_id or 3)
+    grams = {name: inputs.gram for name, inputs in statistics.items()}
+    int8 = Int8Weights(RoundingPlan.of(case.model, statistics), grams)
+    builder = Int8GraphBuilder(config, encoder_weights(case.model), int8)
+    difference = np.abs(case.served(builder, tmp_path) - case.expected)
+    assert difference.mean() < case.expected.std(axis=1).mean() / 30

@@ -1,0 +1,208 @@
+"""Two small checkpoints of each family, made by transformers with every weight random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor
+
+from tests.model.samples import random_ids, randomise
+
+# of the sizes below; transformers lets nothing drop out in evaluation mode
+_BERT = {
+    "vocab_size": 97,
+    "hidden_size": 33,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "intermediate_size": 71,
+    "max_position_embeddings": 19,
+}
+_OTHER = {
+    "vocab_size": 203,
+    "hidden_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 5,
+    "intermediate_size": 50,
+    "max_position_embeddings": 23,
+    "layer_norm_eps": 1e-5,
+}
+_DISTIL = {"vocab_size": 97, "max_position_embeddings": 19}
+_MODERN = {
+    "vocab_size": 97,
+    "hidden_size": 36,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 3,
+    "intermediate_size": 31,
+    "max_position_embeddings": 32,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "cls_token_id": 1,
+    "sep_token_id": 2,
+}
+_ESM = {
+    "vocab_size": 33,
+    "hidden_size": 40,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 5,
+    "intermediate_size": 50,
+    "max_position_embeddings": 26,
+    "pad_token_id": 1,
+    "mask_token_id": 32,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A checkpoint to make.
+
+    Attributes:
+        family: transformers' name for its classes.
+        fields: what differs from its default configuration.
+        own_mask: a token that changes what the others' embeddings are.
+    """
+
+    family: str
+    fields: dict[str, Any]
+    own_mask: int | None = None
+
+    def make(self, seed: int = 3) -> Any:
+        """A model in evaluation mode."""
+        config = getattr(transformers, f"{self.family}Config")(**self.fields)
+        model = getattr(transformers, f"{self.family}ForMaskedLM")(config).eval()
+        randomise(model, seed)
+        return model
+
+
+SAMPLES: dict[str, Sample] = {
+    "BERT, three heads": Sample("Bert", _BERT),
+    "BERT, tanh, three types": Sample(
+        "Bert", {**_OTHER, "type_vocab_size": 3, "hidden_act": "gelu_new"}
+    ),
+    "BERT, not tied": Sample("Bert", {**_BERT, "tie_word_embeddings": False}),
+    "DistilBERT, three heads": Sample(
+        "DistilBert", {**_DISTIL, "dim": 33, "n_layers": 3, "n_heads": 3, "hidden_dim": 71}
+    ),
+    "DistilBERT, sinusoids": Sample(
+        "DistilBert",
+        {
+            **_DISTIL,
+            "dim": 40,
+            "n_layers": 2,
+            "n_heads": 5,
+            "hidden_dim": 50,
+            "sinusoidal_pos_embds": True,
+        },
+    ),
+    "RoBERTa, one type": Sample("Roberta", {**_BERT, "type_vocab_size": 1}),
+    "RoBERTa, not tied, tanh": Sample(
+        "Roberta",
+        {**_OTHER, "tie_word_embeddings": False, "hidden_act": "gelu_new", "pad_token_id": 0},
+    ),
+    "CamemBERT": Sample("Camembert", {**_BERT, "type_vocab_size": 1}),
+    "CamemBERT, other sizes": Sample("Camembert", _OTHER),
+    "XLM-RoBERTa": Sample("XLMRoberta", {**_BERT, "type_vocab_size": 1}),
+    "XLM-RoBERTa, other sizes": Sample("XLMRoberta", _OTHER),
+    "ALBERT, one group": Sample("Albert", {**_BERT, "embedding_size": 12}),
+    "ALBERT, two groups": Sample(
+        "Albert",
+        {**_OTHER, "num_hidden_layers": 5, "num_hidden_groups": 2, "embedding_size": 40},
+    ),
+    "ELECTRA, narrow embeddings": Sample("Electra", {**_BERT, "embedding_size": 12}),
+    "ELECTRA, wide embeddings, not tied": Sample(
+        "Electra", {**_OTHER, "embedding_size": 40, "tie_word_embeddings": False}
+    ),
+    "MPNet": Sample("MPNet", {**_BERT, "max_position_embeddings": 200}),
+    "MPNet, other sizes": Sample("MPNet", {**_OTHER, "hidden_act": "gelu_new"}),
+    "ESM-2": Sample(
+        "Esm",
+        {**_ESM, "position_embedding_type": "rotary", "token_dropout": True},
+        own_mask=32,
+    ),
+    "ESM-1b": Sample(
+        "Esm",
+        {
+            **_ESM,
+            "num_attention_heads": 4,
+            "position_embedding_type": "absolute",
+            "emb_layer_norm_before": True,
+            "tie_word_embeddings": False,
+        },
+    ),
+    "ModernBERT": Sample("ModernBert", {**_MODERN, "local_attention": 8}),
+    "ModernBERT, every bias": Sample(
+        "ModernBert",
+        {
+            **_MODERN,
+            "hidden_size": 40,
+            "num_attention_heads": 5,
+            "global_attn_every_n_layers": 2,
+            "local_attention": 5,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "norm_bias": True,
+            "classifier_bias": True,
+            "decoder_bias": False,
+            "classifier_activation": "gelu_new",
+            "tie_word_embeddings": False,
+        },
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Three texts of different length with masks, the ends' among them: (N, T) each."""
+
+    input_ids: Tensor
+    attention_mask: Tensor
+    mask_indicator: Tensor
+
+    @classmethod
+    def of(cls, model: Any, sample: Sample, tokens: int) -> Inputs:
+        """For a model that reads as many tokens."""
+        lengths = torch.tensor([tokens, tokens // 2, 3])
+        attention_mask = (torch.arange(tokens) < lengths[:, None]).long()
+        # low ids are special in some families, padding among them
+        input_ids = 5 + random_ids((3, tokens), model.config.vocab_size - 6)
+        indicator = random_ids((3, tokens), 2, 5)
+        indicator[:, 0] = 1
+        indicator[torch.arange(3), lengths - 1] = 1
+        indicator[:, 1] = 0
+        indicator = indicator * attention_mask
+        if sample.own_mask is not None:
+            input_ids = torch.where(indicator > 0, sample.own_mask, input_ids)
+        return cls(
+            input_ids * attention_mask + (1 - attention_mask) * _padding(model),
+            attention_mask,
+            indicator,
+        )
+
+    @torch.inference_mode()
+    def log_probs(self, model: Any) -> Tensor:
+        """(M, V) what transformers says at the masks."""
+        logits = model(input_ids=self.input_ids, attention_mask=self.attention_mask).logits
+        return torch.log_softmax(logits[self.mask_indicator > 0], dim=-1)
+
+
+def _padding(model: Any) -> int:
+    pad = model.config.pad_token_id
+    return 1 if pad is None else int(pad)
+
+
+def reading_tokens(model: Any) -> int:
+    """How many tokens a model reads."""
+    skipped: dict[str, Callable[[], int]] = {
+        "roberta": lambda: _padding(model) + 1,
+        "camembert": lambda: _padding(model) + 1,
+        "xlm-roberta": lambda: _padding(model) + 1,
+        "mpnet": lambda: 2,
+    }
+    config = model.config
+    learnt_esm = config.model_type == "esm" and config.position_embedding_type == "absolute"
+    before = 2 if learnt_esm else skipped.get(config.model_type, lambda: 0)()
+    return int(config.max_position_embeddings) - before
