@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,7 +36,8 @@ from service.bundle import (
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer
 
-MASK_TOKEN = "[MASK]"  # noqa: S105 - not a password
+# tables are rounded up, by far less than this; what lacks more was cut short
+MAX_NAMELESS_IDS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,16 +93,16 @@ def write_bundle(
     """
     config = checkpoint.model.config
     checkpoint.require_head()
-    if checkpoint.tokenizer_json is None:
+    if checkpoint.tokenizer_json is None or checkpoint.mask_token is None:
         raise CheckpointError("the checkpoint has no tokenizer.json")
     if output.exists() and not (output / DESCRIPTION_FILE).is_file():
         raise ValueError(f"{output} exists and is not a bundle; it is left as it is")
     max_tokens = label.max_tokens or config.max_positions
     if not 3 <= max_tokens <= config.max_positions:
         raise ValueError(f"max_tokens must lie between 3 and {config.max_positions}")
-    tokenizer_json = checkpoint.tokenizer_json
-    special = _special_tokens(tokenizer_json, config)
-    tokenizer = Tokenizer(tokenizer_json, MASK_TOKEN, special.mask, special.all)
+    tokenizer_json, mask_token = checkpoint.tokenizer_json, checkpoint.mask_token
+    special = _special_tokens(tokenizer_json, mask_token, config)
+    tokenizer = Tokenizer(tokenizer_json, mask_token, special.mask, special.all)
 
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".bundle-") as scratch:
@@ -127,7 +128,7 @@ def write_bundle(
             "created_with": f"fillmask {__version__}",
             "architecture": _architecture(config),
             "max_tokens": max_tokens,
-            "mask_token": MASK_TOKEN,
+            "mask_token": mask_token,
             "mask_token_id": special.mask,
             "special_token_ids": list(special.all),
             "precision": label.precision,
@@ -186,14 +187,23 @@ class _Expected:
         return figures
 
 
-def _special_tokens(tokenizer_json: bytes, config: EncoderConfig) -> SpecialTokens:
+def _special_tokens(tokenizer_json: bytes, mask_token: str, config: EncoderConfig) -> SpecialTokens:
+    """The special tokens; among them, rows of the encoder's table that no token has."""
     tokenizer = read_tokenizer(tokenizer_json)
-    if tokenizer.get_vocab_size() > config.vocab_size:
+    named = set(tokenizer.get_vocab().values())
+    if max(named) >= config.vocab_size:
         raise CheckpointError(
-            f"tokenizer.json has {tokenizer.get_vocab_size()} tokens, "
+            f"tokenizer.json has {max(named) + 1} tokens, "
             f"more than the encoder's table of {config.vocab_size}"
         )
-    return SpecialTokens.of(tokenizer)
+    nameless = set(range(config.vocab_size)) - named
+    if len(nameless) > MAX_NAMELESS_IDS:
+        raise CheckpointError(
+            f"the tokenizer has {len(named)} tokens and the encoder's table {config.vocab_size} "
+            "rows: the vocabulary was cut short"
+        )
+    special = SpecialTokens.of(tokenizer, mask_token)
+    return replace(special, all=tuple(sorted({*special.all, *nameless})))
 
 
 def _architecture(config: EncoderConfig) -> dict[str, Any]:

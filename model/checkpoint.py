@@ -22,6 +22,7 @@ from model.families import FAMILIES, Family, Fields, Reading
 from model.families.tensors import HEAD_PREFIXES, encoder_tensors
 from model.rounding_plan import RoundingPlan
 from model.tensor_files import TensorFiles
+from model.tokenizer_files import read_tokenizer_files
 
 OWN_MODEL_TYPE = "fillmask"
 ROUNDING = "rounding."  # prefix of the factors of an encoder trained for int8
@@ -37,15 +38,17 @@ class Checkpoint:
 
     Attributes:
         model: the encoder with the checkpoint's weights, on the CPU, in fp32.
-        tokenizer_json: the bytes of tokenizer.json; None where the directory has none.
+        tokenizer_json: a complete tokenizer.json; None where the directory has no tokenizer.
         head_is_new: the checkpoint had no masked-language-model head; it was initialised.
         rounding: where the weights are already what int8 can hold, how; else None.
+        mask_token: the text that marks a mask; None where the directory has no tokenizer.
     """
 
     model: TiedEncoder
     tokenizer_json: bytes | None
     head_is_new: bool
     rounding: RoundingPlan | None = None
+    mask_token: str | None = None
 
     def require_head(self) -> None:
         """Raise CheckpointError where the head is new: it has learnt nothing to be served."""
@@ -109,9 +112,14 @@ def load_checkpoint(directory: Path) -> Checkpoint:
             rounding.check(model)
         except ValueError as error:
             raise CheckpointError(f"the rounding of the weights: {error}") from None
-    tokenizer = directory / "tokenizer.json"
-    tokenizer_json = tokenizer.read_bytes() if tokenizer.is_file() else None
-    return Checkpoint(model.eval(), tokenizer_json, head_is_new, rounding)
+    try:
+        tokenizer = read_tokenizer_files(directory, model_type)
+    except ValueError as error:
+        raise CheckpointError(str(error)) from None
+    if tokenizer is None:
+        return Checkpoint(model.eval(), None, head_is_new, rounding)
+    tokenizer_json, mask_token = tokenizer.tokenizer_json, tokenizer.mask_token
+    return Checkpoint(model.eval(), tokenizer_json, head_is_new, rounding, mask_token)
 
 
 def _read_config(

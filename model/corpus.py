@@ -21,12 +21,21 @@ from tokenizers import Tokenizer
 DOCUMENTS_PER_CALL = 256  # keeps every core of the tokenizer busy and memory small
 
 
+# what the tokenizers of different families call the same thing
+_NAMES = {
+    "cls": ("[CLS]", "<s>", "<cls>"),
+    "sep": ("[SEP]", "</s>", "<eos>"),
+    "mask": ("[MASK]", "<mask>"),
+    "pad": ("[PAD]", "<pad>"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class SpecialTokens:
     """The ids that frame and mask text.
 
     Attributes:
-        cls, sep, mask, pad: ids of BERT's special tokens.
+        cls, sep, mask, pad: ids of the special tokens that BERT calls so.
         all: every special id of the tokenizer.
     """
 
@@ -37,26 +46,31 @@ class SpecialTokens:
     all: tuple[int, ...]
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer) -> SpecialTokens:
-        """Look them up.
+    def of(cls, tokenizer: Tokenizer, mask_token: str | None = None) -> SpecialTokens:
+        """Look them up by their usual names; those that are marked as special come first.
+
+        Args:
+            tokenizer: which tokens it marks as special does matter.
+            mask_token: the mask's name, where it is known.
 
         Raises:
-            ValueError: the tokenizer lacks one of [CLS], [SEP], [MASK], [PAD].
+            ValueError: the tokenizer lacks one of them.
         """
-        names = ("[CLS]", "[SEP]", "[MASK]", "[PAD]")
-        found = {name: tokenizer.token_to_id(name) for name in names}
-        ids = {name: token_id for name, token_id in found.items() if token_id is not None}
-        if lacking := [name for name in names if name not in ids]:
-            raise ValueError(f"the tokenizer lacks {', '.join(lacking)}")
         added = tokenizer.get_added_tokens_decoder()
-        special = {token_id for token_id, token in added.items() if token.special}
-        return cls(
-            cls=ids["[CLS]"],
-            sep=ids["[SEP]"],
-            mask=ids["[MASK]"],
-            pad=ids["[PAD]"],
-            all=tuple(sorted(special | set(ids.values()))),
-        )
+        special = {token.content: i for i, token in added.items() if token.special}
+        found: dict[str, int] = {}
+        lacking: list[str] = []
+        for role, usual in _NAMES.items():
+            names = (mask_token,) if role == "mask" and mask_token else usual
+            marked = [special[name] for name in names if name in special]
+            ids = [*marked, *(tokenizer.token_to_id(name) for name in names)]
+            if (token_id := next((i for i in ids if i is not None), None)) is None:
+                lacking.append(" or ".join(names))
+            else:
+                found[role] = token_id
+        if lacking:
+            raise ValueError(f"the tokenizer lacks {', '.join(lacking)}")
+        return cls(**found, all=tuple(sorted({*special.values(), *found.values()})))
 
 
 def read_tokenizer(tokenizer_json: bytes) -> Tokenizer:

@@ -1,6 +1,5 @@
 """Text to ids and back: where the masks are, and what the text reads with a mask filled."""
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,11 +8,12 @@ from operator import not_
 
 import numpy as np
 from tokenizers import Encoding
-from tokenizers import Tokenizer as TokenizersTokenizer
 
 from service.batch import IntArray
 from service.bundle import Bundle
 from service.errors import BundleError, InvalidRequestError, quote
+from service.pieces import Blank, Pieces
+from service.tokenizer_json import load_tokenizer, unknown_token_id
 
 # A text is encoded on the thread that asks; tokenizers' own pool would take CPUs from the batches.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -61,11 +61,9 @@ class Tokenizer:
         special_token_ids: Sequence[int],
     ) -> None:
         try:
-            description = json.loads(tokenizer_json)
-            added_tokens = description["added_tokens"]
-            _make_mask_ordinary(added_tokens, mask_token, mask_token_id)
-            self._tokenizer = TokenizersTokenizer.from_str(json.dumps(description))
-            model = description["model"]
+            self._tokenizer, description = load_tokenizer(tokenizer_json, mask_token, mask_token_id)
+            self._pieces = Pieces(self._tokenizer, description, mask_token)
+            unknown_id = unknown_token_id(self._tokenizer, description)
         except Exception as error:  # tokenizers raises bare Exception
             raise BundleError(
                 "The bundle is refused: tokenizer.json cannot be read as a tokenizer."
@@ -75,19 +73,11 @@ class Tokenizer:
                 f"The bundle is refused: in tokenizer.json {quote(mask_token)} does not have the "
                 f"id {mask_token_id} that bundle.json gives it."
             )
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        # "[SEP]" in a text is six characters; only the mask, made ordinary above, is one token
-        self._tokenizer.encode_special_tokens = True
         self.mask_token = mask_token
         self.mask_token_id = mask_token_id
         self.special_token_ids = frozenset(special_token_ids)
-        unknown_token = model.get("unk_token")
-        self._unknown_token_id = (
-            None if unknown_token is None else self._tokenizer.token_to_id(unknown_token)
-        )
-        self._forbidden_ids = self.special_token_ids - {mask_token_id, self._unknown_token_id}
-        self._pieces = _Pieces(self._tokenizer, model.get("continuing_subword_prefix") or "")
+        self._not_targets = self.special_token_ids | {unknown_id}
+        self._forbidden_ids = self.special_token_ids - {mask_token_id, unknown_id}
 
     @classmethod
     def of(cls, bundle: Bundle) -> "Tokenizer":
@@ -119,28 +109,39 @@ class Tokenizer:
     def target_id(self, target: str) -> int:
         """The id of a target, which must be one ordinary token.
 
+        What the token reads comes first, so that `token_str` of a fill is the target that means its
+        token; then how the tokenizer reads the target.
+
         Raises:
             InvalidRequestError: it is none, several, unknown or special; the text shows how it
                 splits.
         """
-        token_id = self._tokenizer.token_to_id(target)
+        token_id = self._pieces.find(target)
         ids = [token_id] if token_id is not None else self._encode(target, special_tokens=False).ids
-        if len(ids) == 1 and ids[0] not in self.special_token_ids | {self._unknown_token_id}:
+        if len(ids) == 1 and ids[0] not in self._not_targets:
             return int(ids[0])
         if len(ids) == 1:
             raise InvalidRequestError(
                 f"The target {quote(target)} is not in the model's vocabulary, and each target "
                 "must be one ordinary token of it."
             )
-        tokens = " ".join(self._tokenizer.id_to_token(i) or "" for i in ids[:20])
+        texts = [self.token_str(i) for i in ids[:20]]
+        tokens = " ".join(text if text == text.strip() else quote(text) for text in texts)
+        spaced = f" {target}"
+        one = self._pieces.find(spaced) is not None
+        hint = f"; {quote(spaced)}, with its space, is" if one else ""
         raise InvalidRequestError(
             f"The target {quote(target)} splits into {len(ids)} tokens ({tokens[:80]}), and each "
-            "target must be one token."
+            f"target must be one token{hint}."
         )
 
     def token_str(self, token_id: int) -> str:
-        """The token as text; a piece that continues a word keeps its mark, as in "##ing"."""
-        return self._pieces[token_id][0]
+        """The token as text.
+
+        A piece that continues a word keeps its mark, as in "##ing"; one whose space is part of it
+        keeps that, as in " Paris".
+        """
+        return self._pieces[token_id].text
 
     def blank(self, text: str, span: tuple[int, int]) -> "Blank":
         """The mask at this span, to be filled."""
@@ -160,64 +161,12 @@ class Tokenizer:
             )
 
 
-class Blank:
-    """A mask in a text, to be filled with one token after another."""
-
-    __slots__ = ("_after", "_before", "_pieces", "_word_before")
-
-    def __init__(self, text: str, span: tuple[int, int], pieces: "_Pieces") -> None:
-        start, end = span
-        self._before, self._after = text[:start], text[end:]
-        self._word_before = self._before.rstrip()
-        self._pieces = pieces
-
-    def filled(self, token_id: int) -> tuple[str, str]:
-        """The token as text, and the user's text with the token in place of the mask.
-
-        A piece that continues a word keeps its mark in the first, as in "##ing". In the second,
-        whatever is outside the mask stays as it was written, but for the white space before such a
-        piece: it belongs to the word before it.
-        """
-        token_str, continuation = self._pieces[token_id]
-        if continuation is not None and self._word_before:
-            return token_str, f"{self._word_before}{continuation}{self._after}"
-        return token_str, f"{self._before}{token_str}{self._after}"
-
-
-class _Pieces(dict[int, tuple[str, str | None]]):
-    """Tokens as text, decoded when first asked for; what continues a word also without its mark."""
-
-    def __init__(self, tokenizer: TokenizersTokenizer, mark: str) -> None:
-        super().__init__()
-        self._tokenizer = tokenizer
-        self._mark = mark
-
-    def __missing__(self, token_id: int) -> tuple[str, str | None]:
-        token_str = self._tokenizer.decode([token_id], skip_special_tokens=False)
-        continues = bool(self._mark) and token_str.startswith(self._mark)
-        piece = (token_str, token_str.removeprefix(self._mark) if continues else None)
-        self[token_id] = piece
-        return piece
-
-
 def _positions(ids: list[int], token_id: int) -> Iterator[int]:
     """Where the token is, ascending; by list.index, ten times as fast as looking at each."""
     position = -1
     for _ in range(ids.count(token_id)):
         position = ids.index(token_id, position + 1)
         yield position
-
-
-def _make_mask_ordinary(
-    added_tokens: list[dict[str, object]], mask_token: str, mask_token_id: int
-) -> None:
-    """Have the mask matched in text as one token, and not switched off with the special ones."""
-    for added in added_tokens:
-        if added["content"] == mask_token:
-            added["special"] = False
-            return
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
-    added_tokens.append({"id": mask_token_id, "content": mask_token, **flags})
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:

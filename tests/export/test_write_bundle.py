@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ from export.verify import VerificationError
 from export.weights import encoder_weights
 from export.write_bundle import BundleLabel, SampleTexts, write_bundle
 from model.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from model.corpus import read_tokenizer
 from model.encoder import TiedEncoder
 from model.rounding import RoundedEncoder
 from service.bundle import read_bundle
 from service.runtime import Runtime
-from tests.model.samples import VERSES, plan_of
+from tests.model.samples import VERSES, plan_of, random_encoder
 
 
 def _label(precision: str = "fp32", max_tokens: int | None = None) -> BundleLabel:
@@ -182,6 +184,43 @@ def test_refusals(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) ->
         write_bundle(checkpoint, tmp_path / "photos", _label(), texts)
     with pytest.raises(ValueError, match="max_tokens must lie between 3 and 24"):
         write_bundle(checkpoint, tmp_path / "bundle", _label(max_tokens=25), texts)
+
+
+def test_the_mask_and_the_special_tokens_are_the_checkpoints(
+    checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
+) -> None:
+    """Under whatever name; rows of the table that no token has are never offered either."""
+    assert checkpoint.tokenizer_json is not None
+    renamed = checkpoint.tokenizer_json.replace(b"[MASK]", b"<mask>").replace(b"[CLS]", b"<s>")
+    size = read_tokenizer(renamed).get_vocab_size()
+    model = random_encoder(replace(checkpoint.model.config, vocab_size=size + 3))
+    padded = Checkpoint(model, renamed, head_is_new=False, mask_token="<mask>")  # noqa: S106 - a token of another kind
+    write_bundle(padded, tmp_path / "bundle", _label(), texts)
+    bundle = read_bundle(tmp_path / "bundle")
+    assert bundle.mask_token == "<mask>"  # noqa: S105 - a token of another kind
+    tokens = read_tokenizer(renamed)
+    special = {tokens.token_to_id(t) for t in ("[PAD]", "[UNK]", "<s>", "[SEP]", "<mask>")}
+    assert set(bundle.special_token_ids) == special | {size, size + 1, size + 2}
+    assert all("<mask>" in prompt.text for prompt in bundle.golden.prompts)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (-1, r"tokenizer\.json has (\d+) tokens, more than the encoder's table of"),
+        (2000, r"the encoder's table (\d+) rows: the vocabulary was cut short"),
+    ],
+)
+def test_a_vocabulary_that_does_not_fit_the_table(
+    more: int, message: str, checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
+) -> None:
+    """Too large, or so small that it must be another's or cut: nothing is written."""
+    config = checkpoint.model.config
+    model = random_encoder(replace(config, vocab_size=config.vocab_size + more))
+    other = Checkpoint(model, checkpoint.tokenizer_json, head_is_new=False, mask_token="[MASK]")  # noqa: S106 - a token of another kind
+    with pytest.raises(CheckpointError, match=message):
+        write_bundle(other, tmp_path / "bundle", _label(), texts)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_command_line(

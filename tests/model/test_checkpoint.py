@@ -23,6 +23,7 @@ from tests.model.samples import (
     random_ids,
     small_config,
 )
+from tests.model.tokenizer_samples import TOKENIZER_JSON
 
 CONFIGS = {
     "bert": small_config(),
@@ -38,7 +39,7 @@ CONFIGS = {
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """A good checkpoint, to be spoilt."""
-    save_checkpoint(tmp_path, random_encoder(small_config()), b'{"version": "1.0"}')
+    save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)
     return tmp_path
 
 
@@ -48,7 +49,7 @@ def test_a_round_trip_is_bit_exact(tmp_path: Path, config: EncoderConfig) -> Non
     model = random_encoder(config)
     with torch.no_grad():
         model.embeddings.word.weight[0, :3] = torch.tensor([-0.0, 1e-42, 3.4e38])
-    tokenizer_json = '{"text": "\N{SNOWMAN}\\n"}'.encode()
+    tokenizer_json = TOKENIZER_JSON.replace(b"the", "\N{SNOWMAN}".encode()) + b"\r\n"
     save_checkpoint(tmp_path / "new" / "place", model, tokenizer_json)
     loaded = load_checkpoint(tmp_path / "new" / "place")
     assert loaded.model.config == config
@@ -66,7 +67,7 @@ def test_a_round_trip_is_bit_exact(tmp_path: Path, config: EncoderConfig) -> Non
 def test_weights_of_half_precision_are_read_in_fp32(tmp_path: Path) -> None:
     """A bfloat16 checkpoint gives an fp32 encoder of the same values."""
     model = random_encoder(small_config()).to(torch.bfloat16)
-    save_checkpoint(tmp_path, model, b"{}")
+    save_checkpoint(tmp_path, model, TOKENIZER_JSON)
     loaded = load_checkpoint(tmp_path).model.state_dict()
     for name, tensor in model.state_dict().items():
         assert loaded[name].dtype == torch.float32
@@ -97,7 +98,7 @@ def test_a_save_cut_short_keeps_the_checkpoint_before(
 
     monkeypatch.setattr(checkpoint_module, "save_file", half)
     with pytest.raises(KeyboardInterrupt):
-        save_checkpoint(directory, random_encoder(small_config(), seed=1), b"{}")
+        save_checkpoint(directory, random_encoder(small_config(), seed=1), TOKENIZER_JSON)
     before = random_encoder(small_config()).embeddings.word.weight
     assert torch.equal(load_checkpoint(directory).model.embeddings.word.weight, before)
 
@@ -205,13 +206,13 @@ def test_how_weights_were_rounded_survives(tmp_path: Path) -> None:
     """The factors come back under their names; saved anew without them, they are gone."""
     model = random_encoder(small_config())
     plan = plan_of(model)
-    save_checkpoint(tmp_path, model, b"{}", plan)
+    save_checkpoint(tmp_path, model, TOKENIZER_JSON, plan)
     found = load_checkpoint(tmp_path).rounding
     assert found is not None
     assert found.factors.keys() == plan.factors.keys()
     for name, factors in plan.factors.items():
         assert torch.equal(found.factors[name], factors)
-    save_checkpoint(tmp_path, model, b"{}")
+    save_checkpoint(tmp_path, model, TOKENIZER_JSON)
     assert load_checkpoint(tmp_path).rounding is None
 
 
@@ -219,6 +220,6 @@ def test_a_rounding_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     """The sentence names the map."""
     model = random_encoder(small_config())
     factors = plan_of(model).factors | {"blocks.1.key": torch.ones(3)}
-    save_checkpoint(tmp_path, model, b"{}", RoundingPlan(factors))
+    save_checkpoint(tmp_path, model, TOKENIZER_JSON, RoundingPlan(factors))
     with pytest.raises(CheckpointError, match=r"rounding of the weights: blocks\.1\.key"):
         load_checkpoint(tmp_path)

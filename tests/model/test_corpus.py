@@ -149,8 +149,25 @@ def test_special_tokens_are_found(tokenizer: Tokenizer) -> None:
     assert list(special.all) == sorted(set(special.all))
 
 
+@pytest.mark.parametrize(
+    "names",
+    [("<s>", "</s>", "<mask>", "<pad>"), ("<cls>", "<eos>", "<mask>", "<pad>")],
+)
+def test_other_families_call_them_otherwise(names: tuple[str, ...], tokenizer: Tokenizer) -> None:
+    """RoBERTa's names and ESM's, also beside BERT's where only the former are special."""
+    text = tokenizer.to_str()
+    for usual, name in zip(("[CLS]", "[SEP]", "[MASK]", "[PAD]"), names, strict=True):
+        text = text.replace(usual, name)
+    other = Tokenizer.from_str(text)
+    expected = [other.token_to_id(name) for name in names]
+    other.add_tokens(["[CLS]", "[SEP]", "[MASK]", "[PAD]"])
+    special = SpecialTokens.of(other)
+    assert [special.cls, special.sep, special.mask, special.pad] == expected
+    assert SpecialTokens.of(other, "[MASK]").mask == other.token_to_id("[MASK]")
+
+
 def test_a_tokenizer_without_mask_is_refused(tokenizer: Tokenizer) -> None:
     """What it lacks is listed."""
-    renamed = tokenizer.to_str().replace("[MASK]", "<mask>").replace("[PAD]", "<pad>")
-    with pytest.raises(ValueError, match=r"the tokenizer lacks \[MASK\], \[PAD\]"):
+    renamed = tokenizer.to_str().replace("[MASK]", "[BLANK]").replace("[PAD]", "[FILL]")
+    with pytest.raises(ValueError, match=r"lacks \[MASK\] or <mask>, \[PAD\] or <pad>$"):
         SpecialTokens.of(Tokenizer.from_str(renamed))

@@ -18,6 +18,7 @@ from model.config import EncoderConfig
 from model.encoder import TiedEncoder
 from model.forward import mlm_forward, mlm_forward_tied
 from tests.model.samples import random_encoder, random_ids, small_config
+from tests.model.tokenizer_samples import TOKENIZER_JSON
 
 TABLE_SHAPE = (61, 24)  # V x D of the small encoder
 
@@ -85,7 +86,7 @@ def test_tied_after(transform: Callable[[TiedEncoder], TiedEncoder]) -> None:
 
 def test_tied_after_save_and_load(tmp_path: Path) -> None:
     """A checkpoint's encoder is tied, and its file holds exactly one V x D tensor."""
-    save_checkpoint(tmp_path, random_encoder(small_config()), b"{}")
+    save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)
     assert_tied(load_checkpoint(tmp_path).model)
     with safe_open(tmp_path / "model.safetensors", framework="pt") as file:
         shapes = [tuple(file.get_slice(name).get_shape()) for name in file.keys()]  # noqa: SIM118 - safe_open is no dict

@@ -1,0 +1,213 @@
+"""Tokens whose space is part of them: byte-level BPE and SentencePiece."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer as TokenizersTokenizer
+from tokenizers import decoders, models, pre_tokenizers, processors
+
+from service.errors import InvalidRequestError
+from service.tokenizer import Tokenizer
+
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+# bytes of "é" and "日" are named "Ã©" and "æĹ¥"
+BYTE_LEVEL = [
+    *SPECIAL,
+    *("Paris", "ĠParis", "Ġ", "ing", "Ã", "©", "Ã©", "ĠÃ©", "æ", "Ċ", "ĠĠ", ".", "i", "s", "Ġis"),
+]
+UNIGRAM = [
+    *SPECIAL[:4],
+    *("▁", "Paris", "▁Paris", "▁is", ".", "▁▁", "<", "/", "s", ">", "p", "a", "d", "é", "is"),
+    *("u", "n", "k"),
+    "<mask>",
+]
+
+
+def added(tokens: list[str], vocabulary: list[str], *, lstrip: bool) -> list[dict[str, Any]]:
+    """The added_tokens of a tokenizer.json."""
+    flags = dict.fromkeys(("single_word", "rstrip", "normalized"), False)
+    return [
+        {
+            "id": vocabulary.index(token),
+            "content": token,
+            "special": True,
+            "lstrip": lstrip and token == "<mask>",  # noqa: S105 - a token of another kind
+            **flags,
+        }
+        for token in tokens
+    ]
+
+
+def finish(tokenizer: TokenizersTokenizer, vocabulary: list[str], *, lstrip: bool) -> Tokenizer:
+    """The service's, of this one with its special tokens."""
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=["<s>", "$A", "</s>"], special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    description = json.loads(tokenizer.to_str())
+    description["added_tokens"] = added(SPECIAL, vocabulary, lstrip=lstrip)
+    ids = [vocabulary.index(token) for token in SPECIAL]
+    return Tokenizer(json.dumps(description).encode(), "<mask>", ids[-1], ids)
+
+
+def byte_level(*, lstrip: bool = True) -> Tokenizer:
+    """As RoBERTa's."""
+    vocabulary = {token: i for i, token in enumerate(BYTE_LEVEL)}
+    tokenizer = TokenizersTokenizer(models.BPE(vocabulary, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return finish(tokenizer, BYTE_LEVEL, lstrip=lstrip)
+
+
+def unigram() -> Tokenizer:
+    """As XLM-RoBERTa's; special pieces have the best scores."""
+    scores = [0.0 if token in SPECIAL else -5.0 for token in UNIGRAM]
+    model = models.Unigram(list(zip(UNIGRAM, scores, strict=True)), unk_id=3, byte_fallback=False)
+    tokenizer = TokenizersTokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
+    )
+    tokenizer.decoder = decoders.Metaspace()
+    return finish(tokenizer, UNIGRAM, lstrip=False)
+
+
+TOKENIZERS = {"byte level": (byte_level(), BYTE_LEVEL), "unigram": (unigram(), UNIGRAM)}
+NAMES = {"byte level": {" Paris": "ĠParis"}, "unigram": {" Paris": "▁Paris"}}
+
+
+def fill(tokenizer: Tokenizer, text: str, token_id: int) -> str:
+    """The text with its first mask filled."""
+    span = tokenizer.encode(text).mask_spans[0]
+    return tokenizer.blank(text, span).filled(token_id)[1]
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+@pytest.mark.parametrize(
+    ("text", "token", "sequence"),
+    [
+        ("The capital is <mask>.", " Paris", "The capital is Paris."),
+        ("The capital is <mask>.", "Paris", "The capital isParis."),
+        ("The capital is  <mask>  .", " Paris", "The capital is  Paris  ."),
+        ("The capital is \n<mask>", " Paris", "The capital is \nParis"),
+        ("The capital is \n<mask>", "Paris", "The capital isParis"),
+        ("Grand<mask>!", " Paris", "Grand Paris!"),
+        ("Grand<mask>!", "Paris", "GrandParis!"),
+        ("<mask> is", " Paris", "Paris is"),
+        ("<mask> is", "Paris", "Paris is"),
+        ("  <mask> is", " Paris", "  Paris is"),
+        ("  <mask> is", "Paris", "  Paris is"),
+        ("<mask><mask>", " Paris", "Paris<mask>"),
+        ("日本 <mask>é", ".", "日本.é"),
+    ],
+)
+def test_sequence(kind: str, text: str, token: str, sequence: str) -> None:
+    """A token with its space starts a word, one without continues the word before."""
+    tokenizer, vocabulary = TOKENIZERS[kind]
+    token_id = vocabulary.index(NAMES[kind].get(token, token))
+    assert fill(tokenizer, text, token_id) == sequence
+
+
+def test_a_mask_that_leaves_the_space_before_it() -> None:
+    """Where the space is a token of its own, no fill takes it away or stands for it."""
+    tokenizer = byte_level(lstrip=False)
+    assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("Paris")) == "a Paris."
+    assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("ĠParis")) == "a  Paris."
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *[("ĠParis", " Paris"), ("Paris", "Paris"), ("Ġ", " "), ("Ċ", "\n"), ("ĠĠ", "  ")],
+        *[("Ã©", "é"), ("ĠÃ©", " é"), ("Ã", "\ufffd"), ("æ", "\ufffd")],
+    ],
+)
+def test_bytes_as_text(name: str, text: str) -> None:
+    """Never the vocabulary's names; what is no whole character is U+FFFD."""
+    tokenizer = byte_level()
+    assert tokenizer.token_str(BYTE_LEVEL.index(name)) == text
+    assert "\ufffd" not in text or fill(tokenizer, "a <mask>", BYTE_LEVEL.index(name)) == "a\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("▁Paris", " Paris"), ("Paris", "Paris"), ("▁", " "), ("▁▁", "  "), (".", ".")],
+)
+def test_sentence_pieces_as_text(name: str, text: str) -> None:
+    """The mark of a word's start is a space."""
+    assert unigram().token_str(UNIGRAM.index(name)) == text
+
+
+def test_bytes_without_a_decoder() -> None:
+    """A file may lack the decoder; its bytes are no less text."""
+    tokenizer = TokenizersTokenizer(models.BPE({t: i for i, t in enumerate(BYTE_LEVEL)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    ours = finish(tokenizer, BYTE_LEVEL, lstrip=True)
+    assert ours.token_str(BYTE_LEVEL.index("ĠÃ©")) == " é"
+
+
+def test_a_row_without_a_token_is_shown_too() -> None:
+    """An id the tokenizer does not know raises nothing."""
+    assert byte_level().token_str(999) == "\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "name"),
+    [
+        ("byte level", " Paris", "ĠParis"),
+        ("byte level", "Paris", "Paris"),
+        ("byte level", "ĠParis", "ĠParis"),
+        ("byte level", "é", "Ã©"),
+        ("unigram", " Paris", "▁Paris"),
+        ("unigram", "Paris", "Paris"),
+        ("unigram", "▁Paris", "▁Paris"),
+        ("unigram", " ", "▁"),
+    ],
+)
+def test_targets(kind: str, target: str, name: str) -> None:
+    """A target is the token that reads so; a name in the vocabulary serves where it is clear."""
+    tokenizer, vocabulary = TOKENIZERS[kind]
+    assert tokenizer.target_id(target) == vocabulary.index(name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "reason"),
+    [
+        (
+            "byte level",
+            "is",
+            r'splits into 2 tokens \(i s\), .* one token; " is", with its space, ',
+        ),
+        ("byte level", "Ã©", r"splits into"),
+        (
+            "unigram",
+            "pad",
+            r'splits into 4 tokens \(" " p a d\), and each target must be one token',
+        ),
+        ("unigram", "</s>", r'splits into 5 tokens \(" " < / s >\)'),
+        ("unigram", "ü", r'splits into 2 tokens \(" " <unk>\)'),
+        ("unigram", "<mask>", r"not in the model's vocabulary"),
+    ],
+)
+def test_bad_targets(kind: str, target: str, reason: str) -> None:
+    """Never replaced; a word that is a token only with its space is pointed out."""
+    with pytest.raises(InvalidRequestError, match=reason):
+        TOKENIZERS[kind][0].target_id(target)
+
+
+@pytest.mark.parametrize("special", ["<s>", "</s>", "<pad>", "<unk>"])
+def test_no_special_token_comes_from_text(special: str) -> None:
+    """SentencePiece would look "</s>" up like any other stretch of a word."""
+    for tokenizer, vocabulary in TOKENIZERS.values():
+        ids = tokenizer.encode(f"Paris {special} <mask>").input_ids.tolist()
+        assert vocabulary.index(special) not in ids[1:-1]
+        assert ids.count(vocabulary.index("<mask>")) == 1
+    inside = TOKENIZERS["unigram"][0].encode("a</s>").input_ids.tolist()[1:-1]
+    assert [UNIGRAM[i] for i in inside] == ["▁", "a", "<", "/", "s", ">"]
+
+
+def test_unknown_characters_are_allowed() -> None:
+    """SentencePiece's unknown token is what an unknown character becomes, not an error."""
+    ids = unigram().encode("日 <mask>").input_ids.tolist()
+    assert [UNIGRAM[i] for i in ids] == ["<s>", "▁", "<unk>", "<mask>", "</s>"]

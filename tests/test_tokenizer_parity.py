@@ -1,0 +1,187 @@
+"""The service reads a text as transformers does, with every class of tokenizer.
+
+transformers is the independent oracle, on the very directory that our reader got. Left out are
+texts in which a user types a special token other than the mask: transformers lets them become that
+token, the service does not.
+"""
+
+# ruff: noqa: RUF001 - other scripts are what this is about
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from transformers import AutoTokenizer
+from transformers.pipelines.fill_mask import FillMaskPipeline
+
+from model.corpus import SpecialTokens, read_tokenizer
+from model.tokenizer_files import read_tokenizer_files
+from service.errors import InvalidRequestError
+from service.tokenizer import Tokenizer
+from tests.model.tokenizer_directories import KINDS, Kind, minilm_directory, write_directory
+
+# {} stands for the mask
+TEXTS = (
+    *("", " ", "{}", "{} is", "is {}", "is{}", "{}{}", "{} {}", " {} ", "The capital is {}."),
+    *("a {}  {}\t{}\nb", "un{}able", "  lead {} trail  ", "tab\tand\nline\r\nend {}\n\n"),
+    *("MiXeD CaSe {} PARIS", "don't it's we'll {}'s", "''quotes'' ``ticks`` {}", "(a) – b {}(c)"),
+    *("1,000 and 2,500, {}", "def f(x):\n    return {}  # é", "C++/C# {}; x=y!=z [a] <b> &amp;"),
+    *(
+        "😀{}👩‍👩‍👧👍🏽 🇫🇷{}",
+        "👩\u200d💻\ufe0f{}\ufe0f",
+        "日本語{}東京 中{}文。",
+        "한국어 각 {} \ud7a3",
+    ),
+    *(
+        "e\u0301 café cafe\u0301{} Å\u030a q\u0307\u0323",
+        "\u0301{}\u0301",
+        "ﬁ ½ ① Ｆｕｌｌ {} ㎏ ℌ",
+    ),
+    *("ß ẞ İ ı ǅ {} İstanbul", "ctrl\x01\x02\x1b\x7f{}\x1c\x1d\x85x", "\ufffd {} \ufffd"),
+    *(
+        "zero\u200bwidth\u200c\u200d\ufeff{}\u2060",
+        "مرحبا {} שלום\u200f\u202e{}",
+        "क्षि {} ไทย{}ภาษา",
+    ),
+    *("\u00a0nbsp\u00a0{}\u3000wide\u2003em\u2028ls\u2029ps", "x" * 300 + " {} " + "日" * 120),
+    *("a" * 99 + "é" * 5 + "{}" + "-" * 200, "▁under ▁▁ {}▁x", "Ġg Ċ {}", "##ing {}##s"),
+    *("MKTAYIAKQR{}ISFVK", "M K T {} LGVSG GV\nxyz m.K-T", "ACG CGT {} GTA NNN"),
+)
+TARGETS = (
+    *("Paris", " Paris", "paris", "ĠParis", "▁Paris", "the", " the", "is", " is", "ing", "##ing"),
+    *("tea", "(", ")", ".", "1999", "A", " A", "ACG", "日", "zzzzqq"),
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Our tokenizer and the oracle, of one directory."""
+
+    kind: Kind
+    ours: Tokenizer
+    oracle: Any
+
+
+def read(directory: Path, model_type: str) -> Tokenizer:
+    """The tokenizer as an exported bundle would have it."""
+    files = read_tokenizer_files(directory, model_type)
+    assert files is not None
+    special = SpecialTokens.of(read_tokenizer(files.tokenizer_json), files.mask_token)
+    return Tokenizer(files.tokenizer_json, files.mask_token, special.mask, special.all)
+
+
+PUBLICATIONS = [
+    pytest.param((name, fast), id=f"{name}, {'tokenizer.json' if fast else 'vocabulary files'}")
+    for name, kind in KINDS.items()
+    for fast in (False, True)
+    if not (kind.fast_only and not fast) and not (kind.slow_only and fast)
+]
+
+
+@pytest.fixture(scope="module", params=PUBLICATIONS)
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """One of the classes, in one of the ways to publish it."""
+    name, fast = request.param
+    directory = tmp_path_factory.mktemp("tokenizer") / "files"
+    write_directory(directory, KINDS[name], fast=fast)
+    assert (directory / "tokenizer.json").is_file() is fast
+    ours = read(directory, KINDS[name].model_type)
+    return Pair(KINDS[name], ours, AutoTokenizer.from_pretrained(directory))
+
+
+def agrees(ours: Tokenizer, oracle: Any, template: str) -> bool:
+    """Whether the ids are the same; and each mask is found where it was written."""
+    text = template.replace("{}", ours.mask_token)
+    encoded = ours.encode(text)
+    pieces = [text[start:end] for start, end in encoded.mask_spans]
+    assert pieces == [ours.mask_token] * template.count("{}"), template
+    starts = [start for start, _ in encoded.mask_spans]
+    assert starts == sorted(set(starts))
+    assert (encoded.input_ids[encoded.mask_positions] == oracle.mask_token_id).all()
+    return bool(encoded.input_ids.tolist() == oracle(text)["input_ids"])
+
+
+def test_ids_are_those_of_transformers(pair: Pair) -> None:
+    """Whatever the text; and a mask's span is its own text, whatever normalization does."""
+    assert pair.ours.mask_token == pair.oracle.mask_token == pair.kind.mask_token
+    assert [text for text in TEXTS if not agrees(pair.ours, pair.oracle, text)] == []
+
+
+def test_ids_of_a_published_tokenizer() -> None:
+    """The same for a real vocabulary of 30,522 pieces."""
+    directory = minilm_directory()
+    oracle = AutoTokenizer.from_pretrained(directory)
+    ours = read(directory, "bert")
+    assert [text for text in TEXTS if not agrees(ours, oracle, text)] == []
+
+
+def test_special_tokens_are_those_of_transformers(pair: Pair) -> None:
+    """Each is kept from being offered, and nothing else but CamemBERT's placeholders."""
+    roles = pair.oracle.special_tokens_map
+    named = {pair.oracle.convert_tokens_to_ids(roles[r]) for r in roles if r.endswith("_token")}
+    assert len(named) >= 5
+    assert named <= pair.ours.special_token_ids
+    others = {pair.oracle.convert_ids_to_tokens(i) for i in pair.ours.special_token_ids - named}
+    assert others <= {"<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED"}
+
+
+def test_tokens_read_as_those_of_transformers(pair: Pair) -> None:
+    """Up to white space; a byte-level name or half a character is never shown as it is stored."""
+    for token_id in range(len(pair.oracle)):
+        text = pair.ours.token_str(token_id)
+        assert text.strip() == pair.oracle.decode([token_id]).strip()
+        assert not text.startswith(("Ġ", "Ċ", "▁"))
+
+
+def test_what_a_token_reads_is_the_target_that_means_it(pair: Pair) -> None:
+    """What a fill said can be asked for, " Paris" as well as "Paris"; half a character cannot."""
+    texts = {i: pair.ours.token_str(i) for i in range(len(pair.oracle))}
+    special = pair.ours.special_token_ids
+    ordinary = [i for i, text in texts.items() if i not in special and "\ufffd" not in text]
+    assert len(ordinary) > 25
+    assert [pair.ours.target_id(texts[i]) for i in ordinary] == ordinary
+
+
+def test_targets_mean_what_they_mean_to_transformers(pair: Pair) -> None:
+    """A target is that token or, where transformers would put another in its place, refused."""
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    resolve: Any = FillMaskPipeline.get_target_ids
+    pipeline = SimpleNamespace(tokenizer=pair.oracle)
+    for target in TARGETS:
+        try:
+            token_id = pair.ours.target_id(target)
+        except InvalidRequestError:
+            pieces = pair.oracle(target, add_special_tokens=False)["input_ids"]
+            assert len(pieces) != 1 or pieces == [pair.oracle.unk_token_id], target
+            assert target not in pair.oracle.get_vocab()
+        else:
+            assert resolve(pipeline, [target]).tolist() == [token_id]
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_sequences_are_those_of_transformers(pair: Pair, index: int) -> None:
+    """For every ordinary token in place of a mask within a text.
+
+    Up to what transformers changes outside of the mask: WordPiece loses capital letters, accents
+    and white space, ESM's letters move apart, and SentencePiece puts a space behind every mask.
+    Byte-level BPE and SentencePiece lose nothing here, so that every space counts.
+    """
+    text = pair.kind.around[index].replace("{}", pair.ours.mask_token)
+    encoded = pair.ours.encode(text)
+    blank = pair.ours.blank(text, encoded.mask_spans[0])
+    ids = encoded.input_ids.tolist()
+    assert pair.oracle.unk_token_id not in ids
+    exact = pair.kind.model_type in {"roberta", "modernbert", "xlm-roberta", "camembert"}
+    for token_id in set(range(len(pair.oracle))) - pair.ours.special_token_ids:
+        ids[encoded.mask_positions[0]] = token_id
+        theirs = pair.oracle.decode(ids, skip_special_tokens=True)
+        token_str, ours = blank.filled(token_id)
+        if exact:
+            assert ours == theirs.removeprefix(" "), token_str
+        else:
+            assert "".join(ours.lower().split()) == "".join(theirs.lower().split()), token_str
