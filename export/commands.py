@@ -64,7 +64,8 @@ def _write_reference(options: argparse.Namespace) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fillmask-export", description=__doc__)
-    parser.add_argument("checkpoint", type=Path, help="a checkpoint of ours or a BERT directory")
+    known = "a checkpoint's directory; docs/models.md has the families"
+    parser.add_argument("checkpoint", type=Path, help=known)
     parser.add_argument("--output", type=Path, help="directory of the bundle to write")
     parser.add_argument("--reference", type=Path, help="file of the reference graph to write")
     parser.add_argument(

@@ -7,7 +7,8 @@ mapping. Nothing in a checkpoint is executed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from model.config import EncoderConfig
 from model.encoder import TiedEncoder
 from model.families import FAMILIES, Family, Fields, Reading
 from model.families.tensors import HEAD_PREFIXES, encoder_tensors
+from model.json_file import read_object
 from model.rounding_plan import RoundingPlan
 from model.tensor_files import TensorFiles
 from model.tokenizer_files import read_tokenizer_files
@@ -93,48 +95,52 @@ def load_checkpoint(directory: Path) -> Checkpoint:
             unknown, or tensors are missing, left over, of the wrong shape or not finite (all are
             listed).
     """
-    fields = _read_config_json(directory / "config.json")
-    model_type = fields.pop("model_type", None)
     try:
-        stored = TensorFiles(directory)
+        return _load(directory)
     except ValueError as error:
         raise CheckpointError(str(error)) from None
-    reading, family = _read_config(directory / "config.json", model_type, fields)
-    try:
+
+
+def _load(directory: Path) -> Checkpoint:
+    path = directory / "config.json"
+    fields = read_object(path)
+    stored = TensorFiles(directory)
+    model_type = fields.pop("model_type", None)
+    with _named(path):
+        reading, family = _read_config(model_type, fields)
+    with _named(directory):
         tensors = dict(stored) if family is None else encoder_tensors(stored, family, reading)
-    except ValueError as error:
-        raise CheckpointError(f"{directory}: {error}") from None
     rounding = _take_rounding(tensors) if family is None else None
     head_is_new = family is not None and not any(n.startswith(HEAD_PREFIXES) for n in tensors)
-    model = _filled(reading.config, tensors, head_is_new=head_is_new)
+    with _named(directory):
+        model = _filled(reading.config, tensors, head_is_new=head_is_new)
     if rounding:
-        try:
+        with _named(f"{directory}: the rounding of the weights"):
             rounding.check(model)
-        except ValueError as error:
-            raise CheckpointError(f"the rounding of the weights: {error}") from None
-    try:
-        tokenizer = read_tokenizer_files(directory, model_type)
-    except ValueError as error:
-        raise CheckpointError(str(error)) from None
+    tokenizer = read_tokenizer_files(directory, model_type)
     if tokenizer is None:
         return Checkpoint(model.eval(), None, head_is_new, rounding)
     tokenizer_json, mask_token = tokenizer.tokenizer_json, tokenizer.mask_token
     return Checkpoint(model.eval(), tokenizer_json, head_is_new, rounding, mask_token)
 
 
-def _read_config(
-    path: Path, model_type: object, fields: dict[str, Any]
-) -> tuple[Reading, Family | None]:
-    """What a config.json says, and the family of a checkpoint that is not our own."""
+@contextmanager
+def _named(where: object) -> Iterator[None]:
+    """Errors say where they were found."""
     try:
-        if model_type == OWN_MODEL_TYPE:
-            return Reading(EncoderConfig.from_dict(fields)), None
-        family = _family(model_type)
-        remaining = Fields(fields)
-        reading = family.read(remaining)
-        remaining.end()
+        yield
     except ValueError as error:
-        raise CheckpointError(f"{path}: {error}") from None
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _read_config(model_type: object, fields: dict[str, Any]) -> tuple[Reading, Family | None]:
+    """What a config.json says, and the family of a checkpoint that is not our own."""
+    if model_type == OWN_MODEL_TYPE:
+        return Reading(EncoderConfig.from_dict(fields)), None
+    family = _family(model_type)
+    remaining = Fields(fields)
+    reading = family.read(remaining)
+    remaining.end()
     return reading, family
 
 
@@ -158,22 +164,10 @@ def _filled(config: EncoderConfig, tensors: dict[str, Tensor], *, head_is_new: b
     # summed in float64, where no sum of finite weights overflows
     broken = [n for n, t in weights.items() if not t.sum(dtype=torch.float64).isfinite()]
     if broken:
-        raise CheckpointError(f"weights that are not finite: {_listed(broken)}")
+        raise ValueError(f"weights that are not finite: {_listed(broken)}")
     model.load_state_dict(weights, assign=True)
     model.embeddings.make_sinusoids()  # they are in no checkpoint
     return model
-
-
-def _read_config_json(path: Path) -> dict[str, Any]:
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{path} does not exist") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{path} is not valid JSON: {error}") from None
-    if not isinstance(fields, dict):
-        raise CheckpointError(f"{path} must hold a JSON object")
-    return fields
 
 
 def _take_rounding(tensors: dict[str, Tensor]) -> RoundingPlan | None:
@@ -195,7 +189,7 @@ def _check_fit(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
     ]:
         problems.append(f"wrong shapes: {_listed(wrong)}")
     if problems:
-        raise CheckpointError("; ".join(problems))
+        raise ValueError("; ".join(problems))
 
 
 def _listed(names: Iterable[str]) -> str:

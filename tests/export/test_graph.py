@@ -108,11 +108,13 @@ def test_int8_comes_close_to_pytorch(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(outputs.top_log_probs, top, atol=1e-6)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("name", "threads"), [("bert", 2), *((name, 1) for name in CONFIGS)], ids=str
+)
 @pytest.mark.parametrize("int8", [False, True], ids=["fp32", "int8"])
-def test_neighbours_change_nothing(int8: bool, threads: int, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it
+def test_neighbours_change_nothing(name: str, threads: int, int8: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it
     """A text answers alike alone and at every place among 32 strangers of other lengths."""
-    config = CONFIGS["bert"]
+    config = CONFIGS[name]
     runtime = _runtime(tmp_path, random_encoder(config), int8=int8, threads=threads)
     generator = np.random.default_rng(2)
 

@@ -147,7 +147,7 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "config.json is not JSON": (write("config.json", b"{"), r"config\.json is not valid JSON"),
     "config.json is not text": (
         write("config.json", b"\xff\xfe"),
-        r"config\.json is not valid JSON",
+        r"config\.json is not UTF-8 text",
     ),
     "config.json is a list": (write("config.json", b"[]"), r"config\.json must hold a JSON object"),
     "truncated weights": (truncate, r"model\.safetensors is not a readable safetensors file"),

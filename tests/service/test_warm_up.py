@@ -40,6 +40,14 @@ def test_the_largest_batch(max_batch_tokens: int, max_masks: int, texts: int, ma
     assert set(batch.input_ids.tolist()) == {4}
 
 
+def test_a_start_does_not_wait_for_the_longest_text() -> None:
+    """Of a model that reads much longer texts, 1,024 tokens are enough."""
+    recorder = Recorder()
+    warm_up(recorder.run, 4, 8192, 192, 128, top_k=5)
+    [batch] = recorder.batches
+    assert batch.tokens == 1024
+
+
 def test_a_model_that_fails_is_refused() -> None:
     """What does not survive the largest batch does not start."""
     recorder = Recorder(RuntimeError("out of memory"))

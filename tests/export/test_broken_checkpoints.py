@@ -1,0 +1,139 @@
+"""A checkpoint that cannot be served is refused with one sentence, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import BertConfig, BertForMaskedLM
+
+from export.commands import main
+from tests.model.samples import VERSES, change_config, change_tensors, randomise
+from tests.model.tokenizer_directories import KINDS, write_directory
+
+TABLE = "bert.embeddings.word_embeddings.weight"
+QUERY = "bert.encoder.layer.1.attention.self.query"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A good one, to be spoilt."""
+    path = tmp_path / "checkpoint"
+    write_directory(path, KINDS["BERT"], fast=False)
+    words = len((path / "vocab.txt").read_text(encoding="utf-8").splitlines())
+    config = BertConfig(
+        vocab_size=words,
+        hidden_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=3,
+        intermediate_size=40,
+        max_position_embeddings=32,
+    )
+    model = BertForMaskedLM(config)
+    randomise(model, seed=1)
+    model.save_pretrained(path)
+    return path
+
+
+def truncate(directory: Path) -> None:
+    """Cut the weights off."""
+    path = directory / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def tensors(change: Callable[[dict[str, Tensor]], object]) -> Callable[[Path], None]:
+    """Change the weights."""
+    return lambda directory: change_tensors(directory, change)
+
+
+def fields(**values: Any) -> Callable[[Path], None]:
+    """Change the configuration."""
+    return lambda directory: change_config(directory, **values)
+
+
+def spoil_value(weights: dict[str, Tensor], value: float) -> None:
+    """One value in the middle of a tensor."""
+    weights[f"{QUERY}.weight"][3, 5] = value
+
+
+def more_words(directory: Path) -> None:
+    """A tokenizer with more tokens than the table has rows."""
+    with (directory / "vocab.txt").open("a", encoding="utf-8") as vocabulary:
+        vocabulary.write("onemore\nandanother\n")
+
+
+BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "a file cut short": (truncate, "model.safetensors is not a readable safetensors file"),
+    "a tensor missing": (
+        tensors(lambda t: t.pop(f"{QUERY}.weight")),
+        "missing tensors: blocks.1.query.weight",
+    ),
+    "a tensor of another shape": (
+        tensors(lambda t: t.update({f"{QUERY}.weight": torch.zeros(24, 23)})),
+        "wrong shapes: blocks.1.query.weight is (24, 23), not (24, 24)",
+    ),
+    "a tensor too many": (
+        tensors(lambda t: t.update({"bert.adapter.weight": torch.zeros(2)})),
+        "tensors this family does not have: bert.adapter.weight",
+    ),
+    "a weight that is no number": (
+        tensors(lambda t: spoil_value(t, float("nan"))),
+        "weights that are not finite: blocks.1.query.weight",
+    ),
+    "a weight without bounds": (
+        tensors(lambda t: spoil_value(t, float("inf"))),
+        "weights that are not finite: blocks.1.query.weight",
+    ),
+    "a vocabulary larger than the table": (more_words, "more than the encoder's table of"),
+    "a field nobody knows": (
+        fields(alibi_starting_size=512),
+        "fields this family does not know: alibi_starting_size",
+    ),
+    "a value that changes the maths": (
+        fields(hidden_act="relu"),
+        "hidden_act = 'relu' is not supported",
+    ),
+    "a family nobody knows": (fields(model_type="nomic_bert"), "model_type 'nomic_bert' is not"),
+    "code of its own": (
+        fields(auto_map={"AutoModelForMaskedLM": "modeling.Mine"}),
+        "code of its own for the model (auto_map), which is not run",
+    ),
+    "no weights": (
+        lambda d: (d / "model.safetensors").unlink(),
+        "model.safetensors does not exist, nor pytorch_model.bin",
+    ),
+    "no tokenizer": (lambda d: (d / "vocab.txt").unlink(), "tokenizer"),
+}
+
+
+def export(directory: Path) -> int:
+    """The command's status."""
+    texts = directory.parent / "texts.txt"
+    texts.write_text("\n".join(VERSES))
+    bundle = directory.parent / "bundle"
+    return main([str(directory), "--output", str(bundle), "--texts", str(texts)])
+
+
+def test_the_good_one_is_exported(directory: Path) -> None:
+    """What the others differ from."""
+    assert export(directory) == 0
+    assert (directory.parent / "bundle" / "bundle.json").is_file()
+
+
+@pytest.mark.parametrize(("spoil", "sentence"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_one_is_refused(
+    directory: Path,
+    spoil: Callable[[Path], Any],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One line on standard error, status 2, no bundle and no part of one."""
+    spoil(directory)
+    assert export(directory) == 2
+    (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("fillmask-export")]
+    assert sentence in line
+    assert sorted(p.name for p in directory.parent.iterdir()) == ["checkpoint", "texts.txt"]

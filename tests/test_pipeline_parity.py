@@ -1,0 +1,131 @@
+"""Every family over HTTP, from a directory as people publish it, against transformers' pipeline.
+
+Known defects of the pipeline are left out of the comparison: it offers special tokens, and its
+sequences lose capital letters, accents and white space (docs/tokenizers.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import transformers
+from fastapi.testclient import TestClient
+
+from export.commands import main as export_main
+from model.families import FAMILIES
+from service.app import create_app
+from service.settings import Settings
+from tests.model.samples import randomise
+from tests.model.tokenizer_directories import KINDS, Kind, write_directory
+
+TOLERANCE = 1e-4  # scores, fp32 bundle against transformers on the same weights
+TOP_K = 10
+CLASSES = {
+    "albert": "Albert",
+    "bert": "Bert",
+    "camembert": "Camembert",
+    "distilbert": "DistilBert",
+    "electra": "Electra",
+    "esm": "Esm",
+    "modernbert": "ModernBert",
+    "mpnet": "MPNet",
+    "roberta": "Roberta",
+    "xlm-roberta": "XLMRoberta",
+}
+# words to stand where texts of a kind have their mask, while a bundle is verified
+FILLERS = {"ESM-2": "LA", "DNABERT": "ACG"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A bundle's service and the pipeline of the checkpoint it was made from."""
+
+    kind: Kind
+    client: TestClient
+    pipeline: Any
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def case(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Case]:
+    """A random checkpoint with the tokenizer's own vocabulary, exported by the command."""
+    kind = KINDS[request.param]
+    scratch = tmp_path_factory.mktemp("pipeline")
+    directory = scratch / "checkpoint"
+    write_directory(directory, kind, fast=not kind.slow_only)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
+    make_model(kind.model_type, tokenizer).save_pretrained(directory)
+    filler = FILLERS.get(request.param, "the")
+    texts = scratch / "texts.txt"
+    texts.write_text("\n".join(text.replace("{}", filler) for text in kind.around))
+    bundle = scratch / "bundle"
+    assert export_main([str(directory), "--output", str(bundle), "--texts", str(texts)]) == 0
+    pipeline = transformers.pipeline("fill-mask", model=str(directory), device="cpu")
+    with TestClient(create_app(Settings(bundle=bundle))) as client:
+        yield Case(kind, client, pipeline)
+
+
+def make_model(model_type: str, tokenizer: Any) -> Any:
+    """A small model of a family, every weight random."""
+    ids = {f"{role}_token_id": getattr(tokenizer, f"{role}_token_id") for role in ("pad", "mask")}
+    fields: dict[str, Any] = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 36,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "intermediate_size": 50,
+        "max_position_embeddings": 70,
+        **ids,
+    }
+    if model_type == "distilbert":
+        names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+        for name, own in zip(names, ("dim", "n_layers", "n_heads", "hidden_dim"), strict=True):
+            fields[own] = fields.pop(name)
+    if model_type == "esm":
+        fields |= {"position_embedding_type": "rotary", "token_dropout": True}
+    config = getattr(transformers, f"{CLASSES[model_type]}Config")(**fields)
+    model = getattr(transformers, f"{CLASSES[model_type]}ForMaskedLM")(config).eval()
+    randomise(model, seed=7)
+    return model
+
+
+def letters(text: str) -> str:
+    """What is left when capital letters and white space do not count."""
+    return "".join(text.lower().split())
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_fills_are_the_pipelines(case: Case, index: int) -> None:
+    """The same tokens with the same scores at every mask, and the same text for one mask."""
+    template = (*case.kind.around, "{}".join(("", " ", case.kind.around[0])))[index]
+    text = template.replace("{}", case.kind.mask_token)
+    body = {"inputs": text, "parameters": {"top_k": TOP_K}}
+    ours = case.client.post("/fill-mask", json=body).json()
+    every = len(case.pipeline.tokenizer)
+    theirs = case.pipeline(text, top_k=min(TOP_K + 30, every))
+    one_mask = template.count("{}") == 1
+    special = set(case.pipeline.tokenizer.all_special_ids)
+    for our_fills, their_fills in zip(
+        [ours] if one_mask else ours, [theirs] if one_mask else theirs, strict=True
+    ):
+        ordinary = [fill for fill in their_fills if fill["token"] not in special][:TOP_K]
+        assert scores(our_fills) == pytest.approx(scores(ordinary), abs=TOLERANCE)
+        strings = {fill["token"]: fill["token_str"].strip() for fill in ordinary}
+        assert {fill["token"]: fill["token_str"].strip() for fill in our_fills} == strings
+        if one_mask:
+            sequences = {fill["token"]: letters(fill["sequence"]) for fill in ordinary}
+            assert {fill["token"]: letters(fill["sequence"]) for fill in our_fills} == sequences
+
+
+def scores(fills: list[dict[str, Any]]) -> dict[int, float]:
+    """By token."""
+    return {fill["token"]: fill["score"] for fill in fills}
+
+
+def test_no_family_is_left_out() -> None:
+    """Each has a kind of tokenizers here."""
+    assert {kind.model_type for kind in KINDS.values()} == set(FAMILIES) == set(CLASSES)
