@@ -7,6 +7,7 @@ Shapes: N texts, T tokens, M masked positions of all texts, V vocabulary.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -76,12 +77,18 @@ def verification_requests(
 
 @torch.inference_mode()
 def encoder_log_probs(model: TiedEncoder, requests: Sequence[Request]) -> NDArray[np.float32]:
-    """(M, V) log-probabilities of the PyTorch encoder, one text at a time, without padding."""
+    """(M, V) log-probabilities of the PyTorch encoder, without padding.
+
+    Neighbours of one length are computed together.
+    """
     parts = []
-    for request in requests:
-        indicator = torch.zeros(1, len(request.input_ids))
-        indicator[0, torch.from_numpy(request.mask_positions)] = 1
-        logits = model(torch.from_numpy(request.input_ids)[None], indicator)
+    for _, neighbours in itertools.groupby(requests, lambda request: request.tokens):
+        alike = list(neighbours)
+        input_ids_NT = torch.from_numpy(np.stack([request.input_ids for request in alike]))
+        indicator_NT = torch.zeros(input_ids_NT.shape)
+        for row, request in zip(indicator_NT, alike, strict=True):
+            row[torch.from_numpy(request.mask_positions)] = 1
+        logits = model(input_ids_NT, indicator_NT)
         parts.append(torch.log_softmax(logits, dim=-1).numpy())
     return np.concatenate(parts)
 
