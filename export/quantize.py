@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from model.rounding import LARGEST
@@ -54,10 +55,7 @@ def quantize_rows(
     Raises:
         ValueError: a value is not finite.
     """
-    if factors is not None and gram is not None:
-        gram = gram * factors[:, None]
-        gram *= factors
-    rounding = None if gram is None else _Compensation(gram)
+    rounding = None if gram is None else _Compensation(gram, factors)
     values = np.empty(weight.shape, np.int8)
     scales = np.empty(len(weight), np.float32)
     for start in range(0, len(weight), ROWS_AT_ONCE):
@@ -87,17 +85,25 @@ def _scales(largest: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class _Compensation:
-    """Rounds rows whose inputs have this Gram matrix (columns, columns)."""
+    """Rounds rows whose inputs have this Gram matrix (columns, columns), times the factors."""
 
-    def __init__(self, gram: NDArray[np.float64]) -> None:
-        diagonal = np.diag(gram).copy()
+    def __init__(self, gram: NDArray[np.float64], factors: NDArray[np.float32] | None) -> None:
+        by = np.ones(len(gram)) if factors is None else factors.astype(np.float64)
+        diagonal = np.diag(gram) * by**2
         # channels that are always zero get an arbitrary curvature: their rounding changes nothing
         damping = max(DAMPING * float(diagonal.mean()), 1e-12)
         # the heaviest channels first, while there are columns left to make up for them
         self._order = np.argsort(-diagonal, kind="stable")
-        damped = gram[np.ix_(self._order, self._order)]
-        np.fill_diagonal(damped, damped.diagonal() + damping)
-        self._upper = np.linalg.cholesky(np.linalg.inv(damped)).T
+        # of 4,096 channels a matrix takes 134 MB: one at a time, or nearly so
+        damped = torch.from_numpy(gram[np.ix_(self._order, self._order)])
+        by_order = torch.from_numpy(by[self._order])
+        damped.mul_(by_order[:, None]).mul_(by_order)
+        damped.diagonal().add_(damping)
+        lower = torch.linalg.cholesky(damped)
+        del damped
+        inverse = torch.cholesky_inverse(lower)
+        del lower
+        self._upper: NDArray[np.float64] = torch.linalg.cholesky(inverse, upper=True).numpy()
 
     def rounded(self, rows: NDArray[np.float32], scales: NDArray[np.float32]) -> NDArray[np.int8]:
         values = np.empty(rows.shape, np.int8)

@@ -183,8 +183,11 @@ class _Gathered:
     def _multiply(self) -> None:
         x_RD = torch.cat(self._waiting)
         self._waiting.clear()
-        gram = (x_RD.T @ x_RD).double().numpy()
-        self._gram = gram if self._gram is None else self._gram + gram
+        gram = (x_RD.T @ x_RD).numpy()
+        if self._gram is None:
+            self._gram = gram.astype(np.float64)
+        else:
+            self._gram += gram
 
 
 class _Watch:
