@@ -27,6 +27,7 @@ from model.tensor_files import TensorFiles
 from model.tokenizer_files import read_tokenizer_files
 
 OWN_MODEL_TYPE = "fillmask"
+VALUES_AT_ONCE = 2**22
 ROUNDING = "rounding."  # prefix of the factors of an encoder trained for int8
 
 
@@ -161,13 +162,17 @@ def _filled(config: EncoderConfig, tensors: dict[str, Tensor], *, head_is_new: b
         tensors |= {n: tensor for n, tensor in expected.items() if n.startswith(HEAD_PREFIXES)}
     _check_fit(tensors, expected)
     weights = {name: tensors[name].float() for name in expected}
-    # summed in float64, where no sum of finite weights overflows
-    broken = [n for n, t in weights.items() if not t.sum(dtype=torch.float64).isfinite()]
+    broken = [name for name, tensor in weights.items() if not _is_finite(tensor)]
     if broken:
         raise ValueError(f"weights that are not finite: {_listed(broken)}")
     model.load_state_dict(weights, assign=True)
     model.embeddings.make_sinusoids()  # they are in no checkpoint
     return model
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    """Looked at a part at a time: a copy of a large table would be as large."""
+    return all(bool(part.isfinite().all()) for part in torch.split(tensor.flatten(), VALUES_AT_ONCE))
 
 
 def _take_rounding(tensors: dict[str, Tensor]) -> RoundingPlan | None:

@@ -1,0 +1,52 @@
+"""Paging out: memory shrinks, values stay."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from model.page_out import page_out
+from model.tensor_files import TensorFiles
+
+VALUES = 8_000_000  # 32 MB
+
+
+def mapped_mb() -> float:
+    """Pages of files that this process has in memory."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    found = re.search(r"RssFile:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) * 1024 / 1e6
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a request to Linux; elsewhere nothing is done")
+def test_mapped_weights_leave_memory_and_come_back(tmp_path: Path) -> None:
+    """All but a little of 32 MB is out, and reads as before."""
+    save_file({"a": torch.arange(VALUES, dtype=torch.float32)}, tmp_path / "model.safetensors")
+    tensor = TensorFiles(tmp_path)["a"]
+    total = tensor.sum(dtype=torch.float64)
+    before_mb = mapped_mb()
+    page_out([tensor])
+    assert mapped_mb() < before_mb - 25
+    assert tensor.sum(dtype=torch.float64) == total
+
+
+def test_what_no_file_holds_stays() -> None:
+    """Weights made in memory, or changed after they were read, keep their values."""
+    tensor = torch.arange(VALUES, dtype=torch.float32)
+    page_out([tensor, tensor[:3], torch.empty(0)])
+    assert torch.equal(tensor, torch.arange(VALUES, dtype=torch.float32))
+
+
+def test_a_changed_mapped_weight_stays_changed(tmp_path: Path) -> None:
+    """Pages written to are no longer the file's."""
+    save_file({"a": torch.zeros(VALUES)}, tmp_path / "model.safetensors")
+    tensor = TensorFiles(tmp_path)["a"]
+    tensor += 1
+    page_out([tensor])
+    assert tensor.sum(dtype=torch.float64) == VALUES
