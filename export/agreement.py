@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from export.verify import TOP_K, VerificationError
 from model.encoder import TiedEncoder
+from model.memory import give_back
 from service.batch import Batch, Request
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer
@@ -72,6 +73,7 @@ class Fp32Answers:
         requests: list[Request] = []
         parts = []
         for text in texts:
+            give_back()
             masked = _each_token_masked(text, tokenizer, max_tokens)
             for start in range(0, len(masked), REQUESTS_AT_ONCE):
                 some = masked[start : start + REQUESTS_AT_ONCE]

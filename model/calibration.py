@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from model.encoder import TiedEncoder
-from model.page_out import page_out
+from model.memory import give_back
 
 MASKED_SHARE = 0.15  # so that the mask token and the head's inputs are seen as in use
 SAMPLED_ROWS = 1024
@@ -118,7 +118,7 @@ class StatisticsByBlock(Mapping[str, InputStatistics]):
     def _run_stage(self) -> None:
         """Run the next layers on what the ones before them gave, or the head."""
         # weights of the layers before are wanted again block by block, if at all
-        page_out(self._model.parameters())
+        give_back(self._model.parameters())
         layers = self._stages[self._next_stage]
         if self._next_stage == 0:
             self._hidden = [self._model.embeddings(t.input_ids, None, None) for t in self._texts]

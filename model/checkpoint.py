@@ -172,7 +172,8 @@ def _filled(config: EncoderConfig, tensors: dict[str, Tensor], *, head_is_new: b
 
 def _is_finite(tensor: Tensor) -> bool:
     """Looked at a part at a time: a copy of a large table would be as large."""
-    return all(bool(part.isfinite().all()) for part in torch.split(tensor.flatten(), VALUES_AT_ONCE))
+    parts = torch.split(tensor.flatten(), VALUES_AT_ONCE)
+    return all(bool(part.isfinite().all()) for part in parts)
 
 
 def _take_rounding(tensors: dict[str, Tensor]) -> RoundingPlan | None:

@@ -1,4 +1,4 @@
-"""Paging out: memory shrinks, values stay."""
+"""Giving memory back: it shrinks, and values stay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from model.page_out import page_out
+from model.memory import give_back
 from model.tensor_files import TensorFiles
 
 VALUES = 8_000_000  # 32 MB
@@ -31,7 +31,7 @@ def test_mapped_weights_leave_memory_and_come_back(tmp_path: Path) -> None:
     tensor = TensorFiles(tmp_path)["a"]
     total = tensor.sum(dtype=torch.float64)
     before_mb = mapped_mb()
-    page_out([tensor])
+    give_back([tensor])
     assert mapped_mb() < before_mb - 25
     assert tensor.sum(dtype=torch.float64) == total
 
@@ -39,7 +39,7 @@ def test_mapped_weights_leave_memory_and_come_back(tmp_path: Path) -> None:
 def test_what_no_file_holds_stays() -> None:
     """Weights made in memory, or changed after they were read, keep their values."""
     tensor = torch.arange(VALUES, dtype=torch.float32)
-    page_out([tensor, tensor[:3], torch.empty(0)])
+    give_back([tensor, tensor[:3], torch.empty(0)])
     assert torch.equal(tensor, torch.arange(VALUES, dtype=torch.float32))
 
 
@@ -48,5 +48,5 @@ def test_a_changed_mapped_weight_stays_changed(tmp_path: Path) -> None:
     save_file({"a": torch.zeros(VALUES)}, tmp_path / "model.safetensors")
     tensor = TensorFiles(tmp_path)["a"]
     tensor += 1
-    page_out([tensor])
+    give_back([tensor])
     assert tensor.sum(dtype=torch.float64) == VALUES

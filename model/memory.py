@@ -1,4 +1,4 @@
-"""Weights that were read from a mapped file, and are not needed for now, out of memory."""
+"""Memory that is not needed for now, given back to Linux."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from torch import Tensor
 _MADV_PAGEOUT = 21
 
 
-def page_out(tensors: Iterable[Tensor]) -> None:
-    """Have Linux take the tensors' pages out of memory; their values stay. Nothing elsewhere.
+def give_back(tensors: Iterable[Tensor] = ()) -> None:
+    """Give back what was freed, and pages of tensors that a file holds. Nothing but on Linux.
+
+    PyTorch frees buffers of every size, and between those in use the C library keeps what it could
+    return.
 
     Args:
-        tensors: on the CPU; only those that are views of a mapped file free memory.
+        tensors: on the CPU, not needed for now; their values stay.
     """
     if sys.platform != "linux":
         return
@@ -31,3 +34,5 @@ def page_out(tensors: Iterable[Tensor]) -> None:
         if length >= mmap.PAGESIZE:
             # a kernel that does not know it says so, and nothing is lost
             libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(length), _MADV_PAGEOUT)
+    if hasattr(libc, "malloc_trim"):  # the GNU C library
+        libc.malloc_trim(0)
