@@ -50,7 +50,7 @@ CONFIG = {
 
 def main() -> None:
     """Make, export twice, serve; print and write the table."""
-    with tempfile.TemporaryDirectory(dir=ROOT) as scratch:
+    with tempfile.TemporaryDirectory() as scratch:
         checkpoint = Path(scratch) / "checkpoint"
         make_checkpoint(checkpoint)
         fp32_mb = (checkpoint / "model.safetensors").stat().st_size / 1e6
