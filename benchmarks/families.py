@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -108,19 +109,22 @@ def main() -> None:
         print(json.dumps(asdict(measure(sys.argv[2]))))
         return
     cpus = sorted(os.sched_getaffinity(0))
-    rows = []
+    rows = {}
     for name in sys.argv[1:] or MODELS:
         line = output_of("benchmarks.families", ["--one", name], cpus, LIMIT_S).splitlines()[-1]
-        rows.append(row(name, Figures(**json.loads(line))))
-        print(rows[-1], flush=True)
-    if len(rows) == len(MODELS):
-        page = PAGE.read_text(encoding="utf-8")
-        before, rest = page.split(BEGIN)
-        after = rest.split(END)[1]
-        table = "\n".join([*HEAD, *rows])
-        machine = "\n".join(f"- {line}" for line in describe(cpus, cpus)[:1])
-        text = f"{before}{BEGIN}{table}\n\n{machine}\n{END}{after}"
-        PAGE.write_text(text, encoding="utf-8")
+        rows[name] = row(name, Figures(**json.loads(line)))
+        print(rows[name], flush=True)
+        write(rows, describe(cpus, cpus)[0])
+
+
+def write(rows: Mapping[str, str], machine: str) -> None:
+    """Put lines into the page, beside those of models measured before."""
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    old, _, after = rest.partition(END)
+    known = {line.split(" | ")[0].strip("| "): line for line in old.splitlines()}
+    lines = [rows.get(name, known.get(name)) for name in MODELS]
+    table = "\n".join([*HEAD, *(line for line in lines if line)])
+    PAGE.write_text(f"{before}{BEGIN}{table}\n\n{machine}\n{END}{after}", encoding="utf-8")
 
 
 COLUMNS = (
