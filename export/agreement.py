@@ -12,9 +12,8 @@ from typing import Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn import functional as F
 
-from export.verify import TOP_K, VerificationError
+from export.verify import TOP_K, VerificationError, encoder_logits
 from model.encoder import TiedEncoder
 from model.memory import give_back
 from service.batch import Batch, Request
@@ -93,10 +92,7 @@ def _top(
     model: TiedEncoder, requests: Sequence[Request]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """(M, 5) ids and log-probabilities of texts of one length with one mask each."""
-    input_ids_NT = torch.from_numpy(np.stack([request.input_ids for request in requests]))
-    masked_N = torch.from_numpy(np.concatenate([r.mask_positions for r in requests]))
-    indicator_NT = F.one_hot(masked_N, input_ids_NT.shape[1])
-    logits_MV = model(input_ids_NT, indicator_NT)
+    logits_MV = encoder_logits(model, requests)
     # of a large vocabulary, a second table of logits would be too many
     best = logits_MV.topk(TOP_K)
     return best.indices.numpy(), (best.values - logits_MV.logsumexp(-1, keepdim=True)).numpy()

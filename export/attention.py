@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from onnx import TensorProto, helper
 
 from export.operators import GraphBuilder, float_tensor
-from export.weights import BIAS_BY_DISTANCE, COSINES, EVERYTHING, SINES, WINDOW
+from export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, seen_by
+from service.bins import ALIGNMENT
 
 NEVER = -1e30  # added to a score, it leaves a weight of exactly 0
 # Of encoders that read more tokens than this, slots ask a few at a time: the scores of all of them
 # at once would take 3 GB for 12 heads and 8,192 tokens.
 LONG_TOKENS = 1024
 ASKING_AT_ONCE = 256
-# slots beside a window begin and end where texts may: see service.bins
-ALIGNMENT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class Attention:
 
     def some_ask(self, query: str, key_BWD: str, value_BWD: str, asking: Slots, layer: int) -> str:
         """Attention of some slots' queries (B, Q, D) over all slots that they see."""
-        kind = self._kind(layer)
+        kind = seen_by(self._g.config, layer)
         if (asking, kind) not in self._masks:
             self._masks[asking, kind] = self._mask(asking, self._all, kind)
         return self._attention(query, key_BWD, value_BWD, self._masks[asking, kind])
@@ -77,7 +76,7 @@ class Attention:
         if g.config.rotary_base is None:
             return x_RD
         positions_R = g.add("Gather", ["positions", tokens]) if tokens else "positions"
-        kind = self._kind(layer)
+        kind = seen_by(self._g.config, layer)
         # a batch of single tokens: one long text must not be longer than the tables are
         inputs = [
             g.add("Unsqueeze", [x_RD, g.integers(1)]),
@@ -90,7 +89,7 @@ class Attention:
 
     def _in_rounds(self, query_BWD: str, key_BWD: str, value_BWD: str, layer: int) -> str:
         """The same, some slots at a time; where they see a window, over that part of the rows."""
-        g, kind = self._g, self._kind(layer)
+        g, kind = self._g, seen_by(self._g.config, layer)
         at_once = g.integers(ASKING_AT_ONCE)
         width = g.add("Shape", ["slot_texts"], start=1)
         rounds = g.add("Div", [g.add("Add", [width, g.integers(ASKING_AT_ONCE - 1)]), at_once])
@@ -114,6 +113,7 @@ class Attention:
             asking = self._part(self._all, start, end)
             seen, key, value = self._all, key_BWD, value_BWD
             if kind == WINDOW:
+                # slots beside a window begin and end where texts may
                 reach = g.integers(-(-g.config.local_window // ALIGNMENT) * ALIGNMENT)
                 first = g.add("Max", [g.add("Sub", [start, reach]), g.integers(0)])
                 last = g.add("Add", [end, reach])
@@ -161,9 +161,6 @@ class Attention:
 
     def _positions(self, tokens: str) -> str:
         return self._g.add("Gather", ["positions", tokens]) if self._needs_positions else ""
-
-    def _kind(self, layer: int) -> str:
-        return WINDOW if layer in self._g.config.local_layers else EVERYTHING
 
 
 def _rows(g: GraphBuilder, x_BQ: str) -> str:

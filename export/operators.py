@@ -134,7 +134,7 @@ class GraphBuilder:
         return [
             self.gemm(
                 x,
-                self.constant(f"{name}.weight", self.weights[f"{name}.weight"]),
+                self.weight(f"{name}.weight"),
                 f"{name}.bias",
                 self.folded_bias(name),
             )

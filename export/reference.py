@@ -18,7 +18,7 @@ from onnx import TensorProto
 
 from export.embedding import is_mask, normed_and_widened, without_masks
 from export.operators import GraphBuilder, float_tensor, integer_tensor
-from export.weights import BIAS_BY_DISTANCE, COSINES, EVERYTHING, SINES, WINDOW
+from export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, seen_by
 from model.config import EncoderConfig
 
 OPSET = 17  # the first with LayerNormalization; six years of runtimes read it
@@ -102,7 +102,7 @@ class _Views:
         self._made: dict[str, _View] = {}
 
     def of(self, layer: int) -> _View:
-        kind = WINDOW if layer in self._g.config.local_layers else EVERYTHING
+        kind = seen_by(self._g.config, layer)
         if kind not in self._made:
             self._made[kind] = _View(self._added(kind), self._angles(kind))
         return self._made[kind]

@@ -7,13 +7,13 @@ Shapes: N texts, T tokens, M masked positions of all texts, V vocabulary.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from model.encoder import TiedEncoder
 from service.batch import Batch, Request
@@ -75,21 +75,20 @@ def verification_requests(
     return requests
 
 
+def encoder_logits(model: TiedEncoder, requests: Sequence[Request]) -> Tensor:
+    """(M, V) logits of the PyTorch encoder for requests of one length."""
+    input_ids_NT = torch.from_numpy(np.stack([request.input_ids for request in requests]))
+    indicator_NT = torch.zeros(input_ids_NT.shape)
+    for row_T, request in zip(indicator_NT, requests, strict=True):
+        row_T[torch.from_numpy(request.mask_positions)] = 1
+    logits_MV: Tensor = model(input_ids_NT, indicator_NT)
+    return logits_MV
+
+
 @torch.inference_mode()
 def encoder_log_probs(model: TiedEncoder, requests: Sequence[Request]) -> NDArray[np.float32]:
-    """(M, V) log-probabilities of the PyTorch encoder, without padding.
-
-    Neighbours of one length are computed together.
-    """
-    parts = []
-    for _, neighbours in itertools.groupby(requests, lambda request: request.tokens):
-        alike = list(neighbours)
-        input_ids_NT = torch.from_numpy(np.stack([request.input_ids for request in alike]))
-        indicator_NT = torch.zeros(input_ids_NT.shape)
-        for row, request in zip(indicator_NT, alike, strict=True):
-            row[torch.from_numpy(request.mask_positions)] = 1
-        logits = model(input_ids_NT, indicator_NT)
-        parts.append(torch.log_softmax(logits, dim=-1).numpy())
+    """(M, V) log-probabilities of the PyTorch encoder, one text at a time, without padding."""
+    parts = [encoder_logits(model, [request]).log_softmax(-1).numpy() for request in requests]
     return np.concatenate(parts)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from model.config import EncoderConfig
 from model.embeddings import Embeddings
 from model.encoder import TiedEncoder
 from model.positions import distance_buckets, rotations
@@ -21,6 +22,11 @@ EVERYTHING, WINDOW = "everything", "window"
 # what attention adds to scores by distance: (2P - 1, H), from 1 - P to P - 1
 BIAS_BY_DISTANCE = "relative_bias.by_distance"
 _MERGED = ("embeddings.position.weight", "embeddings.token_type.weight", "relative_bias")
+
+
+def seen_by(config: EncoderConfig, layer: int) -> str:
+    """What a layer sees: EVERYTHING, or a WINDOW."""
+    return WINDOW if layer in config.local_layers else EVERYTHING
 
 
 def encoder_weights(

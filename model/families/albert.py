@@ -23,20 +23,15 @@ def read(fields: Fields) -> Reading:
         fields.require(name, value)
     fields.require("inner_group_num", 1)
     fields.require("position_embedding_type", "absolute")
-    layers, groups = fields.take("num_hidden_layers"), fields.get("num_hidden_groups", 1)
+    usual = fields.usual()
+    layers, groups = usual["num_layers"], fields.get("num_hidden_groups", 1)
     if not all(type(count) is int and 0 < count <= layers for count in (layers, groups)):
         raise ValueError("num_hidden_layers and num_hidden_groups must be whole numbers above 0")
     config = EncoderConfig(
-        vocab_size=fields.take("vocab_size"),
-        d_model=fields.take("hidden_size"),
-        num_layers=layers,
-        num_heads=fields.take("num_attention_heads"),
-        d_ff=fields.take("intermediate_size"),
-        max_positions=fields.take("max_position_embeddings"),
+        **usual,
         type_vocab_size=fields.get("type_vocab_size", 2),
         norm_eps=fields.number("layer_norm_eps", 1e-12),
         activation=fields.activation("hidden_act", "gelu_new"),
-        tied=fields.get("tie_word_embeddings", default=True),
         embedding_size=fields.get("embedding_size", 128),
         block_order=tuple(int(layer / (layers / groups)) for layer in range(layers)),
     )

@@ -29,16 +29,10 @@ def read(fields: Fields) -> Reading:
     """BERT's config.json."""
     fields.require("position_embedding_type", "absolute")
     config = EncoderConfig(
-        vocab_size=fields.take("vocab_size"),
-        d_model=fields.take("hidden_size"),
-        num_layers=fields.take("num_hidden_layers"),
-        num_heads=fields.take("num_attention_heads"),
-        d_ff=fields.take("intermediate_size"),
-        max_positions=fields.take("max_position_embeddings"),
+        **fields.usual(),
         type_vocab_size=fields.get("type_vocab_size", 2),
         norm_eps=fields.number("layer_norm_eps", 1e-12),
         activation=fields.activation("hidden_act"),
-        tied=fields.get("tie_word_embeddings", default=True),
     )
     return Reading(config)
 

@@ -28,12 +28,7 @@ def read(fields: Fields) -> Reading:
         raise ValueError("token_dropout needs the field mask_token_id")
     rotary_base = fields.number("rope_theta", 10_000.0)
     config = EncoderConfig(
-        vocab_size=fields.take("vocab_size"),
-        d_model=fields.take("hidden_size"),
-        num_layers=fields.take("num_hidden_layers"),
-        num_heads=fields.take("num_attention_heads"),
-        d_ff=fields.take("intermediate_size"),
-        max_positions=fields.take("max_position_embeddings"),
+        **fields.usual(),
         type_vocab_size=0,
         norm_placement="pre",
         norm_eps=fields.number("layer_norm_eps", 1e-12),
@@ -41,7 +36,6 @@ def read(fields: Fields) -> Reading:
         final_norm=True,
         positions="none" if positions == "rotary" else "learned",
         rotary_base=rotary_base if positions == "rotary" else None,
-        tied=fields.get("tie_word_embeddings", default=True),
         token_dropout_id=mask_token_id if token_dropout else None,
     )
     reading = Reading(config)

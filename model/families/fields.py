@@ -43,6 +43,14 @@ _REQUIRED: dict[str, tuple[Any, ...]] = {
     "add_cross_attention": (False,),
     "pruned_heads": ({}, None),
 }
+_USUAL_SIZES = {
+    "vocab_size": "vocab_size",
+    "d_model": "hidden_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "d_ff": "intermediate_size",
+    "max_positions": "max_position_embeddings",
+}
 _OWN_CODE = "AutoModel"
 
 
@@ -61,16 +69,24 @@ class Fields:
         if isinstance(own_code, dict) and any(name.startswith(_OWN_CODE) for name in own_code):
             raise ValueError("it names code of its own for the model (auto_map), which is not run")
 
-    def take(self, *names: str) -> Any:
-        """The value of a field, under the first of its names that is there.
+    def take(self, name: str) -> Any:
+        """The value of a field.
 
         Raises:
             ValueError: it is missing.
         """
-        found = [self._left.pop(name) for name in names if name in self._left]
-        if not found:
-            raise ValueError(f"it lacks the field {names[0]}")
-        return found[0]
+        if name not in self._left:
+            raise ValueError(f"it lacks the field {name}")
+        return self._left.pop(name)
+
+    def usual(self) -> dict[str, Any]:
+        """What most families call alike, by the names of EncoderConfig: sizes, and the tie.
+
+        Raises:
+            ValueError: a size is missing.
+        """
+        sizes = {ours: self.take(theirs) for ours, theirs in _USUAL_SIZES.items()}
+        return sizes | {"tied": self.get("tie_word_embeddings", default=True)}
 
     def get(self, name: str, default: T) -> Any | T:
         """The value of a field that may be missing or null."""

@@ -26,18 +26,13 @@ def read(fields: Fields) -> Reading:
     for name in _MEANS:
         fields.get(name, None)
     fields.require("position_embedding_type", "absolute", "sans_pos")
-    layers = fields.take("num_hidden_layers")
-    local_layers = _local_layers(fields, layers)
+    usual = fields.usual()
+    local_layers = _local_layers(fields, usual["num_layers"])
     bases = _rotary_bases(fields)
     window = fields.get("local_attention", 128)
     mlp_bias = fields.get("mlp_bias", default=False)
     config = EncoderConfig(
-        vocab_size=fields.take("vocab_size"),
-        d_model=fields.take("hidden_size"),
-        num_layers=layers,
-        num_heads=fields.take("num_attention_heads"),
-        d_ff=fields.take("intermediate_size"),
-        max_positions=fields.take("max_position_embeddings"),
+        **usual,
         type_vocab_size=0,
         norm_placement="pre",
         norm_eps=fields.number("norm_eps", 1e-5),
@@ -56,7 +51,6 @@ def read(fields: Fields) -> Reading:
         head_activation=fields.activation("classifier_activation"),
         head_dense_bias=fields.get("classifier_bias", default=False),
         head_bias=fields.get("decoder_bias", default=True),
-        tied=fields.get("tie_word_embeddings", default=True),
     )
     return Reading(config)
 

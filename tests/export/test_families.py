@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from export.graph import served_graph
+from export.graph_files import int8_weights
 from export.int8_operators import Int8GraphBuilder
-from export.int8_weights import Int8Weights
 from export.operators import GraphBuilder
 from export.reference import reference_graph
 from export.weights import encoder_weights
-from model.calibration import collect_statistics
-from model.checkpoint import load_checkpoint
+from model.checkpoint import Checkpoint, load_checkpoint
 from model.encoder import TiedEncoder
-from model.rounding_plan import RoundingPlan
 from service.batch import Batch, Request
 from service.runtime import Runtime
 from tests.model.families.samples import SAMPLES, Inputs, reading_tokens
@@ -104,9 +102,8 @@ def test_int8_comes_close_to_transformers(case: Case, tmp_path: Path) -> None:
     generator = np.random.default_rng(4)
     config = case.model.config
     texts = [generator.integers(5, config.vocab_size, config.max_positions) for _ in range(60)]
-    statistics = collect_statistics(case.model, texts, config.token_dropout_id or 3)
-    grams = {name: inputs.gram for name, inputs in statistics.items()}
-    int8 = Int8Weights(RoundingPlan.of(case.model, statistics), grams)
+    checkpoint = Checkpoint(case.model, None, head_is_new=False)
+    int8 = int8_weights(checkpoint, texts, config.token_dropout_id or 3)
     builder = Int8GraphBuilder(config, encoder_weights(case.model), int8)
     difference = np.abs(case.served(builder, tmp_path) - case.expected)
     assert difference.mean() < case.expected.std(axis=1).mean() / 30

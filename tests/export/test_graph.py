@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 
 from export.graph import served_graph
+from export.graph_files import int8_weights
 from export.int8_operators import Int8GraphBuilder
-from export.int8_weights import Int8Weights
 from export.operators import GraphBuilder, float_tensor
 from export.ranking import ROUND
 from export.weights import encoder_weights
-from model.calibration import collect_statistics
+from model.checkpoint import Checkpoint
 from model.encoder import TiedEncoder
-from model.rounding_plan import RoundingPlan
 from service.batch import Batch, Outputs, Request
 from service.runtime import Runtime
 from tests.export.samples import CONFIGS, padded_batch
@@ -39,10 +38,8 @@ def _builder(model: TiedEncoder, *, int8: bool) -> GraphBuilder:
     generator = np.random.default_rng(4)
     longest = min(model.config.max_positions, 16)
     texts = [generator.integers(0, model.config.vocab_size, longest) for _ in range(60)]
-    statistics = collect_statistics(model, texts, 0)
-    grams = {name: inputs.gram for name, inputs in statistics.items()}
-    plan = RoundingPlan.of(model, statistics)
-    return Int8GraphBuilder(model.config, weights, Int8Weights(plan, grams))
+    rounding = int8_weights(Checkpoint(model, None, head_is_new=False), texts, 0)
+    return Int8GraphBuilder(model.config, weights, rounding)
 
 
 def _runtime(directory: Path, model: TiedEncoder, *, int8: bool, threads: int = 1) -> Runtime:
