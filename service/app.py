@@ -74,9 +74,10 @@ def create_app(settings: Settings) -> Service:
         )
         bundle = read_bundle(settings.bundle)
         limits = _limits(settings, bundle)
-        tokenizer = Tokenizer.of(bundle)
-        # one thread a run and as many runs as threads gives the most throughput
+        # One thread a run and as many runs as threads gives the most throughput. Loading takes the
+        # most memory at once, so nothing that can wait is there yet.
         runtime = Runtime(bundle.model_path, threads_per_run=1)
+        tokenizer = Tokenizer.of(bundle)
         warm_up(
             runtime.run,
             token_id=bundle.mask_token_id,

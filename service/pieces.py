@@ -8,9 +8,9 @@ continues one.
 import json
 from typing import Any, NamedTuple
 
-from tokenizers import Tokenizer, decoders, pre_tokenizers
+from tokenizers import decoders, pre_tokenizers
 
-from service.tokenizer_json import HIDING
+from service.tokenizer_json import LoadedTokenizer
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _META_SPACE = "▁"  # SentencePiece's
@@ -37,18 +37,19 @@ class Pieces(dict[int, Piece]):
     """Every token as text, made when first asked for.
 
     Args:
-        tokenizer: the bundle's.
-        description: its tokenizer.json.
+        loaded: the bundle's tokenizer.
         mask_token: the text that marks a mask.
     """
 
-    def __init__(self, tokenizer: Tokenizer, description: dict[str, Any], mask_token: str) -> None:
+    def __init__(self, loaded: LoadedTokenizer, mask_token: str) -> None:
         super().__init__()
-        self._tokenizer = tokenizer
+        description = loaded.description
+        self._vocabulary = loaded.vocabulary
+        self._decoder = loaded.tokenizer.decoder
         self._mark = description["model"].get("continuing_subword_prefix") or ""
         self._added = {
             token_id: token.content
-            for token_id, token in tokenizer.get_added_tokens_decoder().items()
+            for token_id, token in loaded.tokenizer.get_added_tokens_decoder().items()
         }
         self._added_ids = {content: token_id for token_id, content in self._added.items()}
         parts = json.dumps([description.get("pre_tokenizer"), description.get("decoder")])
@@ -82,21 +83,20 @@ class Pieces(dict[int, Piece]):
             names += [text] if text.startswith(_BYTE_SPACE) else []
         else:
             names = [text.replace(" ", _META_SPACE) if self._meta_space else text]
-        ids = (self._tokenizer.token_to_id(name) for name in names)
+        ids = (self._vocabulary.token_to_id(name) for name in names)
         return next((token_id for token_id in ids if token_id is not None), None)
 
     def _text(self, token_id: int) -> str:
         if token_id in self._added:
             return self._added[token_id]
-        name = self._tokenizer.id_to_token(token_id)
+        name = self._vocabulary.id_to_token(token_id)
         if name is None:
             return _REPLACEMENT
         if self._byte_level:  # what is not a whole character becomes U+FFFD
             return _FROM_BYTES.decode([name])
-        if self._meta_space and (_META_SPACE in name or name.endswith(HIDING)):
-            # the decoder drops the space of a first token
-            return name.removesuffix(HIDING).replace(_META_SPACE, " ")
-        return self._tokenizer.decode([token_id], skip_special_tokens=False)
+        if self._meta_space and _META_SPACE in name:  # the decoder drops the space of a first token
+            return name.replace(_META_SPACE, " ")
+        return name if self._decoder is None else str(self._decoder.decode([name]))
 
 
 class Blank:

@@ -13,7 +13,7 @@ from service.batch import IntArray
 from service.bundle import Bundle
 from service.errors import BundleError, InvalidRequestError, quote
 from service.pieces import Blank, Pieces
-from service.tokenizer_json import load_tokenizer, unknown_token_id
+from service.tokenizer_json import load_tokenizer
 
 # A text is encoded on the thread that asks; tokenizers' own pool would take CPUs from the batches.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -61,13 +61,13 @@ class Tokenizer:
         special_token_ids: Sequence[int],
     ) -> None:
         try:
-            self._tokenizer, description = load_tokenizer(tokenizer_json, mask_token, mask_token_id)
-            self._pieces = Pieces(self._tokenizer, description, mask_token)
-            unknown_id = unknown_token_id(self._tokenizer, description)
+            loaded = load_tokenizer(tokenizer_json, mask_token, mask_token_id)
+            self._pieces = Pieces(loaded, mask_token)
         except Exception as error:  # tokenizers raises bare Exception
             raise BundleError(
                 "The bundle is refused: tokenizer.json cannot be read as a tokenizer."
             ) from error
+        self._tokenizer = loaded.tokenizer
         if self._tokenizer.token_to_id(mask_token) != mask_token_id:
             raise BundleError(
                 f"The bundle is refused: in tokenizer.json {quote(mask_token)} does not have the "
@@ -76,8 +76,8 @@ class Tokenizer:
         self.mask_token = mask_token
         self.mask_token_id = mask_token_id
         self.special_token_ids = frozenset(special_token_ids)
-        self._not_targets = self.special_token_ids | {unknown_id}
-        self._forbidden_ids = self.special_token_ids - {mask_token_id, unknown_id}
+        self._not_targets = self.special_token_ids | {loaded.unknown_id}
+        self._forbidden_ids = self.special_token_ids - {mask_token_id, loaded.unknown_id}
 
     @classmethod
     def of(cls, bundle: Bundle) -> "Tokenizer":
@@ -154,9 +154,9 @@ class Tokenizer:
 
     def _refuse_special_tokens(self, ids: Iterable[int]) -> None:
         for token_id in self._forbidden_ids.intersection(ids):
-            token = self._tokenizer.id_to_token(token_id) or str(token_id)
+            token = quote(self.token_str(token_id))
             raise InvalidRequestError(
-                f"{quote(token)} is a special token of the model and cannot be part of a text; "
+                f"{token} is a special token of the model and cannot be part of a text; "
                 f"only the mask token {self.mask_token} can."
             )
 

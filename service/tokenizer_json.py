@@ -1,49 +1,65 @@
 """tokenizer.json as the service loads it: the mask is the only special token a text can hold."""
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, pre_tokenizers
 
-HIDING = " "  # behind the name of a piece: SentencePiece's stretches of words have no spaces
+from service.unigram import Unigram
 
 
-def load_tokenizer(
-    tokenizer_json: bytes, mask_token: str, mask_token_id: int
-) -> tuple[Tokenizer, dict[str, Any]]:
-    """Build the tokenizer, without the truncation and padding its file asks for.
+class LoadedTokenizer(NamedTuple):
+    """A tokenizer.json, loaded.
+
+    Attributes:
+        tokenizer: cuts texts, without the truncation and padding its file asks for.
+        vocabulary: has the ids and names of tokens that were not added to the model's.
+        description: what was read of the file but for the vocabulary.
+        unknown_id: the id of what the vocabulary does not have, by whichever name the model gives
+            it.
+    """
+
+    tokenizer: Tokenizer
+    vocabulary: Tokenizer | Unigram
+    description: dict[str, Any]
+    unknown_id: int | None
+
+
+def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -> LoadedTokenizer:
+    """Build the tokenizer.
 
     Args:
         tokenizer_json: content of a Hugging Face tokenizer.json.
         mask_token: the text that marks a mask.
         mask_token_id: its id.
 
-    Returns:
-        The tokenizer, and what was read of its file but for the vocabulary.
-
     Raises:
         Exception: the content is not a tokenizer; tokenizers raises nothing narrower.
     """
     description = json.loads(tokenizer_json)
-    _make_mask_ordinary(description["added_tokens"], mask_token, mask_token_id)
-    _hide_special_pieces(description)
-    text = json.dumps(description)
-    del description["model"]["vocab"]  # of XLM-RoBERTa's 250,002 pieces, two copies are enough
-    tokenizer = Tokenizer.from_str(text)
+    model, added_tokens = description["model"], description["added_tokens"]
+    _make_mask_ordinary(added_tokens, mask_token, mask_token_id)
+    unigram = None
+    if isinstance(model["vocab"], list):  # pieces with their scores: older files name no type
+        unigram = Unigram(model, never=[added["id"] for added in added_tokens if added["special"]])
+        # leaves tokenizers what it needs to know of the model: the ids of the added tokens
+        ids = {added["content"]: added["id"] for added in added_tokens}
+        description["model"] = {"type": "WordLevel", "vocab": ids, "unk_token": ""}
+    tokenizer = Tokenizer.from_str(json.dumps(description))
+    description["model"] = model
+    del model["vocab"]
+    if unigram is not None:
+        own = pre_tokenizers.PreTokenizer.custom(unigram)
+        before = [tokenizer.pre_tokenizer] if tokenizer.pre_tokenizer else []
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*before, own])
     tokenizer.no_truncation()
     tokenizer.no_padding()
     # "[SEP]" in a text is five characters; only the mask, made ordinary above, is one token
     tokenizer.encode_special_tokens = True
-    return tokenizer, description
-
-
-def unknown_token_id(tokenizer: Tokenizer, description: dict[str, Any]) -> int | None:
-    """The id of what the vocabulary does not have, by whichever name the model gives it."""
-    model = description["model"]
-    if (unknown_id := model.get("unk_id")) is not None:
-        return int(unknown_id)
-    unknown_token = model.get("unk_token")
-    return None if unknown_token is None else tokenizer.token_to_id(unknown_token)
+    unknown_id = model.get("unk_id")
+    if unknown_id is None and (unknown_token := model.get("unk_token")) is not None:
+        unknown_id = tokenizer.token_to_id(unknown_token)
+    return LoadedTokenizer(tokenizer, unigram or tokenizer, description, unknown_id)
 
 
 def _make_mask_ordinary(
@@ -56,21 +72,3 @@ def _make_mask_ordinary(
             return
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized", "special"), False)
     added_tokens.append({"id": mask_token_id, "content": mask_token, **flags})
-
-
-def _hide_special_pieces(description: dict[str, Any]) -> None:
-    """Keep SentencePiece from reading "</s>" in a text as the piece of that name.
-
-    Unigram looks up every stretch of a word, and scores special pieces best of all. A space behind
-    their names puts them out of its reach. Scores and ids stay.
-    """
-    vocabulary = description["model"]["vocab"]
-    if not isinstance(vocabulary, list):
-        return
-    added_tokens = description["added_tokens"]
-    hidden = {added["id"] for added in added_tokens if added["special"]} & set(
-        range(len(vocabulary))
-    )
-    for token_id in hidden:
-        vocabulary[token_id][0] += HIDING
-    description["added_tokens"] = [added for added in added_tokens if added["id"] not in hidden]
