@@ -54,8 +54,10 @@ class Int8GraphBuilder(GraphBuilder):
         self.domains[CONTRIB] = 1
         self._zero_points: dict[tuple[str, int], str] = {}
         self._output = output_table(config)
-        # made here and not inside the loop over masks, so that it is folded as the graph is loaded
-        self._table_columns = self.add("Transpose", [self._values(self._output)], perm=[1, 0])
+        self._table_columns: str | None = None
+        if len(self.vocabulary_parts) == 1:
+            # here and not inside the loop over masks, so that it is folded as the graph is loaded
+            self._table_columns = self.add("Transpose", [self._values(self._output)], perm=[1, 0])
 
     @cached_property
     def _tables(self) -> dict[str, QuantizedRows]:
@@ -79,14 +81,36 @@ class Int8GraphBuilder(GraphBuilder):
         rows = self.add("DequantizeLinear", gathered, axis=0)
         return self.add("Mul", [rows, self._table_factors()]) if self.config.tied else rows
 
-    def vocabulary(self, x: str, rows: str) -> str:
-        """Logits of rows, from the same table the lookup reads where the encoder is tied."""
+    def vocabulary(self, x: str, rows: str, part: slice) -> str:
+        """Logits of a part, from the same table the lookup reads where the encoder is tied."""
         x = self.add("Mul", [x, self._table_factors()])
         quantized, scales = self._quantize(x, rows, self.config.table_width)
-        columns, steps = self._table_columns, self._scales(self._output)
-        logits = self._product(quantized, columns, steps, UNSIGNED_ZERO)
-        logits = self.add("Mul", [logits, scales])
-        return self.add_bias(logits, "head_bias", self.bias("head_bias"))
+        bias, bias_name = self.bias("head_bias"), "head_bias"
+        if self._table_columns is not None:
+            steps = self._scales(self._output)
+            logits = self._product(quantized, self._table_columns, steps, UNSIGNED_ZERO)
+        else:
+            logits = self._product_of_part(quantized, part)
+            bias, bias_name = None if bias is None else bias[part], f"{bias_name}.{part.start}"
+        return self.add_bias(self.add("Mul", [logits, scales]), bias_name, bias)
+
+    def _product_of_part(self, quantized: str, part: slice) -> str:
+        """Rows times some rows of the table.
+
+        The same products as MatMulIntegerToFloat's; QGemm lays the table out for them from where
+        it lies, without a transposed copy in between.
+        """
+        table = self._tables[self._output]
+        steps = table.scales[part]
+        inputs = [
+            quantized,
+            self.scalar("one", 1.0),
+            self.constant(f"zero_point_{UNSIGNED_ZERO}", np.array(UNSIGNED_ZERO, np.uint8)),
+            self.rows(self._output, table.values, part),
+            self.constant(f"{self._output}.scales.{part.start}", steps),
+            self.constant(f"zeros_{len(steps)}", np.zeros(len(steps), np.int8)),
+        ]
+        return self.add("QGemm", inputs, domain=CONTRIB, transB=1)
 
     def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:
         """Linear maps of one input, which is rounded once."""

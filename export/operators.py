@@ -21,6 +21,7 @@ from model.config import EncoderConfig
 from model.encoder import TABLE, output_table
 
 IR_VERSION = 10  # what runtimes since onnxruntime 1.20 read
+PART_ROWS = 65_536  # a vocabulary above this is ranked in parts
 
 
 class GraphBuilder:
@@ -81,6 +82,15 @@ class GraphBuilder:
             )
         return name
 
+    def rows(self, name: str, values: NDArray[Any], part: slice) -> str:
+        """Some rows of a constant as one of their own; of one in the file, where they lie."""
+        key = f"{name}.{part.start}"
+        if self._file is None or name not in self.initializers:
+            return self.constant(key, values[part])
+        if key not in self.initializers:
+            self.initializers[key] = self._file.add_part(key, name, values[part], part.start)
+        return key
+
     def scalar(self, name: str, value: float) -> str:
         """A float32 constant."""
         return self.constant(name, np.array(value, np.float32))
@@ -114,9 +124,21 @@ class GraphBuilder:
         """Rows of the embedding table."""
         return self.add("Gather", [self.weight(TABLE), ids])
 
-    def vocabulary(self, x: str, rows: str) -> str:  # noqa: ARG002 - what int8 needs to know
-        """Logits of as many rows as `rows` has, by the embedding table or the output's own."""
-        return self.table_product(x)
+    @property
+    def vocabulary_parts(self) -> list[slice]:
+        """The parts of the vocabulary that are ranked at a time."""
+        rows = self.config.vocab_size
+        return [slice(start, min(start + PART_ROWS, rows)) for start in range(0, rows, PART_ROWS)]
+
+    def vocabulary(self, x: str, rows: str, part: slice) -> str:  # noqa: ARG002 - what int8 needs to know
+        """Logits of a part, by the embedding table or the output's own; rows as for `linears`."""
+        if len(self.vocabulary_parts) == 1:
+            return self.table_product(x)
+        table = output_table(self.config)
+        bias = self.bias("head_bias")
+        part_bias = None if bias is None else bias[part]
+        weight = self.rows(table, self.weights[table], part)
+        return self.gemm(x, weight, f"head_bias.{part.start}", part_bias)
 
     def table_product(self, x: str, outputs: Sequence[str] = ()) -> str:
         """`x @ table.T`, and the head's bias added where there is one."""

@@ -30,6 +30,7 @@ class WeightFile:
     def __init__(self, path: Path) -> None:
         self._name = path.name
         self._file = path.open("wb")
+        self._offsets: dict[str, int] = {}  # of what was written
 
     def __enter__(self) -> Self:
         return self
@@ -47,8 +48,23 @@ class WeightFile:
         if values.nbytes < SMALLEST_BYTES:
             return None
         self._file.write(b"\0" * (-self._file.tell() % ALIGNMENT_BYTES))
-        place = {"location": self._name, "offset": self._file.tell(), "length": values.nbytes}
+        self._offsets[name] = self._file.tell()
         np.ascontiguousarray(values).tofile(self._file)
+        return self._tensor(name, self._offsets[name], values)
+
+    def add_part(self, name: str, whole: str, values: NDArray[Any], start: int) -> onnx.TensorProto:
+        """A tensor for some rows of an array that was written before.
+
+        Args:
+            name: the part's.
+            whole: the array's name.
+            values: the rows.
+            start: the number of the first in the array.
+        """
+        return self._tensor(name, self._offsets[whole] + start * values[0].nbytes, values)
+
+    def _tensor(self, name: str, offset: int, values: NDArray[Any]) -> onnx.TensorProto:
+        place = {"location": self._name, "offset": offset, "length": values.nbytes}
         return TensorProto(
             name=name,
             dims=values.shape,
