@@ -22,6 +22,7 @@ from model.encoder import TiedEncoder
 from model.families import FAMILIES, Family, Fields, Reading
 from model.families.tensors import HEAD_PREFIXES, encoder_tensors
 from model.json_file import read_object
+from model.memory import give_back
 from model.rounding_plan import RoundingPlan
 from model.tensor_files import TensorFiles
 from model.tokenizer_files import read_tokenizer_files
@@ -167,6 +168,7 @@ def _filled(config: EncoderConfig, tensors: dict[str, Tensor], *, head_is_new: b
         raise ValueError(f"weights that are not finite: {_listed(broken)}")
     model.load_state_dict(weights, assign=True)
     model.embeddings.make_sinusoids()  # they are in no checkpoint
+    give_back(weights.values())  # looking at them has brought all of a mapped file into memory
     return model
 
 
