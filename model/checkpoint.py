@@ -7,9 +7,10 @@ mapping. Nothing in a checkpoint is executed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from torch import Tensor
 from model.config import EncoderConfig
 from model.encoder import TiedEncoder
 from model.families import FAMILIES, Family, Fields, Reading
-from model.families.tensors import HEAD_PREFIXES, encoder_tensors
+from model.families.tensors import HEAD_PREFIXES, encoder_tensors, stored_name
 from model.json_file import read_object
 from model.memory import give_back
 from model.rounding_plan import RoundingPlan
@@ -115,7 +116,8 @@ def _load(directory: Path) -> Checkpoint:
     rounding = _take_rounding(tensors) if family is None else None
     head_is_new = family is not None and not any(n.startswith(HEAD_PREFIXES) for n in tensors)
     with _named(directory):
-        model = _filled(reading.config, tensors, head_is_new=head_is_new)
+        called = partial(stored_name, family) if family else str
+        model = _filled(reading.config, tensors, called, head_is_new=head_is_new)
     if rounding:
         with _named(f"{directory}: the rounding of the weights"):
             rounding.check(model)
@@ -154,16 +156,22 @@ def _family(model_type: object) -> Family:
     return family
 
 
-def _filled(config: EncoderConfig, tensors: dict[str, Tensor], *, head_is_new: bool) -> TiedEncoder:
-    """An encoder with these weights; float32 ones are not copied."""
+def _filled(
+    config: EncoderConfig,
+    tensors: dict[str, Tensor],
+    called: Callable[[str], str],
+    *,
+    head_is_new: bool,
+) -> TiedEncoder:
+    """An encoder with these weights; float32 ones are not copied, errors say what is called how."""
     with torch.device("cpu" if head_is_new else "meta"):
         model = TiedEncoder(config)
     expected = model.state_dict()
     if head_is_new:
         tensors |= {n: tensor for n, tensor in expected.items() if n.startswith(HEAD_PREFIXES)}
-    _check_fit(tensors, expected)
+    _check_fit(tensors, expected, called)
     weights = {name: tensors[name].float() for name in expected}
-    broken = [name for name, tensor in weights.items() if not _is_finite(tensor)]
+    broken = [called(name) for name, tensor in weights.items() if not _is_finite(tensor)]
     if broken:
         raise ValueError(f"weights that are not finite: {_listed(broken)}")
     model.load_state_dict(weights, assign=True)
@@ -184,14 +192,16 @@ def _take_rounding(tensors: dict[str, Tensor]) -> RoundingPlan | None:
     return RoundingPlan(factors) if factors else None
 
 
-def _check_fit(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+def _check_fit(
+    tensors: dict[str, Tensor], expected: dict[str, Tensor], called: Callable[[str], str]
+) -> None:
     problems = []
     if missing := sorted(set(expected) - set(tensors)):
-        problems.append(f"missing tensors: {_listed(missing)}")
+        problems.append(f"missing tensors: {_listed(map(called, missing))}")
     if extra := sorted(set(tensors) - set(expected)):
-        problems.append(f"unexpected tensors: {_listed(extra)}")
+        problems.append(f"unexpected tensors: {_listed(map(called, extra))}")
     if wrong := [
-        f"{name} is {tuple(tensors[name].shape)}, not {tuple(expected[name].shape)}"
+        f"{called(name)} is {tuple(tensors[name].shape)}, not {tuple(expected[name].shape)}"
         for name in sorted(set(tensors) & set(expected))
         if tensors[name].shape != expected[name].shape
     ]:

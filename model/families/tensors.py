@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import torch
@@ -54,6 +55,25 @@ def encoder_tensors(
         found[POSITIONS] = found[POSITIONS][reading.skipped_positions :]
     at_output = {short: stored[plain[short]] for short in output & plain.keys()}
     return found | _output(at_output, found, family, reading.config)
+
+
+def stored_name(family: Family, ours: str) -> str:
+    """What a family's checkpoints call a tensor of the encoder, for errors that users read."""
+    at_output = {
+        OUTPUT_TABLE: f"{family.decoder}.weight",
+        HEAD_BIAS: family.bias or f"{family.decoder}.bias",
+    }
+    if ours in at_output:
+        return at_output[ours]
+    for theirs, names in family.names.items():
+        for name in (names,) if isinstance(names, str) else names:
+            pattern = re.escape(name).replace(r"\{\}", r"(\d+)")
+            if match := re.fullmatch(rf"{pattern}(\.\w+)?", ours):
+                *numbers, suffix = match.groups("")
+                prefix = "" if ours.startswith(HEAD_PREFIXES) else family.prefix
+                # ALBERT's second number, that of a layer in its group, is always 0
+                return prefix + theirs.format(*numbers, 0) + suffix
+    return ours
 
 
 def _output(

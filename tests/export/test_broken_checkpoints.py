@@ -70,11 +70,11 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a file cut short": (truncate, "model.safetensors is not a readable safetensors file"),
     "a tensor missing": (
         tensors(lambda t: t.pop(f"{QUERY}.weight")),
-        "missing tensors: blocks.1.query.weight",
+        f"missing tensors: {QUERY}.weight",
     ),
     "a tensor of another shape": (
         tensors(lambda t: t.update({f"{QUERY}.weight": torch.zeros(24, 23)})),
-        "wrong shapes: blocks.1.query.weight is (24, 23), not (24, 24)",
+        f"wrong shapes: {QUERY}.weight is (24, 23), not (24, 24)",
     ),
     "a tensor too many": (
         tensors(lambda t: t.update({"bert.adapter.weight": torch.zeros(2)})),
@@ -82,11 +82,11 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "a weight that is no number": (
         tensors(lambda t: spoil_value(t, float("nan"))),
-        "weights that are not finite: blocks.1.query.weight",
+        f"weights that are not finite: {QUERY}.weight",
     ),
     "a weight without bounds": (
         tensors(lambda t: spoil_value(t, float("inf"))),
-        "weights that are not finite: blocks.1.query.weight",
+        f"weights that are not finite: {QUERY}.weight",
     ),
     "a vocabulary larger than the table": (more_words, "more than the encoder's table of"),
     "a field nobody knows": (

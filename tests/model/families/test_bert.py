@@ -88,19 +88,19 @@ BAD_TENSORS: dict[str, tuple[Callable[[dict[str, Tensor]], Any], str]] = {
     ),
     "a block too many": (
         lambda t: t.update({"bert.encoder.layer.3.output.dense.bias": torch.zeros(33)}),
-        r"unexpected tensors: blocks\.3\.ffn_out\.bias",
+        r"unexpected tensors: bert\.encoder\.layer\.3\.output\.dense\.bias",
     ),
     "half a head": (
         lambda t: [t.pop("cls.predictions.bias"), t.pop("cls.predictions.transform.dense.bias")],
-        r"missing tensors: head\.dense\.bias, head_bias",
+        r"missing tensors: cls\.predictions\.transform\.dense\.bias, cls\.predictions\.bias",
     ),
     "a projection missing": (
         lambda t: t.pop("bert.encoder.layer.1.attention.self.key.weight"),
-        r"missing tensors: blocks\.1\.key\.weight",
+        r"missing tensors: bert\.encoder\.layer\.1\.attention\.self\.key\.weight",
     ),
     "a table too small": (
         lambda t: t.update({TABLE: torch.zeros(96, 33)}),
-        r"wrong shapes: embeddings\.word\.weight is \(96, 33\), not \(97, 33\)",
+        r"wrong shapes: bert\.embeddings\.word_embeddings\.weight is \(96, 33\), not \(97, 33\)",
     ),
     "a tensor under two names": (repeat, r"embeddings\.word_embeddings\.weight"),
 }

@@ -13,7 +13,9 @@ import torch
 
 from model.checkpoint import load_checkpoint
 from model.families import FAMILIES
+from model.families.tensors import stored_name
 from model.parameters import count_parameters
+from model.tensor_files import TensorFiles
 from tests.model.families.samples import SAMPLES, Inputs, reading_tokens
 
 TOLERANCE = 1e-4
@@ -45,6 +47,20 @@ def test_parameters_are_counted_from_the_configuration(name: str, tmp_path: Path
     count = count_parameters(model.config)
     expected = count.tied if model.config.tied else count.untied
     assert sum(parameter.numel() for parameter in model.parameters()) == expected
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_tensors_have_their_names_of_the_checkpoint(name: str, tmp_path: Path) -> None:
+    """What an error would name is what the file has."""
+    theirs = SAMPLES[name].make()
+    theirs.save_pretrained(tmp_path)
+    family = FAMILIES[theirs.config.model_type]
+    names = {stored_name(family, ours) for ours in load_checkpoint(tmp_path).model.state_dict()}
+    # transformers saves ESM's norms under the names of TensorFlow's days
+    stored = [
+        n.replace(".gamma", ".weight").replace(".beta", ".bias") for n in TensorFiles(tmp_path)
+    ]
+    assert names <= set(stored)
 
 
 def test_each_family_has_two_samples(tmp_path: Path) -> None:
