@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -14,16 +14,19 @@ from service import __version__
 from service.batcher import Batcher
 from service.body_limit import BodyLimit
 from service.bundle import Bundle, read_bundle
+from service.caller import CallerLeftError
 from service.docs_page import add_docs_page
 from service.errors import FillMaskError, SettingsError
 from service.fill_mask import FillMask
 from service.fill_mask_endpoint import FillMaskEndpoint
 from service.golden import replay
 from service.health import Health
+from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
-from service.routes import FILL_MASK_PATH, Served, create_router
+from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
 from service.runtime import Runtime
 from service.schemas import InfoBody, Limits
+from service.served import Served
 from service.settings import Settings
 from service.tokenizer import Tokenizer
 from service.warm_up import warm_up
@@ -38,16 +41,18 @@ class Service(FastAPI):
     tokenizing included, costs 45.
 
     Attributes:
-        fill_mask: answers POST /fill-mask, once the model is loaded.
+        fill_mask: answers the POST requests that ask for fills, once the model is loaded.
+        fill_mask_paths: where they come to.
     """
 
     fill_mask: ASGIApp | None = None
+    fill_mask_paths: frozenset[str] = frozenset()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
         if (
             scope["type"] == "http"
-            and scope["path"] == FILL_MASK_PATH
+            and scope["path"] in self.fill_mask_paths
             and scope["method"] == "POST"
             and self.fill_mask is not None
         ):
@@ -95,11 +100,18 @@ def create_app(settings: Settings) -> Service:
         )
         try:
             # not the users' limits: a golden prompt may have more masks than they may send
-            golden = FillMask(tokenizer, batcher, bundle.max_tokens, max_masks=bundle.max_tokens)
+            golden = FillMask(
+                tokenizer, batcher, bundle.max_tokens, bundle.max_tokens, max_passes=1
+            )
             await replay(bundle, golden)
-            fill_mask = FillMask(tokenizer, batcher, bundle.max_tokens, settings.max_masks)
+            fill_mask = FillMask(
+                tokenizer, batcher, bundle.max_tokens, settings.max_masks, settings.max_passes
+            )
             endpoint = FillMaskEndpoint(fill_mask, limits)
             service.fill_mask = RequestId(BodyLimit(endpoint, settings.max_body_bytes))
+            service.fill_mask_paths = frozenset(
+                {FILL_MASK_PATH, ROOT_PATH, MODEL_PATH.format(name=bundle.name)}
+            )
             service.state.served = Served(fill_mask, _info(settings, bundle, limits))
             health.ready()
             yield
@@ -119,10 +131,12 @@ def create_app(settings: Settings) -> Service:
     )
     service.state.health = health
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
+    service.include_router(create_protocol_router())
     add_docs_page(service)
     service.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
     service.add_middleware(RequestId)
     service.add_exception_handler(FillMaskError, _answer_error)
+    service.add_exception_handler(CallerLeftError, _answer_nobody)
     service.add_exception_handler(HTTPException, _answer_http_exception)
     return service
 
@@ -139,6 +153,7 @@ def _limits(settings: Settings, bundle: Bundle) -> Limits:
         max_texts=settings.max_texts,
         max_masks=settings.max_masks,
         max_top_k=min(settings.max_top_k, ordinary_tokens),
+        max_passes=settings.max_passes,
         max_body_bytes=settings.max_body_bytes,
     )
 
@@ -160,6 +175,10 @@ def _info(settings: Settings, bundle: Bundle, limits: Limits) -> InfoBody:
 async def _answer_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, FillMaskError)  # noqa: S101 - what it is registered for
     return JSONResponse({"error": error.text}, error.status)
+
+
+async def _answer_nobody(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=499)  # what nginx logs for it; the connection has ended
 
 
 async def _answer_http_exception(request: Request, error: Exception) -> JSONResponse:

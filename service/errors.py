@@ -34,6 +34,12 @@ class ContentTypeError(FillMaskError):
     status = 415
 
 
+class NotFoundError(FillMaskError):
+    """What the path names is not served."""
+
+    status = 404
+
+
 class InvalidRequestError(FillMaskError):
     """The body is JSON and asks for something the service does not do."""
 

@@ -3,13 +3,17 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import islice
 
 import numpy as np
 
-from service.batch import IntArray, Request
+from service.batch import Request
 from service.batcher import Batcher
-from service.errors import InvalidRequestError, quote
-from service.ranking import Fill, rank
+from service.errors import InvalidRequestError
+from service.ranking import Fill, TargetFill, rank, rank_targets
+from service.target_passes import TargetPasses, passes_needed
+from service.targets import Targets
 from service.tokenizer import LONG_TEXT_CHARS, EncodedText, Tokenizer
 
 DEFAULT_TOP_K = 5
@@ -24,6 +28,7 @@ _TARGET_COST_CHARS = 20
 LONG_ANSWER_CHARS = 100_000
 # making a fill costs about as much as copying this many characters
 _FILL_COST_CHARS = 500
+_CACHED_TARGETS = 32  # lists of them; the longest take a megabyte each
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,7 @@ class Answer:
         long: to do something with each fill takes so long that it would stall the event loop.
     """
 
-    fills: list[list[list[Fill]]]
+    fills: Sequence[Sequence[Sequence[Fill]]]
     long: bool
 
 
@@ -47,69 +52,120 @@ class FillMask:
         batcher: where the requests are computed.
         max_tokens: longest text the model reads, special tokens included.
         max_masks: most masks in the texts of one call.
+        max_passes: most texts computed for the targets of one call.
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, batcher: Batcher, max_tokens: int, max_masks: int
+        self,
+        tokenizer: Tokenizer,
+        batcher: Batcher,
+        max_tokens: int,
+        max_masks: int,
+        max_passes: int,
     ) -> None:
         self._tokenizer = tokenizer
         self._batcher = batcher
         self._max_tokens = max_tokens
         self._max_masks = max_masks
+        self._max_passes = max_passes
+        # those who rank a list of words rank it in many texts
+        self._resolve = lru_cache(_CACHED_TARGETS)(partial(Targets.resolve, tokenizer))
 
     async def fill(
-        self, texts: Sequence[str], top_k: int | None, targets: Sequence[str] | None
+        self,
+        texts: Sequence[str],
+        top_k: int | None,
+        targets: Sequence[str] | None,
+        called: str = "inputs",
     ) -> Answer:
         """Rank the fills of each mask of each text, best first.
 
         Args:
             texts: at least one, each with at least one mask.
             top_k: most fills a mask; None for all the targets, or else for DEFAULT_TOP_K.
-            targets: the only tokens to rank, where given; or else the whole vocabulary without
-                its special tokens.
+            targets: the only words to rank, where given; or else the whole vocabulary without its
+                special tokens.
+            called: what the caller calls the texts, for errors.
 
         Raises:
             InvalidRequestError: a text has no mask or is too long, there are too many masks, a
-                target is not one token, or the answer would be too large.
+                target cannot be used, or answering would take too much.
             FillMaskError: the batcher does not take the requests.
         """
         cost_chars = sum(map(len, texts)) + _TARGET_COST_CHARS * len(targets or ())
         if cost_chars < LONG_TEXT_CHARS:
-            encoded, target_ids = self._encode(texts, targets)
+            encoded, found = self._encode(texts, targets, called)
         else:
-            encoded, target_ids = await asyncio.to_thread(self._encode, texts, targets)
-        wanted = top_k or len(target_ids) or DEFAULT_TOP_K
-        long = _is_long(texts, encoded, min(wanted, len(target_ids) or wanted))
+            encoded, found = await asyncio.to_thread(self._encode, texts, targets, called)
+        if found is None:
+            wanted = top_k or DEFAULT_TOP_K
+            long = _is_long(texts, encoded, wanted)
+            return Answer(await self._fill_freely(texts, encoded, wanted, long=long), long)
+        wanted = min(top_k or len(found), len(found))
+        long = _is_long(texts, encoded, wanted)
+        return Answer(await self._fill_with(found, texts, encoded, wanted, long=long), long)
+
+    async def _fill_freely(
+        self, texts: Sequence[str], encoded: Sequence[EncodedText], wanted: int, *, long: bool
+    ) -> list[list[list[Fill]]]:
         # The graph knows nothing of special tokens: ask for as many more, and drop them.
-        asked = 1 if targets else wanted + len(self._tokenizer.special_token_ids)
+        asked = wanted + len(self._tokenizer.special_token_ids)
         answers = await self._batcher.submit(
             [
                 Request(
                     input_ids=text.input_ids,
                     mask_positions=text.mask_positions,
                     top_k=asked,
-                    target_ids=_repeat(target_ids, len(text.mask_spans)),
+                    target_ids=np.empty((len(text.mask_spans), 0), dtype=np.int64),
                 )
                 for text in encoded
             ]
         )
-        arguments = (self._tokenizer, texts, encoded, answers, target_ids, wanted)
-        fills = await asyncio.to_thread(rank, *arguments) if long else rank(*arguments)
-        return Answer(fills, long)
+        arguments = (self._tokenizer, texts, encoded, answers, wanted)
+        return await asyncio.to_thread(rank, *arguments) if long else rank(*arguments)
+
+    async def _fill_with(
+        self,
+        targets: Targets,
+        texts: Sequence[str],
+        encoded: Sequence[EncodedText],
+        wanted: int,
+        *,
+        long: bool,
+    ) -> list[list[list[TargetFill]]]:
+        mask = self._tokenizer.mask_token_id
+        passes = [TargetPasses(text, targets, mask) for text in encoded]
+        answers = iter(
+            await self._batcher.submit([request for one in passes for request in one.requests])
+        )
+
+        def ranked() -> list[list[list[TargetFill]]]:
+            fills = []
+            for text, encoded_text, one in zip(texts, encoded, passes, strict=True):
+                log_probs = one.log_probs(list(islice(answers, len(one.requests))))
+                arguments = (encoded_text, targets, log_probs, wanted)
+                fills.append(rank_targets(self._tokenizer, text, *arguments))
+            return fills
+
+        return await asyncio.to_thread(ranked) if long else ranked()
 
     def _encode(
-        self, texts: Sequence[str], targets: Sequence[str] | None
-    ) -> tuple[list[EncodedText], IntArray]:
+        self, texts: Sequence[str], targets: Sequence[str] | None, called: str
+    ) -> tuple[list[EncodedText], Targets | None]:
         encoded = []
         for index, text in enumerate(texts):
-            where = f"inputs[{index}]" if len(texts) > 1 else "inputs"
+            where = f"{called}[{index}]" if len(texts) > 1 else called
             encoded.append(self._encode_text(text, where))
         masks = sum(len(text.mask_spans) for text in encoded)
         if masks > self._max_masks:
             raise InvalidRequestError(
                 f"The request has {masks} masks; at most {self._max_masks} are allowed."
             )
-        return encoded, self._encode_targets(targets or ())
+        if not targets:
+            return encoded, None
+        found = self._resolve(tuple(targets))
+        self._check_passes(encoded, found, called)
+        return encoded, found
 
     def _encode_text(self, text: str, where: str) -> EncodedText:
         max_chars = self._max_tokens * MAX_CHARS_PER_TOKEN
@@ -131,24 +187,22 @@ class FillMask:
             )
         return encoded
 
-    def _encode_targets(self, targets: Sequence[str]) -> IntArray:
-        """(K,): the id of each target."""
-        by_id: dict[int, str] = {}
-        for target in targets:
-            token_id = self._tokenizer.target_id(target)
-            if token_id in by_id:
+    def _check_passes(self, encoded: Sequence[EncodedText], targets: Targets, called: str) -> None:
+        passes = sum(passes_needed(text, targets) for text in encoded)
+        if passes > self._max_passes:
+            raise InvalidRequestError(
+                f"The targets of several tokens would take {passes} passes of the model; at most "
+                f"{self._max_passes} are allowed, so give fewer of them, or fewer texts or masks."
+            )
+        longest = targets.longest
+        for index, text in enumerate(encoded):
+            tokens = len(text.input_ids) - 1 + longest
+            if tokens > self._max_tokens:
+                where = f"{called}[{index}]" if len(encoded) > 1 else called
                 raise InvalidRequestError(
-                    f"The targets {quote(by_id[token_id])} and {quote(target)} are the same token."
+                    f"{where} has {tokens} tokens with a target of {longest} in place of a mask; "
+                    f"the model reads at most {self._max_tokens}."
                 )
-            by_id[token_id] = target
-        return np.array(list(by_id), dtype=np.int64)
-
-
-def _repeat(target_ids_K: IntArray, masks: int) -> IntArray:
-    """(m, K): the ids for each mask."""
-    target_ids_mK = np.empty((masks, len(target_ids_K)), dtype=np.int64)
-    target_ids_mK[:] = target_ids_K
-    return target_ids_mK
 
 
 def _is_long(texts: Sequence[str], encoded: Sequence[EncodedText], fills: int) -> bool:

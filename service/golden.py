@@ -1,6 +1,7 @@
 """Replay a bundle's golden prompts: does the model answer here as it did where it was made?"""
 
 import math
+from collections.abc import Sequence
 
 from service.bundle import Bundle, GoldenFill
 from service.errors import BundleError, FillMaskError
@@ -37,7 +38,7 @@ async def replay(bundle: Bundle, fill_mask: FillMask) -> None:
 
 
 def _compare(
-    where: str, expected: tuple[GoldenFill, ...], actual: list[Fill], tolerance: float
+    where: str, expected: tuple[GoldenFill, ...], actual: Sequence[Fill], tolerance: float
 ) -> None:
     log_probs = {fill.token: _log(fill.score) for fill in actual}
     if log_probs.keys() != {fill.token for fill in expected}:

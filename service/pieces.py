@@ -6,6 +6,7 @@ continues one.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tokenizers import decoders, pre_tokenizers
@@ -73,6 +74,18 @@ class Pieces(dict[int, Piece]):
         self[token_id] = piece = Piece(text, word, continuation)
         return piece
 
+    def phrase(self, text: str, token_ids: Sequence[int]) -> Piece:
+        """Several tokens as one piece that reads as it was written.
+
+        Args:
+            text: what was tokenized.
+            token_ids: what it became.
+        """
+        if self[token_ids[0]].continuation is not None:
+            return Piece(text, text, text)
+        word = text.strip()
+        return Piece(f" {word}" if self._spaces_in_tokens else word, word, None)
+
     def find(self, text: str) -> int | None:
         """The id of the token that reads this, or whose name in the vocabulary this is."""
         if (token_id := self._added_ids.get(text)) is not None:
@@ -112,14 +125,18 @@ class Blank:
         self._pieces = pieces
 
     def filled(self, token_id: int) -> tuple[str, str]:
-        """The token as text, and the user's text with the token in place of the mask.
+        """The token as text, and the user's text with the token in place of the mask."""
+        return self.filled_with(self._pieces[token_id])
+
+    def filled_with(self, piece: Piece) -> tuple[str, str]:
+        """The piece as text, and the user's text with the piece in place of the mask.
 
         A piece that continues a word keeps its mark in the first, as in "##ing", and one that
         starts a word its space, as in " Paris". In the second, whatever is outside the mask stays
         as it was written, but for the white space before a continuation: it belongs to the word
         before it.
         """
-        text, word, continuation = self._pieces[token_id]
+        text, word, continuation = piece
         if continuation is not None and self._word_before:
             return text, f"{self._word_before}{continuation}{self._after}"
         return text, f"{self._before}{word if self._parted else text}{self._after}"

@@ -5,9 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from service.batch import Fills, IntArray
+from service.batch import Fills
+from service.targets import Targets
 from service.tokenizer import EncodedText, Tokenizer
+
+NO_SINGLE_TOKEN = -1  # what clients that want a number get as the token of several
 
 
 @dataclass(slots=True)  # not frozen: that would make each cost three times as much to create
@@ -27,43 +31,90 @@ class Fill:
     sequence: str
 
 
+@dataclass(slots=True)
+class TargetFill(Fill):
+    """One target for one mask.
+
+    Attributes:
+        log_prob: of the target as a whole, in nats; its exponential is the score.
+        target_score: probability among the targets alone.
+        tokens: the target's; `token` is that of a single one, and -1 where there are several.
+    """
+
+    log_prob: float
+    target_score: float
+    tokens: tuple[int, ...]
+
+
+def rank_targets(
+    tokenizer: Tokenizer,
+    text: str,
+    encoded: EncodedText,
+    targets: Targets,
+    log_probs_mK: NDArray[np.float64],
+    wanted: int,
+) -> list[list[TargetFill]]:
+    """The best targets for each mask of a text.
+
+    Args:
+        tokenizer: the model's.
+        text: as it was written.
+        encoded: the same, as the model reads it.
+        targets: those to rank.
+        log_probs_mK: of each at each mask.
+        wanted: most fills a mask.
+    """
+    answer = []
+    for span, log_probs_K in zip(encoded.mask_spans, log_probs_mK, strict=True):
+        blank = tokenizer.blank(text, span)
+        total = np.logaddexp.reduce(log_probs_K)
+        fills = []
+        for index in np.argsort(-log_probs_K, kind="stable")[:wanted].tolist():
+            ids, log_prob = targets.token_ids[index], float(log_probs_K[index])
+            token_str, sequence = blank.filled_with(tokenizer.phrase(targets.texts[index], ids))
+            fills.append(
+                TargetFill(
+                    score=math.exp(log_prob),
+                    token=ids[0] if len(ids) == 1 else NO_SINGLE_TOKEN,
+                    token_str=token_str,
+                    sequence=sequence,
+                    log_prob=log_prob,
+                    target_score=math.exp(log_prob - total),
+                    tokens=ids,
+                )
+            )
+        answer.append(fills)
+    return answer
+
+
 def rank(
     tokenizer: Tokenizer,
     texts: Sequence[str],
     encoded: Sequence[EncodedText],
     answers: Sequence[Fills],
-    target_ids: IntArray,
     wanted: int,
 ) -> list[list[list[Fill]]]:
-    """The fills of each mask of each text.
+    """The best ordinary tokens for each mask of each text.
 
     Args:
         tokenizer: the model's.
         texts: as they were written.
         encoded: the same, as the model reads them.
         answers: the graph's, a text each.
-        target_ids: (K,) the only tokens to rank; none for all ordinary ones.
         wanted: most fills a mask.
     """
     return [
         [
             _best(tokenizer, text, span, ids, log_probs, wanted)
             for span, ids, log_probs in zip(
-                encoded_text.mask_spans, *_candidates(answer, target_ids), strict=True
+                encoded_text.mask_spans,
+                answer.top_ids.tolist(),
+                answer.top_log_probs.tolist(),
+                strict=True,
             )
         ]
         for text, encoded_text, answer in zip(texts, encoded, answers, strict=True)
     ]
-
-
-def _candidates(answer: Fills, target_ids: IntArray) -> tuple[list[list[int]], list[list[float]]]:
-    """For each mask the ids that may fill it, best first, and their log-probabilities."""
-    if not len(target_ids):
-        return answer.top_ids.tolist(), answer.top_log_probs.tolist()
-    log_probs_mK = answer.target_log_probs
-    order_mK = np.argsort(-log_probs_mK, axis=1, kind="stable")
-    ranked_mK = np.take_along_axis(log_probs_mK, order_mK, axis=1)
-    return target_ids[order_mK].tolist(), ranked_mK.tolist()
 
 
 def _best(

@@ -1,25 +1,17 @@
 """The endpoints, and what the OpenAPI page says of them. No logic."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
 
 from service.errors import NotReadyError
-from service.fill_mask import FillMask
 from service.health import Health
 from service.schemas import ErrorBody, FillMaskAnswer, FillMaskBody, InfoBody, StatusBody
+from service.served import served_by
 
 FILL_MASK_PATH = "/fill-mask"
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """What the endpoints call, once the model is loaded."""
-
-    fill_mask: FillMask
-    info: InfoBody
-
+# where clients of Hugging Face's post what they post to FILL_MASK_PATH
+ROOT_PATH, MODEL_PATH = "/", "/models/{name}"
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorBody, "description": description}
@@ -36,22 +28,28 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
-    """The endpoints; `app.state.served` must be there before the first request."""
+    """The endpoints; once there is an `app.state.served`, they answer."""
     router = APIRouter()
     schema = FillMaskBody.schema_with_limits(max_texts, max_top_k)
 
-    @router.post(
-        FILL_MASK_PATH,
-        summary="Fill the masks of one text or several",
-        tags=["Fills"],
-        responses={200: {"model": FillMaskAnswer}, **_ERRORS},
-        openapi_extra={
+    fills: dict[str, Any] = {
+        "summary": "Fill the masks of one text or several",
+        "responses": {200: {"model": FillMaskAnswer}, **_ERRORS},
+        "openapi_extra": {
             "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}
         },
-    )
+    }
+
+    @router.post(FILL_MASK_PATH, tags=["Fills"], **fills)
+    @router.post(ROOT_PATH, tags=["Hugging Face"], **fills)
     async def fill_mask() -> None:
         # `service.app.Service` has such requests answered by FillMaskEndpoint, once it can answer
         raise NotReadyError(health.reason or "The service is starting.")
+
+    @router.post("/models/{name:path}", tags=["Hugging Face"], **fills)
+    async def fill_mask_of_model(request: Request, name: str) -> None:
+        served_by(request.app, name)
+        await fill_mask()
 
     @router.get("/health/live", summary="Is the process there?", tags=["Service"])
     async def live() -> StatusBody:
@@ -70,7 +68,6 @@ def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
 
     @router.get("/info", summary="Which model is served", tags=["Service"])
     async def info(request: Request) -> InfoBody:
-        served: Served = request.app.state.served
-        return served.info
+        return served_by(request.app).info
 
     return router

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
@@ -21,12 +21,13 @@ from service.bundle import Architecture
 from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
 from service.fill_mask import DEFAULT_TOP_K
 from service.json_body import read_json
-from service.ranking import Fill
+from service.ranking import NO_SINGLE_TOKEN, Fill, TargetFill
 
-MAX_TARGETS = 1_000
+MAX_TARGETS = 10_000
 
 # the type's own serializer is twice as fast as pydantic's for anything
 _FILLS = TypeAdapter(list[Fill]).serializer
+_TARGET_FILLS = TypeAdapter(list[TargetFill]).serializer
 _SENTENCE = "sentence"  # type of the errors whose text is ours
 _EXAMPLE: dict[str, JsonValue] = {
     "inputs": "Paris is the [MASK] of France.",
@@ -43,7 +44,22 @@ class Limits(BaseModel):
     max_texts: int = Field(description="texts of one request")
     max_masks: int = Field(description="masks of one request, over all its texts")
     max_top_k: int = Field(description="fills a mask")
+    max_passes: int = Field(description="texts computed for the targets of one request")
     max_body_bytes: int = Field(description="bytes of a request's body")
+
+
+class Reading(NamedTuple):
+    """What a request is checked against.
+
+    Attributes:
+        limits: of this server.
+        texts: what the wire format calls the texts, for errors.
+        targets: the same of the targets.
+    """
+
+    limits: Limits
+    texts: str = "inputs"
+    targets: str = "parameters.targets"
 
 
 class Parameters(BaseModel):
@@ -60,13 +76,13 @@ class Parameters(BaseModel):
         default=None,
         min_length=1,
         max_length=MAX_TARGETS,
-        description="Rank only these; each must be one ordinary token of the model, given once.",
+        description="Rank only these words or phrases, each given once and scored as a whole.",
     )
 
     @field_validator("top_k", mode="before")
     @classmethod
     def _check_top_k(cls, value: object, info: ValidationInfo) -> object:
-        limits = _limits(info)
+        limits = _reading(info).limits
         # type(), not isinstance(): true is not a number
         if value is None or (type(value) is int and 1 <= value <= limits.max_top_k):
             return value
@@ -77,15 +93,16 @@ class Parameters(BaseModel):
 
     @field_validator("targets", mode="before")
     @classmethod
-    def _check_targets(cls, value: object) -> object:
+    def _check_targets(cls, value: object, info: ValidationInfo) -> object:
         if value is None:
             return value
+        name = _reading(info).targets
         if not isinstance(value, list) or not 1 <= len(value) <= MAX_TARGETS:
-            raise _error(f"parameters.targets must be a list of 1 to {MAX_TARGETS} texts.")
+            raise _error(f"{name} must be a list of 1 to {MAX_TARGETS} texts.")
         seen = set()
         for index, target in enumerate(value):
             if not isinstance(target, str) or not target.strip():
-                raise _error(f"parameters.targets[{index}] must be a text that is not empty.")
+                raise _error(f"{name}[{index}] must be a text that is not empty.")
             if target in seen:
                 raise _error(f"The target {quote(target)} is given twice.")
             seen.add(target)
@@ -107,20 +124,20 @@ class FillMaskBody(BaseModel):
     @field_validator("inputs", mode="before")
     @classmethod
     def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
-        limits = _limits(info)
+        limits, name, _ = _reading(info)
         if not isinstance(value, str | list):
-            raise _error("inputs must be a text or a list of texts.")
+            raise _error(f"{name} must be a text or a list of texts.")
         if not value:
-            raise _error("inputs is empty; it must be a text or a list of texts.")
+            raise _error(f"{name} is empty; it must be a text or a list of texts.")
         if isinstance(value, str):
             return value
         if len(value) > limits.max_texts:
             raise _error(
-                f"inputs holds {len(value)} texts; at most {limits.max_texts} are allowed."
+                f"{name} holds {len(value)} texts; at most {limits.max_texts} are allowed."
             )
         for index, text in enumerate(value):
             if not isinstance(text, str) or not text:
-                raise _error(f"inputs[{index}] must be a text that is not empty.")
+                raise _error(f"{name}[{index}] must be a text that is not empty.")
         return value
 
     @property
@@ -129,14 +146,23 @@ class FillMaskBody(BaseModel):
         return [self.inputs] if isinstance(self.inputs, str) else self.inputs
 
     @classmethod
-    def read(cls, body: bytes, content_type: str | None, limits: Limits) -> "FillMaskBody":
+    def read(cls, body: bytes, content_type: str | None, limits: Limits) -> Self:
         """Parse and check a request.
 
         Raises:
             FillMaskError: one sentence about the first thing that is wrong.
         """
+        return cls.check(read_json(body, content_type), Reading(limits))
+
+    @classmethod
+    def check(cls, value: object, reading: Reading) -> Self:
+        """Check a request that has been parsed.
+
+        Raises:
+            InvalidRequestError: one sentence about the first thing that is wrong.
+        """
         try:
-            return cls.model_validate(read_json(body, content_type), context=limits)
+            return cls.model_validate(value, context=reading)
         except ValidationError as error:
             raise InvalidRequestError(_sentence(error.errors()[0])) from None
 
@@ -155,9 +181,18 @@ class FillBody(BaseModel):
     """One fill of one mask."""
 
     score: float = Field(description="probability over the whole vocabulary")
-    token: int = Field(description="id of the token")
+    token: int = Field(
+        description=f"id of the token; {NO_SINGLE_TOKEN} for a target of several tokens"
+    )
     token_str: str = Field(description="the token as text")
     sequence: str = Field(description="the text with this mask filled")
+    log_prob: float | None = Field(
+        default=None, description="with targets: logarithm of the score, in nats"
+    )
+    target_score: float | None = Field(
+        default=None, description="with targets: probability among them alone"
+    )
+    tokens: list[int] | None = Field(default=None, description="with targets: ids of its tokens")
 
 
 class FillMaskAnswer(RootModel[list[FillBody] | list[list[FillBody]] | list[list[list[FillBody]]]]):
@@ -198,7 +233,7 @@ def answer_json(fills: Sequence[Sequence[Sequence[Fill]]], *, single: bool) -> b
         single: the request was one text, not a list.
     """
     # a mask at a time: to write a large answer in one go would hold up all other threads
-    texts = [_nest([_FILLS.to_json(mask) for mask in text], flat=len(text) == 1) for text in fills]
+    texts = [_nest([_fills_json(mask) for mask in text], flat=len(text) == 1) for text in fills]
     content = _nest(texts, flat=single)
     # so a number that is none is written; in a text its quotes would be escaped
     if b'"score":null' in content:
@@ -206,12 +241,17 @@ def answer_json(fills: Sequence[Sequence[Sequence[Fill]]], *, single: bool) -> b
     return content
 
 
+def _fills_json(fills: Sequence[Fill]) -> bytes:
+    of_targets = fills and isinstance(fills[0], TargetFill)
+    return (_TARGET_FILLS if of_targets else _FILLS).to_json(fills)
+
+
 def _nest(parts: list[bytes], *, flat: bool) -> bytes:
     return parts[0] if flat else b"[%b]" % b",".join(parts)
 
 
-def _limits(info: ValidationInfo) -> Limits:
-    assert isinstance(info.context, Limits)  # noqa: S101 - `read` is the only way in
+def _reading(info: ValidationInfo) -> Reading:
+    assert isinstance(info.context, Reading)  # noqa: S101 - `check` is the only way in
     return info.context
 
 

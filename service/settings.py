@@ -44,6 +44,12 @@ class Settings(BaseSettings):
         default=128, ge=1, description="most masks of a request, over all its texts"
     )
     max_top_k: int = Field(default=100, ge=1, description="most fills a mask")
+    max_passes: int = Field(
+        default=256,
+        ge=1,
+        description="most texts computed for the targets of a request; those of several tokens "
+        "take one a token",
+    )
     # measured with 32 clients on two CPUs (LOG.md, 2026-11-20): 128 gave 10 % fewer requests/s, 256
     # the same number, more latency and 3 MB more memory
     max_batch_tokens: int = Field(

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from benchmarks.target_pairs import compare
 from service.app import create_app
 from service.batch import Batch, Request
 from service.bundle import WEIGHTS_FILE, default_bundle_path, read_bundle
 from service.runtime import Runtime
 from service.settings import Settings
+from service.tokenizer import Tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,37 @@ def test_fills_everyday_masks(client: TestClient, text: str, accepted: set[str])
     fills = client.post("/fill-mask", json={"inputs": text}).json()
     assert len(fills) == 5
     assert accepted & {fill["token_str"] for fill in fills}
+
+
+def test_prefers_words_to_what_looks_like_them() -> None:
+    """In nine sentences of ten, most of them with words of several tokens."""
+    pairs = list(compare(default_bundle_path()))
+    assert sum(min(pair.tokens) > 1 for pair in pairs) >= 50
+    assert sum(pair.won for pair in pairs) >= 0.9 * len(pairs)
+
+
+@pytest.mark.parametrize("target", ["photosynthesis", "osmosis", "a chemical reaction"])
+def test_targets_are_scored_as_by_one_pass_a_token(client: TestClient, target: str) -> None:
+    """Asked as one request, and pass by pass with the runtime alone."""
+    bundle = read_bundle(default_bundle_path())
+    tokenizer, runtime = Tokenizer.of(bundle), Runtime(bundle.model_path)
+    text = "Plants turn sunlight into sugar by [MASK]."
+    parameters = {"targets": [target, "magic", "photobiosis"]}
+    fills = client.post("/fill-mask", json={"inputs": text, "parameters": parameters}).json()
+    [fill] = [fill for fill in fills if fill["token_str"] == target]
+    encoded = tokenizer.encode(text)
+    [position] = encoded.mask_positions.tolist()
+    tokens = list(tokenizer.target_ids(target))
+    total = 0.0
+    for place, token in enumerate(tokens):
+        masks = [bundle.mask_token_id] * (len(tokens) - place)
+        ids = encoded.input_ids.tolist()
+        ids[position : position + 1] = [*tokens[:place], *masks]
+        request = Request(np.array(ids), np.array([position + place]), 1, np.array([[token]]))
+        total += float(runtime.run(Batch.pack([request])).target_log_probs[0, 0])
+    assert len(tokens) > 1
+    assert fill["tokens"] == tokens
+    assert abs(fill["log_prob"] - total) < 1e-4
 
 
 def test_is_at_most_30_mb_and_carries_its_card() -> None:

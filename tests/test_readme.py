@@ -17,6 +17,7 @@ from service.settings import Settings, _variable
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+ROUTE = r"\| `((?:GET|POST) /\S*)` \|"
 CURL_BODY = re.compile(r"-d '(\{.*?\})'", re.DOTALL)
 PACKAGES = ("service", "model", "export")
 
@@ -135,8 +136,9 @@ def test_every_route_and_make_target_exists(client: TestClient) -> None:
         for path, methods in client.get("/openapi.json").json()["paths"].items()
         for method in methods
     }
-    table = set(re.findall(r"\| `((?:GET|POST) /\S+)` \|", README))
-    assert table == routes | {"GET /docs"}
+    protocols = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
+    table, others = (set(re.findall(ROUTE, page)) for page in (README, protocols))
+    assert table | others == routes | {"GET /docs"}
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     assert set(re.findall(r"make ([a-z][a-z-]*)", README)) <= targets

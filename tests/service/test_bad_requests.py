@@ -41,7 +41,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
     ),
     "unknown path": (
         "GET",
-        "/",
+        "/nothing",
         {},
         b"",
         404,

@@ -31,14 +31,14 @@ def fill(
     top_k: int | None = None,
     targets: Sequence[str] | None = None,
     max_masks: int = 100,
-) -> list[list[list[Fill]]]:
+) -> Sequence[Sequence[Sequence[Fill]]]:
     """One call."""
 
-    async def call() -> list[list[list[Fill]]]:
+    async def call() -> Sequence[Sequence[Sequence[Fill]]]:
         runtime = Runtime(tiny.path / "model.onnx")
         batcher = Batcher(runtime.run, 2, 64, 10_000, pytest.fail)
         try:
-            use_case = FillMask(make_tokenizer(tiny), batcher, MAX_TOKENS, max_masks)
+            use_case = FillMask(make_tokenizer(tiny), batcher, MAX_TOKENS, max_masks, 1)
             return (await use_case.fill(texts, top_k, targets)).fills
         finally:
             await batcher.close()
@@ -46,7 +46,7 @@ def fill(
     return asyncio.run(call())
 
 
-def check(tiny: Tiny, text: str, masks: list[list[Fill]], top_k: int) -> None:
+def check(tiny: Tiny, text: str, masks: Sequence[Sequence[Fill]], top_k: int) -> None:
     """Compare with the oracle's answer to this text alone."""
     encoded = make_tokenizer(tiny).encode(text)
     assert len(masks) == len(encoded.mask_positions)
@@ -133,7 +133,7 @@ def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
             ),
         ),
         (["[MASK] " * 8] * 3, None, "The request has 24 masks; at most 20 are allowed."),
-        (["[MASK]"], ["Paris", "paris"], 'The targets "Paris" and "paris" are the same token.'),
+        (["[MASK]"], ["Paris", "paris"], 'The targets "Paris" and "paris" are the same tokens.'),
     ],
 )
 def test_refuses(texts: list[str], targets: list[str] | None, reason: str, tiny: Tiny) -> None:

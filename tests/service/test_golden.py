@@ -26,7 +26,7 @@ def replay_bundle(path: Path) -> None:
         tokenizer = Tokenizer.of(bundle)
         batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, pytest.fail)
         try:
-            await replay(bundle, FillMask(tokenizer, batcher, bundle.max_tokens, 32))
+            await replay(bundle, FillMask(tokenizer, batcher, bundle.max_tokens, 32, 1))
         finally:
             await batcher.close()
 
@@ -98,7 +98,7 @@ def test_nan_is_refused(tiny: Tiny) -> None:
         )
         batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, pytest.fail)
         try:
-            use_case = FillMask(tokenizer, batcher, bundle.max_tokens, 32)
+            use_case = FillMask(tokenizer, batcher, bundle.max_tokens, 32, 1)
             await replay(replace(bundle, golden=golden), use_case)
         finally:
             await batcher.close()

@@ -8,20 +8,23 @@ from huggingface_hub.errors import HfHubHTTPError
 
 from service.settings import Settings
 from tests.service.conftest import StartServer
+from tests.service.tiny import VOCABULARY
 
 TEXT = "Paris is the [MASK] of France."
 
 
 @pytest.fixture
-def hub(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[InferenceClient]:
-    """A client of a running service."""
+def url(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a running service."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with start_server() as (_, url):
-        yield InferenceClient(model=f"{url}/fill-mask")
+        yield url
 
 
-def test_fill_mask(hub: InferenceClient) -> None:
+@pytest.mark.parametrize("path", ["", "/", "/fill-mask", "/models/tiny"])
+def test_fill_mask(url: str, path: str) -> None:
     """The client's fill_mask works as with Hugging Face, in all the ways it can ask."""
+    hub = InferenceClient(model=f"{url}{path}")
     fills = hub.fill_mask(TEXT)
     assert len(fills) == 5
     assert fills[0].score >= fills[1].score
@@ -37,6 +40,10 @@ def test_fill_mask(hub: InferenceClient) -> None:
     [fill] = hub.fill_mask(TEXT, targets=["city", "capital"], top_k=1)
     assert fill.sequence == f"Paris is the {fill.token_str} of France."
 
+    fills = hub.fill_mask(TEXT, targets=["walking", "a dog", "city"])
+    assert {fill.token_str for fill in fills} == {"walking", "a dog", "city"}
+    assert {fill.token for fill in fills} == {-1, VOCABULARY.index("city")}
+
     with pytest.raises(HfHubHTTPError, match="inputs has no mask: write") as caught:
         hub.fill_mask("Paris is the capital of France.")
     assert caught.value.response is not None
@@ -45,5 +52,11 @@ def test_fill_mask(hub: InferenceClient) -> None:
     with pytest.raises(HfHubHTTPError, match="must be a whole number from 1 to"):
         hub.fill_mask(TEXT, top_k=Settings().max_top_k + 1)
 
-    with pytest.raises(HfHubHTTPError, match="is not in the model's vocabulary"):
+    with pytest.raises(HfHubHTTPError, match="the model's vocabulary lacks"):
         hub.fill_mask(TEXT, targets=["Timbuktu"])
+
+
+def test_another_model(url: str) -> None:
+    """Its name is in the path, and is not passed over."""
+    with pytest.raises(HfHubHTTPError, match='There is no model "bert-base" here; "tiny" is'):
+        InferenceClient(model=f"{url}/models/bert-base").fill_mask(TEXT)

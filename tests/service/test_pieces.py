@@ -168,32 +168,44 @@ def test_a_row_without_a_token_is_shown_too() -> None:
 def test_targets(kind: str, target: str, name: str) -> None:
     """A target is the token that reads so; a name in the vocabulary serves where it is clear."""
     tokenizer, vocabulary = TOKENIZERS[kind]
-    assert tokenizer.target_id(target) == vocabulary.index(name)
+    assert tokenizer.target_ids(target) == (vocabulary.index(name),)
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "names", "shown", "sequence"),
+    [
+        ("byte level", "is", ["i", "s"], "is", "ais b"),
+        ("byte level", " is", ["Ġis"], " is", "a is b"),
+        ("byte level", " si", ["Ġ", "s", "i"], " si", "a si b"),
+        ("unigram", "pad", ["▁", "p", "a", "d"], " pad", "a pad b"),
+        ("unigram", "Paris.", ["▁Paris", "."], " Paris.", "a Paris. b"),
+    ],
+)
+def test_targets_of_several_tokens(
+    kind: str, target: str, names: list[str], shown: str, sequence: str
+) -> None:
+    """They read as they were written; one that starts a word is parted from what is before it."""
+    tokenizer, vocabulary = TOKENIZERS[kind]
+    ids = tokenizer.target_ids(target)
+    assert [vocabulary[i] for i in ids] == names
+    text = "a <mask> b"
+    blank = tokenizer.blank(text, tokenizer.encode(text).mask_spans[0])
+    assert blank.filled_with(tokenizer.phrase(target, ids)) == (shown, sequence)
 
 
 @pytest.mark.parametrize(
     ("kind", "target", "reason"),
     [
-        (
-            "byte level",
-            "is",
-            r'splits into 2 tokens \(i s\), .* one token; " is", with its space, ',
-        ),
-        ("byte level", "Ã©", r"splits into"),
-        (
-            "unigram",
-            "pad",
-            r'splits into 4 tokens \(" " p a d\), and each target must be one token',
-        ),
-        ("unigram", "</s>", r"not in the model's vocabulary"),
-        ("unigram", "ü", r'splits into 2 tokens \(" " <unk>\)'),
-        ("unigram", "<mask>", r"not in the model's vocabulary"),
+        ("unigram", "</s>", "has a special token of the model"),
+        ("unigram", "<mask>", "has a special token of the model"),
+        ("unigram", "ü", "has characters that the model's vocabulary lacks"),
+        ("byte level", "Paris <mask>", "has a special token of the model"),
     ],
 )
 def test_bad_targets(kind: str, target: str, reason: str) -> None:
-    """Never replaced; a word that is a token only with its space is pointed out."""
+    """Never replaced by something else."""
     with pytest.raises(InvalidRequestError, match=reason):
-        TOKENIZERS[kind][0].target_id(target)
+        TOKENIZERS[kind][0].target_ids(target)
 
 
 @pytest.mark.parametrize("special", ["<s>", "</s>", "<pad>", "<unk>"])

@@ -128,6 +128,7 @@ def test_info(client: TestClient, tiny: Tiny) -> None:
             "max_texts": 4,
             "max_masks": 6,
             "max_top_k": 20,
+            "max_passes": 256,
             "max_body_bytes": 150_000,
         },
         "precision": "fp32",

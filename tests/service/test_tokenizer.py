@@ -142,27 +142,32 @@ def test_a_long_text_starts_no_threads() -> None:
 
 
 def test_targets(tokenizer: Tokenizer) -> None:
-    """A target is one token: as it stands in the vocabulary, or as the tokenizer reads it."""
-    assert tokenizer.target_id("dog") == VOCABULARY.index("dog")
-    assert tokenizer.target_id("Paris") == VOCABULARY.index("paris")
-    assert tokenizer.target_id("##ing") == VOCABULARY.index("##ing")
+    """As they stand in the vocabulary, or as the tokenizer reads them."""
+    for target, names in {
+        "dog": ["dog"],
+        "Paris": ["paris"],
+        "##ing": ["##ing"],
+        "Dogs": ["dog", "##s"],
+        "the dog": ["the", "dog"],
+    }.items():
+        assert [VOCABULARY[i] for i in tokenizer.target_ids(target)] == names
 
 
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        ("dogs", 'The target "dogs" splits into 2 tokens (dog ##s), and each target must be'),
-        ("the dog", 'The target "the dog" splits into 2 tokens (the dog), and each target must be'),
-        ("[SEP]", 'The target "[SEP]" is not in the model\'s vocabulary'),
-        ("[MASK]", 'The target "[MASK]" is not in the model\'s vocabulary'),
-        ("zyx", 'The target "zyx" is not in the model\'s vocabulary'),
-        (" ", 'The target " " splits into 0 tokens'),
+        ("[SEP]", 'The target "[SEP]" has a special token of the model'),
+        ("[MASK]", 'The target "[MASK]" has a special token of the model'),
+        ("the [MASK]", 'The target "the [MASK]" has a special token of the model'),
+        ("zyx", 'The target "zyx" has characters that the model\'s vocabulary lacks'),
+        ("[UNK]", 'The target "[UNK]" has a special token of the model'),
+        (" ", 'The target " " is nothing to the tokenizer'),
     ],
 )
 def test_bad_targets(target: str, reason: str, tokenizer: Tokenizer) -> None:
-    """A target that is not one ordinary token is refused, never replaced."""
+    """A target that is not all ordinary tokens is refused, never replaced."""
     with pytest.raises(InvalidRequestError) as caught:
-        tokenizer.target_id(target)
+        tokenizer.target_ids(target)
     assert caught.value.text.startswith(reason)
 
 

@@ -1,0 +1,1 @@
+"""Wire formats of other servers, as thin adapters of one use case."""

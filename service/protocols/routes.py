@@ -1,0 +1,127 @@
+"""The endpoints of the Open Inference Protocol and of V1. No logic."""
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from service import __version__
+from service.caller import WhileConnected
+from service.errors import NotFoundError, NotReadyError, quote
+from service.fill_mask import Answer
+from service.protocols.open_inference import MODEL_VERSION, InferRequest, answer, metadata
+from service.protocols.predict import predictions, read_predict
+from service.schemas import ErrorBody, FillMaskBody
+from service.served import Served, served_by
+
+_JSON = "application/json"
+_JSON_BYTES = "inference-header-content-length"
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {
+        "model": ErrorBody,
+        "description": "The request cannot be answered; the error says why.",
+    },
+    "5XX": {"model": ErrorBody, "description": "The service cannot answer; the error says why."},
+}
+
+
+def create_protocol_router() -> APIRouter:
+    """The endpoints; `app.state.served` is what they answer with."""
+    router = APIRouter(responses=_ERRORS)
+    _add_open_inference(router)
+    _add_predict(router)
+    return router
+
+
+def _add_open_inference(router: APIRouter) -> None:
+    tags: list[Any] = ["Open Inference Protocol v2"]
+    model, version = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
+
+    @router.get("/v2", summary="The server", tags=tags)
+    async def server() -> dict[str, Any]:
+        return {"name": "fillmask", "version": __version__, "extensions": ["binary_tensor_data"]}
+
+    @router.get("/v2/health/live", summary="Is the process there?", tags=tags)
+    async def live() -> dict[str, bool]:
+        return {"live": True}
+
+    @router.get("/v2/health/ready", summary="Can it answer?", tags=tags)
+    async def ready(request: Request) -> dict[str, bool]:
+        _refuse_if_not_ready(request)
+        return {"ready": True}
+
+    @router.get(model, summary="The model", tags=tags)
+    @router.get(version, summary="The model", tags=tags)
+    async def model_metadata(
+        request: Request, name: str, version: str = MODEL_VERSION
+    ) -> dict[str, Any]:
+        served_by(request.app, name)
+        _check_version(version)
+        return metadata(name)
+
+    @router.get(f"{model}/ready", summary="Can the model answer?", tags=tags)
+    @router.get(f"{version}/ready", summary="Can the model answer?", tags=tags)
+    async def model_ready(
+        request: Request, name: str, version: str = MODEL_VERSION
+    ) -> dict[str, Any]:
+        _refuse_if_not_ready(request, name)
+        _check_version(version)
+        return {"name": name, "ready": True}
+
+    @router.post(f"{model}/infer", summary="Fill masks", tags=tags)
+    @router.post(f"{version}/infer", summary="Fill masks", tags=tags)
+    async def infer(request: Request, name: str, version: str = MODEL_VERSION) -> Response:
+        served = served_by(request.app, name)
+        _check_version(version)
+        body, json_bytes = await request.body(), request.headers.get(_JSON_BYTES)
+        read = await asyncio.to_thread(InferRequest.read, body, json_bytes, served.info.limits)
+        filled = await _fill(request, served, read.fill, read.called)
+        content, head_bytes = await asyncio.to_thread(answer, name, read, filled.fills)
+        if head_bytes is None:
+            return Response(content, media_type=_JSON)
+        headers = {_JSON_BYTES: str(head_bytes)}
+        return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+def _add_predict(router: APIRouter) -> None:
+    tags: list[Any] = ["V1 protocol"]
+
+    @router.get("/v1/models", summary="The models", tags=tags)
+    async def models(request: Request) -> dict[str, list[str]]:
+        return {"models": [served_by(request.app).info.name]}
+
+    @router.get("/v1/models/{name}", summary="Can the model answer?", tags=tags)
+    async def model(request: Request, name: str) -> dict[str, Any]:
+        _refuse_if_not_ready(request, name)
+        return {"name": name, "ready": True}
+
+    @router.post("/v1/models/{name}:predict", summary="Fill masks", tags=tags)
+    async def predict(request: Request, name: str) -> Response:
+        served = served_by(request.app, name)
+        body, content_type = await request.body(), request.headers.get("content-type")
+        read = await asyncio.to_thread(read_predict, body, content_type, served.info.limits)
+        filled = await _fill(request, served, read, "instances")
+        content = await asyncio.to_thread(predictions, filled.fills)
+        return Response(content, media_type=_JSON)
+
+
+async def _fill(request: Request, served: Served, body: FillMaskBody, called: str) -> Answer:
+    parameters = body.parameters
+    with WhileConnected(request.receive):
+        return await served.fill_mask.fill(
+            body.texts,
+            parameters.top_k if parameters else None,
+            parameters.targets if parameters else None,
+            called,
+        )
+
+
+def _refuse_if_not_ready(request: Request, name: str | None = None) -> None:
+    served_by(request.app, name)
+    if (reason := request.app.state.health.reason) is not None:
+        raise NotReadyError(reason)
+
+
+def _check_version(version: str) -> None:
+    if version != MODEL_VERSION:
+        raise NotFoundError(f"There is no version {quote(version)}; there is {MODEL_VERSION}.")

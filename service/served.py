@@ -1,0 +1,43 @@
+"""What the endpoints answer with, once the model is loaded."""
+
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+
+from service.errors import NotFoundError, NotReadyError, quote
+from service.fill_mask import FillMask
+from service.schemas import InfoBody
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A model that is served.
+
+    Attributes:
+        fill_mask: the use case.
+        info: its name and what may be asked of it.
+    """
+
+    fill_mask: FillMask
+    info: InfoBody
+
+
+def served_by(app: Starlette, name: str | None = None) -> Served:
+    """The model of an application.
+
+    Args:
+        app: the application, with its `Health` at `state.health`.
+        name: the model's, where the caller names one.
+
+    Raises:
+        NotReadyError: nothing is served yet.
+        NotFoundError: another model is served.
+    """
+    served: Served | None = getattr(app.state, "served", None)
+    if served is None:
+        raise NotReadyError(app.state.health.reason or "The service is starting.")
+    if name is not None and name != served.info.name:
+        raise NotFoundError(
+            f"There is no model {quote(name)} here; {quote(served.info.name)} is served."
+        )
+    return served

@@ -1,0 +1,212 @@
+"""The Open Inference Protocol v2: Triton's own client against a real process, and bad requests."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import tritonclient.http as triton
+from fastapi.testclient import TestClient
+from numpy.typing import NDArray
+from tritonclient.utils import InferenceServerException
+
+from service import __version__
+from tests.service.conftest import StartServer
+from tests.service.tiny import Tiny
+
+TEXTS = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MASK]."]
+NAMES = ["text_index", "token", "token_str", "score", "sequence"]
+INFER = "/v2/models/tiny/infer"
+
+
+@pytest.fixture
+def server(start_server: StartServer) -> Iterator[str]:
+    """The address of a running service."""
+    with start_server() as (_, url):
+        yield url.removeprefix("http://")
+
+
+@pytest.fixture
+def client_of_triton(server: str) -> Iterator[triton.InferenceServerClient]:
+    """A client of it."""
+    client = triton.InferenceServerClient(server)
+    yield client
+    client.close()
+
+
+def tensor(name: str, texts: list[str], *, binary: bool, shape: list[int] | None = None) -> Any:
+    """A tensor of texts as the client's users make it."""
+    values: NDArray[np.object_] = np.array(texts, dtype=np.object_).reshape(shape or [len(texts)])
+    made = triton.InferInput(name, list(values.shape), "BYTES")
+    made.set_data_from_numpy(values, binary_data=binary)
+    return made
+
+
+def texts_of(result: Any, name: str) -> list[list[str]]:
+    """An output of texts; the client gives bytes for binary data and text for JSON."""
+    rows = result.as_numpy(name).tolist()
+    return [[v.decode() if isinstance(v, bytes) else v for v in row] for row in rows]
+
+
+def test_the_server_and_the_model_are_described(client_of_triton: Any) -> None:
+    """Metadata, readiness and versions."""
+    assert client_of_triton.is_server_live()
+    assert client_of_triton.is_server_ready()
+    assert client_of_triton.is_model_ready("tiny")
+    assert client_of_triton.is_model_ready("tiny", "1")
+    assert not client_of_triton.is_model_ready("other")
+    assert not client_of_triton.is_model_ready("tiny", "2")
+    server = client_of_triton.get_server_metadata()
+    assert server == {
+        "name": "fillmask",
+        "version": __version__,
+        "extensions": ["binary_tensor_data"],
+    }
+    model = client_of_triton.get_model_metadata("tiny", "1")
+    assert model["name"] == "tiny"
+    assert model["versions"] == ["1"]
+    assert [t["name"] for t in model["inputs"]] == ["text", "targets"]
+    assert [t["name"] for t in model["outputs"]] == NAMES
+    with pytest.raises(InferenceServerException, match='There is no model "other" here; "tiny"'):
+        client_of_triton.get_model_metadata("other")
+
+
+@pytest.mark.parametrize("binary_out", [False, True])
+@pytest.mark.parametrize("binary_in", [False, True])
+def test_infer(client_of_triton: Any, server: str, *, binary_in: bool, binary_out: bool) -> None:
+    """Several texts with several masks: the same fills as by /fill-mask, a row for each mask."""
+    result = client_of_triton.infer(
+        "tiny",
+        [tensor("text", TEXTS, binary=binary_in)],
+        request_id="seven",
+        parameters={"top_k": 3},
+        outputs=[triton.InferRequestedOutput(name, binary_data=binary_out) for name in NAMES],
+    )
+    response = result.get_response()
+    assert response["id"] == "seven"
+    assert response["model_name"] == "tiny"
+    assert response["model_version"] == "1"
+    expected = httpx.post(
+        f"http://{server}/fill-mask", json={"inputs": TEXTS, "parameters": {"top_k": 3}}
+    ).json()
+    masks = [expected[0], *expected[1]]
+    assert result.as_numpy("text_index").tolist() == [0, 1, 1]
+    assert result.as_numpy("token").tolist() == [[fill["token"] for fill in m] for m in masks]
+    scores = [[fill["score"] for fill in mask] for mask in masks]
+    np.testing.assert_allclose(result.as_numpy("score"), scores, rtol=1e-6)
+    for name in ("token_str", "sequence"):
+        assert texts_of(result, name) == [[fill[name] for fill in mask] for mask in masks]
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_targets_are_a_second_tensor(client_of_triton: Any, *, binary: bool) -> None:
+    """In texts of any order and shape; the answer ranks them alone."""
+    inputs = [
+        tensor("targets", ["city", "capital"], binary=binary),
+        tensor("text", TEXTS[:1], binary=binary, shape=[1, 1]),
+    ]
+    result = client_of_triton.infer("tiny", inputs)
+    assert sorted(texts_of(result, "token_str")[0]) == ["capital", "city"]
+    assert [output["name"] for output in result.get_response()["outputs"]] == NAMES
+
+
+def test_only_what_is_asked_for_is_sent(client_of_triton: Any) -> None:
+    """In the order it was asked for."""
+    outputs = [triton.InferRequestedOutput(name) for name in ("score", "token_str")]
+    result = client_of_triton.infer("tiny", [tensor("t", TEXTS, binary=True)], outputs=outputs)
+    assert [output["name"] for output in result.get_response()["outputs"]] == ["score", "token_str"]
+    assert result.as_numpy("token") is None
+
+
+def test_errors_reach_the_client(client_of_triton: Any) -> None:
+    """With the status and the sentence."""
+    with pytest.raises(InferenceServerException, match=r"text\[1\] has no mask: write") as caught:
+        client_of_triton.infer("tiny", [tensor("text", [TEXTS[0], "No mask."], binary=True)])
+    assert caught.value.status() == "422"
+    with pytest.raises(InferenceServerException, match="must be a whole number from 1 to"):
+        client_of_triton.infer(
+            "tiny", [tensor("text", TEXTS, binary=True)], parameters={"top_k": 0}
+        )
+
+
+def body(**changes: Any) -> dict[str, Any]:
+    """A request that is answered, but for the changes."""
+    text = {"name": "text", "shape": [1], "datatype": "BYTES", "data": TEXTS[:1]}
+    return {"inputs": [{**text, **changes.pop("tensor", {})}], **changes}
+
+
+def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
+    """Some clients send a list of rows."""
+    answer = client.post(INFER, json=body(tensor={"shape": [1, 1], "data": [TEXTS[:1]]}))
+    assert answer.status_code == 200
+    assert "id" not in answer.json()
+
+
+@pytest.mark.parametrize(
+    ("request_body", "reason"),
+    [
+        ([], "The body: "),
+        ({}, "inputs is missing."),
+        (body(inputs=[]), "inputs must hold one tensor of texts"),
+        (body(tensor={"name": "targets"}), "inputs must hold one tensor of texts"),
+        (body(tensor={"datatype": "FP32"}), 'must be of the datatype BYTES, not "FP32"'),
+        (body(tensor={"shape": [2]}), 'The input "text" has the shape [2] and 1 elements.'),
+        (body(tensor={"shape": "1"}), "inputs.0.shape: "),
+        (body(tensor={"data": [1]}), 'The input "text" must hold texts and nothing else.'),
+        (body(tensor={"data": None}), 'The input "text" has no data.'),
+        (body(tensor={"dtype": "x"}), '"inputs.0.dtype" is a field that the protocol does not'),
+        (body(tensor={"parameters": {"x": 1}}), 'Unknown parameter "x" in inputs "text"'),
+        (body(tensor={"parameters": {"binary_data_size": 9}}), "within the body"),
+        (body(tensor={"data": ["a"]}), "text has no mask"),
+        (body(parameters={"timeout": 5}), 'Unknown field "timeout" in parameters'),
+        (body(parameters={"top_k": "3"}), "parameters.top_k must be a whole number"),
+        (body(parameters={"binary_data_output": 1}), "must be true or false"),
+        (body(outputs=[{"name": "logits"}]), 'There is no output "logits"; there are text_index'),
+        (
+            body(outputs=[{"name": "token", "parameters": {"classification": 3}}]),
+            'Unknown parameter "classification" in outputs "token"; allowed is binary_data.',
+        ),
+    ],
+)
+def test_bad_requests(client: TestClient, request_body: Any, reason: str) -> None:
+    """Each gets a sentence about what is wrong."""
+    answer = client.post(INFER, json=request_body)
+    assert answer.status_code == 422
+    assert reason in answer.json()["error"]
+
+
+def test_an_input_twice(client: TestClient) -> None:
+    """Neither is passed over."""
+    text = body()["inputs"][0]
+    answer = client.post(INFER, json={"inputs": [text, text]})
+    assert answer.status_code == 422
+    assert answer.json()["error"] == 'The input "text" is given twice.'
+
+
+def test_bytes_that_belong_to_no_input(client: TestClient) -> None:
+    """Nothing that was sent is passed over."""
+    content = b'{"inputs":[{"name":"t","shape":[1],"datatype":"BYTES","data":["[MASK]"]}]}'
+    headers = {"Inference-Header-Content-Length": str(len(content))}
+    assert client.post(INFER, content=content, headers=headers).status_code == 200
+    answer = client.post(INFER, content=content + b"more", headers=headers)
+    assert answer.status_code == 422
+    assert answer.json()["error"] == "4 bytes at the end of the body belong to no input."
+
+
+def test_other_models_and_versions(client: TestClient) -> None:
+    """There is one."""
+    for path in ("/v2/models/other/infer", "/v2/models/tiny/versions/2/infer"):
+        answer = client.post(path, json=body())
+        assert answer.status_code == 404
+        assert answer.json()["error"].startswith("There is no ")
+    assert client.post("/v2/models/tiny/versions/1/infer", json=body()).status_code == 200
+
+
+def test_every_mask_has_as_many_fills(client: TestClient, tiny: Tiny) -> None:
+    """So that the tensors are rectangles, even when all ordinary tokens are asked for."""
+    ordinary = len(tiny.vocabulary) - 5
+    limit = client.get("/info").json()["limits"]["max_top_k"]
+    answer = client.post(INFER, json=body(parameters={"top_k": min(limit, ordinary)}))
+    shapes = {output["name"]: output["shape"] for output in answer.json()["outputs"]}
+    assert shapes["token"] == [1, min(limit, ordinary)]

@@ -1,0 +1,172 @@
+"""Targets of one token or several, scored as a whole, against one masked pass a token."""
+
+import asyncio
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from service.batcher import Batcher
+from service.errors import InvalidRequestError
+from service.fill_mask import FillMask
+from service.ranking import Fill, TargetFill
+from service.runtime import Runtime
+from service.targets import Targets
+from service.tokenizer import Tokenizer
+from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
+
+TOLERANCE = 2e-5  # float32 sums against float64
+TEXT = "the [MASK] barked at the [MASK]."
+TARGETS = ["dog", "walks", "walking", "run", "a dog", "a cat", "a dog barked", "##s"]
+
+
+def make_tokenizer(tiny: Tiny) -> Tokenizer:
+    """The tokenizer of the bundle."""
+    content = (tiny.path / "tokenizer.json").read_bytes()
+    return Tokenizer(content, "[MASK]", MASK_ID, range(len(SPECIAL)))
+
+
+def fill(
+    tiny: Tiny,
+    texts: Sequence[str],
+    targets: Sequence[str],
+    top_k: int | None = None,
+    max_passes: int = 100,
+) -> Sequence[Sequence[Sequence[Fill]]]:
+    """One call."""
+
+    async def call() -> Sequence[Sequence[Sequence[Fill]]]:
+        runtime = Runtime(tiny.path / "model.onnx")
+        batcher = Batcher(runtime.run, 2, 64, 10_000, pytest.fail)
+        try:
+            use_case = FillMask(make_tokenizer(tiny), batcher, MAX_TOKENS, 100, max_passes)
+            return (await use_case.fill(texts, top_k, targets)).fills
+        finally:
+            await batcher.close()
+
+    return asyncio.run(call())
+
+
+def reference(tiny: Tiny, text: str, mask: int, token_ids: Sequence[int]) -> float:
+    """One masked pass a token: those before it in place, masks for it and those after it."""
+    encoded = make_tokenizer(tiny).encode(text)
+    position = int(encoded.mask_positions[mask])
+    before, after = encoded.input_ids[:position], encoded.input_ids[position + 1 :]
+    total = 0.0
+    for place, token_id in enumerate(token_ids):
+        masks = [MASK_ID] * (len(token_ids) - place)
+        ids = [*before.tolist(), *token_ids[:place], *masks, *after.tolist()]
+        total += float(tiny.log_probs(ids, position + place)[token_id])
+    return total
+
+
+def test_scores_are_those_of_one_pass_a_token(tiny: Tiny) -> None:
+    """In every mask of every text, whatever shares a pass."""
+    texts = [TEXT, "she drank [MASK]", "[MASK]"]
+    tokenizer = make_tokenizer(tiny)
+    for text, masks in zip(texts, fill(tiny, texts, TARGETS), strict=True):
+        for mask, fills in enumerate(masks):
+            expected = {
+                tokenizer.target_ids(t): reference(tiny, text, mask, tokenizer.target_ids(t))
+                for t in TARGETS
+            }
+            total = np.logaddexp.reduce(list(expected.values()))
+            assert len(fills) == len(TARGETS)
+            for one in fills:
+                assert isinstance(one, TargetFill)
+                log_prob = expected.pop(one.tokens)
+                assert abs(one.log_prob - log_prob) < TOLERANCE * len(one.tokens)
+                assert math.isclose(one.score, math.exp(one.log_prob))
+                assert math.isclose(one.target_score, math.exp(log_prob - total), rel_tol=1e-3)
+            assert not expected
+            log_probs = [one.log_prob for one in fills if isinstance(one, TargetFill)]
+            assert log_probs == sorted(log_probs, reverse=True)
+
+
+def test_scores_of_targets_sum_to_one(tiny: Tiny) -> None:
+    """What is asked of them is which of them it is."""
+    for masks in fill(tiny, [TEXT, "a [MASK]"], TARGETS):
+        for fills in masks:
+            scores = [one.target_score for one in fills if isinstance(one, TargetFill)]
+            assert math.isclose(sum(scores), 1)
+
+
+def test_a_target_is_shown_as_it_was_written(tiny: Tiny) -> None:
+    """One of several tokens has no single token; one of one reads as in the vocabulary."""
+    [[fills]] = fill(tiny, ["The [MASK], here"], ["Walking", "Dog", "a Dog"])
+    shown = {(one.token, one.token_str, one.sequence) for one in fills}
+    assert shown == {
+        (-1, "Walking", "The Walking, here"),
+        (VOCABULARY.index("dog"), "dog", "The dog, here"),
+        (-1, "a Dog", "The a Dog, here"),
+    }
+
+
+def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
+    """The best of them, whatever their length."""
+    [[every]] = fill(tiny, ["the [MASK]"], TARGETS)
+    [[best]] = fill(tiny, ["the [MASK]"], TARGETS, top_k=3)
+    assert [one.token_str for one in best] == [one.token_str for one in every[:3]]
+
+
+def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
+    """One pass for all of one token; one for each length and beginning of the others."""
+    # dog; walk+s and walk+ing; a+dog, a+cat; a+dog+barked
+    found = Targets.resolve(make_tokenizer(tiny), TARGETS)
+    prefixes = {(step.length, len(step.prefix)) for step in found.steps}
+    assert prefixes == {(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)}
+    assert len(found.steps) == 1 + 3 + 3
+    assert found.longest == 3
+    assert len(fill(tiny, ["a [MASK]"], TARGETS, max_passes=7)[0][0]) == len(TARGETS)
+    with pytest.raises(InvalidRequestError, match="would take 7 passes of the model; at most 6 "):
+        fill(tiny, ["a [MASK]"], TARGETS, max_passes=6)
+    with pytest.raises(InvalidRequestError, match="would take 13 passes"):
+        fill(tiny, [TEXT], TARGETS, max_passes=12)
+
+
+def test_any_number_of_targets_of_one_token_is_one_pass(tiny: Tiny) -> None:
+    """Over all masks of a text."""
+    words = [word for word in VOCABULARY if word.isalpha()]
+    [masks] = fill(tiny, [TEXT], words, max_passes=1)
+    assert [len(fills) for fills in masks] == [len(words)] * 2
+
+
+def test_a_text_must_have_room_for_the_longest(tiny: Tiny) -> None:
+    """It is never cut."""
+    text = "the " * (MAX_TOKENS - 4) + "[MASK]"
+    assert fill(tiny, [text], ["a dog"])
+    with pytest.raises(InvalidRequestError, match=r"inputs has 33 tokens with a target of 3 in"):
+        fill(tiny, [text], ["a dog barked"])
+    with pytest.raises(InvalidRequestError, match=r"inputs\[1\] has 33 tokens"):
+        fill(tiny, ["[MASK]", text], ["a dog barked"])
+
+
+@pytest.mark.parametrize(
+    ("targets", "reason"),
+    [
+        (["Timbuktu"], 'The target "Timbuktu" has characters that the model\'s vocabulary lacks.'),
+        (["dog", "[SEP]"], 'The target "[SEP]" has a special token of the model, which is no word'),
+        (["a [MASK]"], 'The target "a [MASK]" has a special token of the model'),
+        (["[UNK]"], 'The target "[UNK]" has a special token'),
+        (["\u200b"], "is nothing to the tokenizer."),
+        (["dog", "Dog"], 'The targets "dog" and "Dog" are the same tokens.'),
+        (["a dog", "A  dog"], 'The targets "a dog" and "A  dog" are the same tokens.'),
+        (["dog " * 80], "has 320 characters; at most 256 are allowed."),
+    ],
+)
+def test_targets_that_cannot_be_used(tiny: Tiny, targets: list[str], reason: str) -> None:
+    """None is replaced by something else."""
+    with pytest.raises(InvalidRequestError) as caught:
+        fill(tiny, ["the [MASK]"], targets)
+    assert reason in caught.value.text
+
+
+def test_all_that_is_wrong_is_said(tiny: Tiny) -> None:
+    """Five of them in words, the rest in number."""
+    with pytest.raises(InvalidRequestError) as caught:
+        fill(tiny, ["the [MASK]"], ["dog", *(f"x{i}" for i in range(7))])
+    assert '"x0"' in caught.value.text
+    assert '"x4"' in caught.value.text
+    assert '"x5"' not in caught.value.text
+    assert caught.value.text.endswith(" 2 more are wrong.")

@@ -1,0 +1,70 @@
+"""Tensors on the wire, against tritonclient's own encoding."""
+
+import numpy as np
+import pytest
+from tritonclient.utils import deserialize_bytes_tensor, serialize_byte_tensor
+
+from service.errors import InvalidRequestError, MalformedRequestError
+from service.protocols.wire_tensors import WireTensor, check_shape, read_texts, split_body
+
+TEXTS = ["", "a", "Paris is the [MASK].", "日本 👩\u200d👩", "x" * 70_000]
+
+
+def test_texts_are_read_as_the_client_writes_them() -> None:
+    """Each element behind its length."""
+    encoded = [text.encode() for text in TEXTS]
+    content = serialize_byte_tensor(np.array(encoded, dtype=np.object_)).item()
+    assert read_texts("text", content) == TEXTS
+    assert read_texts("text", b"") == []
+
+
+def test_tensors_are_written_as_the_client_reads_them() -> None:
+    """Texts, floats and integers."""
+    head, content = WireTensor("s", "BYTES", (5,), TEXTS).to_bytes()
+    assert [text.decode() for text in deserialize_bytes_tensor(content)] == TEXTS
+    assert head == {
+        "name": "s",
+        "datatype": "BYTES",
+        "shape": [5],
+        "parameters": {"binary_data_size": len(content)},
+    }
+    _, content = WireTensor("f", "FP32", (2,), [0.25, 1e-9]).to_bytes()
+    assert np.frombuffer(content, np.float32).tolist() == [0.25, np.float32(1e-9)]
+    _, content = WireTensor("i", "INT64", (2,), [-1, 2**40]).to_bytes()
+    assert np.frombuffer(content, np.int64).tolist() == [-1, 2**40]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"\x01", b"\x02\0\0\0a", b"\xff\xff\xff\xffab", b"\x01\0\0\0\xff", b"\x01\0\0\0a\x01"],
+)
+def test_bytes_that_are_no_texts(content: bytes) -> None:
+    """A length cut short or beyond the end, and what is not UTF-8."""
+    with pytest.raises(MalformedRequestError, match='"text" are not texts in UTF-8'):
+        read_texts("text", content)
+
+
+@pytest.mark.parametrize(
+    ("shape", "count"), [([2], 3), ([], 0), ([-1], 1), ([-1, -2], 2), ([0], 1), ([2, 2], 2)]
+)
+def test_shapes_that_do_not_fit(shape: list[int], count: int) -> None:
+    """The product of the axes is the number of elements."""
+    with pytest.raises(InvalidRequestError, match=r'"t" has the shape \['):
+        check_shape("t", shape, count)
+
+
+def test_shapes_that_fit() -> None:
+    """Clients add axes of 1."""
+    check_shape("t", [3], 3)
+    check_shape("t", [3, 1], 3)
+    check_shape("t", [1, 3], 3)
+    check_shape("t", [0], 0)
+
+
+def test_a_body_is_split_where_the_header_says() -> None:
+    """Without the header all of it is JSON."""
+    assert split_body(b"{}ab", "2") == (b"{}", b"ab")
+    assert split_body(b"{}", None) == (b"{}", b"")
+    for wrong in ("-1", "5", "x", "", "²", "9" * 5000):
+        with pytest.raises(MalformedRequestError, match="Inference-Header-Content-Length"):
+            split_body(b"{}ab", wrong)
