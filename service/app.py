@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
 from service.batcher import Batcher
+from service.body import Limits
 from service.body_limit import BodyLimit
 from service.bundle import Bundle, read_bundle
 from service.caller import CallerLeftError
@@ -25,7 +26,8 @@ from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
 from service.runtime import Runtime
-from service.schemas import InfoBody, Limits
+from service.schemas import InfoBody
+from service.scoring import Scoring
 from service.served import Served
 from service.settings import Settings
 from service.tokenizer import Tokenizer
@@ -96,6 +98,7 @@ def create_app(settings: Settings) -> Service:
             workers=settings.threads,
             max_batch_tokens=settings.max_batch_tokens,
             max_waiting_tokens=settings.max_waiting_tokens,
+            max_patient_tokens=settings.max_patient_tokens,
             on_failure=health.end,
         )
         try:
@@ -112,7 +115,8 @@ def create_app(settings: Settings) -> Service:
             service.fill_mask_paths = frozenset(
                 {FILL_MASK_PATH, ROOT_PATH, MODEL_PATH.format(name=bundle.name)}
             )
-            service.state.served = Served(fill_mask, _info(settings, bundle, limits))
+            scoring = Scoring(tokenizer, batcher, bundle.max_tokens, settings.max_passes)
+            service.state.served = Served(fill_mask, scoring, _info(settings, bundle, limits))
             health.ready()
             yield
         finally:

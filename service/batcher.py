@@ -5,12 +5,12 @@ import logging
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from service.batch import Batch, Fills, Outputs, Request
 from service.errors import InvalidRequestError, NotReadyError, OverloadedError, trace
+from service.waiting import Waiting
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +46,7 @@ class _Entry:
     request: Request
     submission: _Submission
     index: int
+    patient: bool
 
 
 class Batcher:
@@ -55,14 +56,16 @@ class Batcher:
     tokens that wait or run, and to the token budget: no batch is held back for company, no worker
     is idle while another has a crowd, and nobody waits for a text that came later. A request above
     share or budget runs alone. Lengths are not sorted: the graph packs long and short texts
-    together almost without loss (`service.bins`). Create and close it on the event loop that
-    submits.
+    together almost without loss (`service.bins`). Requests of many passes wait in a lane of their
+    own, with a limit of its own, so that they hold up nobody else. Create and close it on the event
+    loop that submits.
 
     Args:
         run: computes a batch; called from the workers, several at a time.
         workers: threads.
         max_batch_tokens: budget of a batch.
         max_waiting_tokens: most tokens accepted and not answered yet, waiting or running.
+        max_patient_tokens: the same for those that can wait.
         on_failure: called on the event loop with a sentence when a worker has died and nothing
             can be computed any more.
     """
@@ -73,19 +76,20 @@ class Batcher:
         workers: int,
         max_batch_tokens: int,
         max_waiting_tokens: int,
+        max_patient_tokens: int,
         on_failure: Callable[[str], None],
     ) -> None:
         self._run = run
         self._max_batch_tokens = max_batch_tokens
-        self._max_waiting_tokens = max_waiting_tokens
+        self._max_accepted_tokens = {False: max_waiting_tokens, True: max_patient_tokens}
         self._on_failure = on_failure
         self._loop = asyncio.get_running_loop()
         # guards all below
         self._lock = threading.Lock()
         # who has nothing to do, the last to have worked last: its CPU's caches are the warmest
         self._idle: list[threading.Condition] = []
-        self._waiting: deque[_Entry] = deque()
-        self._accepted_tokens = 0
+        self._waiting: Waiting[_Entry] = Waiting(lambda entry: entry.request.tokens)
+        self._accepted_tokens = {False: 0, True: 0}  # by whether they can wait
         self._closing = False
         self._failure: str | None = None
         self._tokens_per_s: float | None = None
@@ -96,10 +100,14 @@ class Batcher:
         for worker in self._workers:
             worker.start()
 
-    async def submit(self, requests: Sequence[Request]) -> list[Fills]:
+    async def submit(self, requests: Sequence[Request], *, patient: bool = False) -> list[Fills]:
         """Answer all the requests, in their order; they are admitted together or not at all.
 
         A caller that is cancelled is taken out of the queue.
+
+        Args:
+            requests: at least one.
+            patient: whether they are many for one caller, and wait while others do.
 
         Raises:
             OverloadedError: too much waits already.
@@ -108,12 +116,12 @@ class Batcher:
             Exception: whatever `run` raised for one of these requests alone.
         """
         submission = _Submission(self._loop.create_future(), len(requests))
-        entries = [_Entry(request, submission, i) for i, request in enumerate(requests)]
+        entries = [_Entry(request, submission, i, patient) for i, request in enumerate(requests)]
         tokens = sum(request.tokens for request in requests)
         with self._lock:
-            self._admit(tokens)
-            self._accepted_tokens += tokens
-            self._waiting.extend(entries)
+            self._admit(tokens, patient=patient)
+            self._accepted_tokens[patient] += tokens
+            self._waiting.extend(entries, patient=patient)
             self._wake(len(entries))
         try:
             return await submission.future
@@ -129,38 +137,35 @@ class Batcher:
         for worker in self._workers:
             await asyncio.to_thread(worker.join)
 
-    def _admit(self, tokens: int) -> None:
+    def _admit(self, tokens: int, *, patient: bool) -> None:
         if self._failure is not None:
             raise NotReadyError(self._failure)
         if self._closing:
             raise NotReadyError("The service is shutting down.")
-        if tokens > self._max_waiting_tokens:
+        most = self._max_accepted_tokens[patient]
+        if tokens > most:
+            where = "over all its passes" if patient else "in all"
             raise InvalidRequestError(
-                f"The request has {tokens} tokens in all; at most {self._max_waiting_tokens} are "
-                "allowed."
+                f"The request has {tokens} tokens {where}; at most {most} are allowed."
             )
-        if self._accepted_tokens + tokens > self._max_waiting_tokens:
-            retry_after_s = self._drain_s()
+        if self._accepted_tokens[patient] + tokens > most:
+            retry_after_s = self._drain_s(patient=patient)
             raise OverloadedError(
                 f"The service is overloaded; try again in {retry_after_s} s.", retry_after_s
             )
 
-    def _drain_s(self) -> int:
+    def _drain_s(self, *, patient: bool) -> int:
         """Whole seconds in which what was accepted should be done, at the speed of late."""
         if self._tokens_per_s is None:
             return 1
-        seconds = self._accepted_tokens / (self._tokens_per_s * len(self._workers))
+        tokens = self._accepted_tokens[False] + patient * self._accepted_tokens[True]
+        seconds = tokens / (self._tokens_per_s * len(self._workers))
         return min(max(1, math.ceil(seconds)), MAX_RETRY_AFTER_S)
 
     def _forget(self, submission: _Submission) -> None:
         with self._lock:
-            kept: deque[_Entry] = deque()
-            for entry in self._waiting:
-                if entry.submission is submission:
-                    self._accepted_tokens -= entry.request.tokens
-                else:
-                    kept.append(entry)
-            self._waiting = kept
+            for entry in self._waiting.remove(lambda entry: entry.submission is submission):
+                self._accepted_tokens[entry.patient] -= entry.request.tokens
 
     def _work(self) -> None:
         entries: list[_Entry] = []
@@ -184,16 +189,9 @@ class Batcher:
                 woken = threading.Condition(self._lock)
                 self._idle.append(woken)
                 woken.wait()
-            share = math.ceil(self._accepted_tokens / len(self._workers))
-            budget = min(share, self._max_batch_tokens)
-            entries: list[_Entry] = []
-            tokens = 0
-            while self._waiting:
-                tokens += self._waiting[0].request.tokens
-                if entries and tokens > budget:
-                    break
-                entries.append(self._waiting.popleft())
-            return entries
+            tokens = sum(self._accepted_tokens.values())
+            share = math.ceil(tokens / len(self._workers))
+            return self._waiting.take(min(share, self._max_batch_tokens))
 
     def _compute(self, entries: Sequence[_Entry]) -> list[Fills | Exception]:
         try:
@@ -209,7 +207,8 @@ class Batcher:
         tokens = sum(entry.request.tokens for entry in entries)
         speed = tokens / max(elapsed_s, 1e-6)
         with self._lock:
-            self._accepted_tokens -= tokens
+            for entry in entries:
+                self._accepted_tokens[entry.patient] -= entry.request.tokens
             if self._tokens_per_s is None:
                 self._tokens_per_s = speed
             self._tokens_per_s += _LATEST_WEIGHT * (speed - self._tokens_per_s)
@@ -228,9 +227,8 @@ class Batcher:
         with self._lock:
             self._failure = failure
             self._closing = True
-            entries = [*entries, *self._waiting]
-            self._waiting.clear()
-            self._accepted_tokens = 0
+            entries = [*entries, *self._waiting.remove(lambda _: True)]
+            self._accepted_tokens = {False: 0, True: 0}
             self._wake(len(self._workers))
         self._loop.call_soon_threadsafe(self._on_failure, failure)
         self._deliver(entries, [NotReadyError(failure)] * len(entries))

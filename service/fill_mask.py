@@ -14,12 +14,10 @@ from service.errors import InvalidRequestError
 from service.ranking import Fill, TargetFill, rank, rank_targets
 from service.target_passes import TargetPasses, passes_needed
 from service.targets import Targets
+from service.text_reader import TextReader, place
 from service.tokenizer import LONG_TEXT_CHARS, EncodedText, Tokenizer
 
 DEFAULT_TOP_K = 5
-# White space and unknown words are long text in few tokens. No language comes near this length a
-# token, and what is longer is refused before it costs the time to tokenize it.
-MAX_CHARS_PER_TOKEN = 64
 # Each fill repeats its whole text, so an answer can be far larger than its request.
 MAX_ANSWER_CHARS = 8 * 2**20
 # tokenizing a target costs about as much as this many characters of text
@@ -28,6 +26,7 @@ _TARGET_COST_CHARS = 20
 LONG_ANSWER_CHARS = 100_000
 # making a fill costs about as much as copying this many characters
 _FILL_COST_CHARS = 500
+PROMPT_PASSES = 8  # more for each text, and the request waits while others do not
 _CACHED_TARGETS = 32  # lists of them; the longest take a megabyte each
 
 
@@ -64,8 +63,8 @@ class FillMask:
         max_passes: int,
     ) -> None:
         self._tokenizer = tokenizer
+        self._reader = TextReader(tokenizer, max_tokens)
         self._batcher = batcher
-        self._max_tokens = max_tokens
         self._max_masks = max_masks
         self._max_passes = max_passes
         # those who rank a list of words rank it in many texts
@@ -135,9 +134,9 @@ class FillMask:
     ) -> list[list[list[TargetFill]]]:
         mask = self._tokenizer.mask_token_id
         passes = [TargetPasses(text, targets, mask) for text in encoded]
-        answers = iter(
-            await self._batcher.submit([request for one in passes for request in one.requests])
-        )
+        requests = [request for one in passes for request in one.requests]
+        patient = len(requests) > PROMPT_PASSES * len(texts)
+        answers = iter(await self._batcher.submit(requests, patient=patient))
 
         def ranked() -> list[list[list[TargetFill]]]:
             fills = []
@@ -154,8 +153,7 @@ class FillMask:
     ) -> tuple[list[EncodedText], Targets | None]:
         encoded = []
         for index, text in enumerate(texts):
-            where = f"{called}[{index}]" if len(texts) > 1 else called
-            encoded.append(self._encode_text(text, where))
+            encoded.append(self._reader.masked(text, place(called, index, texts)))
         masks = sum(len(text.mask_spans) for text in encoded)
         if masks > self._max_masks:
             raise InvalidRequestError(
@@ -167,26 +165,6 @@ class FillMask:
         self._check_passes(encoded, found, called)
         return encoded, found
 
-    def _encode_text(self, text: str, where: str) -> EncodedText:
-        max_chars = self._max_tokens * MAX_CHARS_PER_TOKEN
-        if len(text) > max_chars:
-            raise InvalidRequestError(
-                f"{where} has {len(text)} characters; the model reads at most {self._max_tokens} "
-                f"tokens, in at most {max_chars} characters."
-            )
-        encoded = self._tokenizer.encode(text)
-        tokens = len(encoded.input_ids)
-        if tokens > self._max_tokens:
-            raise InvalidRequestError(
-                f"{where} has {tokens} tokens, special tokens included; the model reads at most "
-                f"{self._max_tokens}."
-            )
-        if not encoded.mask_spans:
-            raise InvalidRequestError(
-                f"{where} has no mask: write {self._tokenizer.mask_token} where a word is wanted."
-            )
-        return encoded
-
     def _check_passes(self, encoded: Sequence[EncodedText], targets: Targets, called: str) -> None:
         passes = sum(passes_needed(text, targets) for text in encoded)
         if passes > self._max_passes:
@@ -194,15 +172,12 @@ class FillMask:
                 f"The targets of several tokens would take {passes} passes of the model; at most "
                 f"{self._max_passes} are allowed, so give fewer of them, or fewer texts or masks."
             )
-        longest = targets.longest
         for index, text in enumerate(encoded):
-            tokens = len(text.input_ids) - 1 + longest
-            if tokens > self._max_tokens:
-                where = f"{called}[{index}]" if len(encoded) > 1 else called
-                raise InvalidRequestError(
-                    f"{where} has {tokens} tokens with a target of {longest} in place of a mask; "
-                    f"the model reads at most {self._max_tokens}."
-                )
+            self._reader.check_tokens(
+                len(text.input_ids) - 1 + targets.longest,
+                place(called, index, encoded),
+                f" with a target of {targets.longest} in place of a mask",
+            )
 
 
 def _is_long(texts: Sequence[str], encoded: Sequence[EncodedText], fills: int) -> bool:

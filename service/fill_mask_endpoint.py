@@ -4,11 +4,12 @@ import asyncio
 
 from starlette.types import Receive, Scope, Send
 
+from service.body import Limits
 from service.caller import CallerLeftError, WhileConnected
 from service.errors import FillMaskError
 from service.fill_mask import FillMask
 from service.json_answer import send_error, send_json
-from service.schemas import FillMaskBody, Limits, answer_json
+from service.schemas import FillMaskBody, answer_json
 
 # Parsing a body of this size takes 0.03 ms, or 0.6 ms if it was made to take long; going to another
 # thread and back takes 0.03 ms.
@@ -51,7 +52,7 @@ class FillMaskEndpoint:
             parameters.top_k if parameters else None,
             parameters.targets if parameters else None,
         )
-        single = isinstance(request.inputs, str)
+        single = request.single
         if answer.long:
             return await asyncio.to_thread(answer_json, answer.fills, single=single)
         return answer_json(answer.fills, single=single)

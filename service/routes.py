@@ -1,12 +1,15 @@
 """The endpoints, and what the OpenAPI page says of them. No logic."""
 
+import asyncio
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 
+from service.caller import WhileConnected
 from service.errors import NotReadyError
 from service.health import Health
 from service.schemas import ErrorBody, FillMaskAnswer, FillMaskBody, InfoBody, StatusBody
+from service.score_schemas import ScoreAnswer, ScoreBody, scores_json
 from service.served import served_by
 
 FILL_MASK_PATH = "/fill-mask"
@@ -30,14 +33,11 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
     """The endpoints; once there is an `app.state.served`, they answer."""
     router = APIRouter()
-    schema = FillMaskBody.schema_with_limits(max_texts, max_top_k)
 
     fills: dict[str, Any] = {
         "summary": "Fill the masks of one text or several",
         "responses": {200: {"model": FillMaskAnswer}, **_ERRORS},
-        "openapi_extra": {
-            "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}
-        },
+        "openapi_extra": _takes(FillMaskBody.schema_with_limits(max_texts, max_top_k)),
     }
 
     @router.post(FILL_MASK_PATH, tags=["Fills"], **fills)
@@ -50,6 +50,22 @@ def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
     async def fill_mask_of_model(request: Request, name: str) -> None:
         served_by(request.app, name)
         await fill_mask()
+
+    @router.post(
+        "/score",
+        tags=["Scores"],
+        summary="Score each token of one text or several",
+        responses={200: {"model": ScoreAnswer}, **_ERRORS},
+        openapi_extra=_takes(ScoreBody.schema_with_limits(max_texts)),
+    )
+    async def score(request: Request) -> Response:
+        served = served_by(request.app)
+        body, content_type = await request.body(), request.headers.get("content-type")
+        read = await asyncio.to_thread(ScoreBody.read, body, content_type, served.info.limits)
+        with WhileConnected(request.receive):
+            scores = await served.scoring.score(read.texts, read.variant, "inputs")
+        content = await asyncio.to_thread(scores_json, scores, single=read.single)
+        return Response(content, media_type="application/json")
 
     @router.get("/health/live", summary="Is the process there?", tags=["Service"])
     async def live() -> StatusBody:
@@ -71,3 +87,8 @@ def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
         return served_by(request.app).info
 
     return router
+
+
+def _takes(schema: dict[str, Any]) -> dict[str, Any]:
+    content = {"application/json": {"schema": schema}}
+    return {"requestBody": {"required": True, "content": content}}

@@ -1,8 +1,7 @@
 """Request and response bodies, and the limits on them."""
 
-import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 from pydantic import (
     BaseModel,
@@ -11,16 +10,14 @@ from pydantic import (
     JsonValue,
     RootModel,
     TypeAdapter,
-    ValidationError,
     ValidationInfo,
     field_validator,
 )
-from pydantic_core import ErrorDetails, PydanticCustomError
 
+from service.body import Limits, TextsBody, reading_of, sentence_error, show
 from service.bundle import Architecture
-from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
+from service.errors import quote
 from service.fill_mask import DEFAULT_TOP_K
-from service.json_body import read_json
 from service.ranking import NO_SINGLE_TOKEN, Fill, TargetFill
 
 MAX_TARGETS = 10_000
@@ -28,38 +25,10 @@ MAX_TARGETS = 10_000
 # the type's own serializer is twice as fast as pydantic's for anything
 _FILLS = TypeAdapter(list[Fill]).serializer
 _TARGET_FILLS = TypeAdapter(list[TargetFill]).serializer
-_SENTENCE = "sentence"  # type of the errors whose text is ours
 _EXAMPLE: dict[str, JsonValue] = {
     "inputs": "Paris is the [MASK] of France.",
     "parameters": {"top_k": 5},
 }
-
-
-class Limits(BaseModel):
-    """The most a request may hold."""
-
-    model_config = ConfigDict(frozen=True)
-
-    max_tokens: int = Field(description="tokens of one text, special tokens included")
-    max_texts: int = Field(description="texts of one request")
-    max_masks: int = Field(description="masks of one request, over all its texts")
-    max_top_k: int = Field(description="fills a mask")
-    max_passes: int = Field(description="texts computed for the targets of one request")
-    max_body_bytes: int = Field(description="bytes of a request's body")
-
-
-class Reading(NamedTuple):
-    """What a request is checked against.
-
-    Attributes:
-        limits: of this server.
-        texts: what the wire format calls the texts, for errors.
-        targets: the same of the targets.
-    """
-
-    limits: Limits
-    texts: str = "inputs"
-    targets: str = "parameters.targets"
 
 
 class Parameters(BaseModel):
@@ -82,13 +51,13 @@ class Parameters(BaseModel):
     @field_validator("top_k", mode="before")
     @classmethod
     def _check_top_k(cls, value: object, info: ValidationInfo) -> object:
-        limits = _reading(info).limits
+        limits = reading_of(info).limits
         # type(), not isinstance(): true is not a number
         if value is None or (type(value) is int and 1 <= value <= limits.max_top_k):
             return value
-        raise _error(
+        raise sentence_error(
             f"parameters.top_k must be a whole number from 1 to {limits.max_top_k}, "
-            f"not {_show(value)}."
+            f"not {show(value)}."
         )
 
     @field_validator("targets", mode="before")
@@ -96,84 +65,36 @@ class Parameters(BaseModel):
     def _check_targets(cls, value: object, info: ValidationInfo) -> object:
         if value is None:
             return value
-        name = _reading(info).targets
+        name = reading_of(info).targets
         if not isinstance(value, list) or not 1 <= len(value) <= MAX_TARGETS:
-            raise _error(f"{name} must be a list of 1 to {MAX_TARGETS} texts.")
+            raise sentence_error(f"{name} must be a list of 1 to {MAX_TARGETS} texts.")
         seen = set()
         for index, target in enumerate(value):
             if not isinstance(target, str) or not target.strip():
-                raise _error(f"{name}[{index}] must be a text that is not empty.")
+                raise sentence_error(f"{name}[{index}] must be a text that is not empty.")
             if target in seen:
-                raise _error(f"The target {quote(target)} is given twice.")
+                raise sentence_error(f"The target {quote(target)} is given twice.")
             seen.add(target)
         return value
 
 
-class FillMaskBody(BaseModel):
+class FillMaskBody(TextsBody):
     """What to fill."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, json_schema_extra={"examples": [_EXAMPLE]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+    parameters_model = Parameters
 
     inputs: str | list[str] = Field(
         description="A text with at least one mask, or a list of such texts."
     )
     parameters: Parameters | None = None
 
-    @field_validator("inputs", mode="before")
     @classmethod
-    def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
-        limits, name, _ = _reading(info)
-        if not isinstance(value, str | list):
-            raise _error(f"{name} must be a text or a list of texts.")
-        if not value:
-            raise _error(f"{name} is empty; it must be a text or a list of texts.")
-        if isinstance(value, str):
-            return value
-        if len(value) > limits.max_texts:
-            raise _error(
-                f"{name} holds {len(value)} texts; at most {limits.max_texts} are allowed."
-            )
-        for index, text in enumerate(value):
-            if not isinstance(text, str) or not text:
-                raise _error(f"{name}[{index}] must be a text that is not empty.")
-        return value
-
-    @property
-    def texts(self) -> list[str]:
-        """The inputs, as a list even if there is only one."""
-        return [self.inputs] if isinstance(self.inputs, str) else self.inputs
-
-    @classmethod
-    def read(cls, body: bytes, content_type: str | None, limits: Limits) -> Self:
-        """Parse and check a request.
-
-        Raises:
-            FillMaskError: one sentence about the first thing that is wrong.
-        """
-        return cls.check(read_json(body, content_type), Reading(limits))
-
-    @classmethod
-    def check(cls, value: object, reading: Reading) -> Self:
-        """Check a request that has been parsed.
-
-        Raises:
-            InvalidRequestError: one sentence about the first thing that is wrong.
-        """
-        try:
-            return cls.model_validate(value, context=reading)
-        except ValidationError as error:
-            raise InvalidRequestError(_sentence(error.errors()[0])) from None
-
-    @classmethod
-    def schema_with_limits(cls, max_texts: int, max_top_k: int) -> dict[str, Any]:
+    def schema_with_limits(cls, max_texts: int, max_top_k: int = 1) -> dict[str, Any]:
         """The JSON schema, in one piece and with this server's limits."""
-        schema = cls.model_json_schema()
-        parameters = schema.pop("$defs")["Parameters"]
-        schema["properties"]["parameters"] = {"anyOf": [parameters, {"type": "null"}]}
+        schema = super().schema_with_limits(max_texts)
+        parameters = schema["properties"]["parameters"]["anyOf"][0]
         parameters["properties"]["top_k"]["anyOf"][0]["maximum"] = max_top_k
-        schema["properties"]["inputs"]["anyOf"][1] |= {"minItems": 1, "maxItems": max_texts}
         return schema
 
 
@@ -248,33 +169,3 @@ def _fills_json(fills: Sequence[Fill]) -> bytes:
 
 def _nest(parts: list[bytes], *, flat: bool) -> bytes:
     return parts[0] if flat else b"[%b]" % b",".join(parts)
-
-
-def _reading(info: ValidationInfo) -> Reading:
-    assert isinstance(info.context, Reading)  # noqa: S101 - `check` is the only way in
-    return info.context
-
-
-def _error(sentence: str) -> PydanticCustomError:
-    return PydanticCustomError(_SENTENCE, "{sentence}", {"sentence": sentence})
-
-
-def _show(value: object) -> str:
-    """A JSON value, short enough for a sentence; one that may be nested only by its kind."""
-    if isinstance(value, list | dict):
-        return "a list" if isinstance(value, list) else "an object"
-    return json.dumps(value, ensure_ascii=False)[:MAX_QUOTED_CHARS]
-
-
-def _sentence(error: ErrorDetails) -> str:
-    """Our words for the errors that pydantic finds itself."""
-    if error["type"] == _SENTENCE:
-        return error["msg"]
-    *path, name = error["loc"] or ("",)
-    if error["type"] == "extra_forbidden":
-        model, where = (Parameters, "parameters") if path else (FillMaskBody, "the body")
-        allowed = " and ".join(model.model_fields)
-        return f"Unknown field {quote(str(name))} in {where}; allowed are {allowed}."
-    if error["type"] == "missing":
-        return "inputs is missing; it must be a text or a list of texts."
-    return f"{name or 'The body'} must be a JSON object."

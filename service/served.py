@@ -7,6 +7,7 @@ from starlette.applications import Starlette
 from service.errors import NotFoundError, NotReadyError, quote
 from service.fill_mask import FillMask
 from service.schemas import InfoBody
+from service.scoring import Scoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +16,12 @@ class Served:
 
     Attributes:
         fill_mask: the use case.
+        scoring: the other.
         info: its name and what may be asked of it.
     """
 
     fill_mask: FillMask
+    scoring: Scoring
     info: InfoBody
 
 

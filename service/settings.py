@@ -45,10 +45,10 @@ class Settings(BaseSettings):
     )
     max_top_k: int = Field(default=100, ge=1, description="most fills a mask")
     max_passes: int = Field(
-        default=256,
+        default=512,
         ge=1,
-        description="most texts computed for the targets of a request; those of several tokens "
-        "take one a token",
+        description="most passes of the model for the scores or targets of a request: about one a "
+        "token",
     )
     # measured with 32 clients on two CPUs (LOG.md, 2026-11-20): 128 gave 10 % fewer requests/s, 256
     # the same number, more latency and 3 MB more memory
@@ -60,6 +60,12 @@ class Settings(BaseSettings):
         default=32768,
         ge=1,
         description="most tokens accepted and not yet answered; above it the answer is 429",
+    )
+    # one text of 512 tokens, scored token by token, is as much
+    max_patient_tokens: int = Field(
+        default=262144,
+        ge=1,
+        description="the same over all passes of requests that take many; they wait for the others",
     )
     shutdown_grace_s: int = Field(
         default=30, ge=0, description="seconds that accepted requests have to finish after SIGTERM"

@@ -40,6 +40,23 @@ class EncodedText:
     mask_spans: tuple[tuple[int, int], ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Words:
+    """A text, and where its words are.
+
+    Attributes:
+        input_ids: (T,) int64, special tokens included.
+        positions: (t,) int64, of the text's own tokens, ascending.
+        spans: for each of those its first character in the text and the one after its last.
+        words: (t,) int64, a number for each word, ascending.
+    """
+
+    input_ids: IntArray
+    positions: IntArray
+    spans: tuple[tuple[int, int], ...]
+    words: IntArray
+
+
 class Tokenizer:
     """The bundle's tokenizer, in which the mask is the only special token a text can hold.
 
@@ -106,6 +123,24 @@ class Tokenizer:
             input_ids=np.array(ids, dtype=np.int64),
             mask_positions=np.array(positions, dtype=np.int64),
             mask_spans=tuple(_trim(text, *offsets[p]) for p in positions),
+        )
+
+    def encode_words(self, text: str) -> Words:
+        """Tokenize one text and find its words, as the tokenizer cuts it before looking up pieces.
+
+        Raises:
+            InvalidRequestError: the text has a special token other than the mask in it.
+        """
+        encoding = self._encode(text, special_tokens=True)
+        ids, framing = encoding.ids, encoding.special_tokens_mask
+        self._refuse_special_tokens(compress(ids, map(not_, framing)))
+        positions = [position for position, special in enumerate(framing) if not special]
+        offsets, words = encoding.offsets, encoding.word_ids
+        return Words(
+            input_ids=np.array(ids, dtype=np.int64),
+            positions=np.array(positions, dtype=np.int64),
+            spans=tuple(_trim(text, *offsets[p]) for p in positions),
+            words=np.array([words[p] for p in positions], dtype=np.int64),
         )
 
     def target_ids(self, target: str) -> tuple[int, ...]:
@@ -181,4 +216,6 @@ def _positions(ids: list[int], token_id: int) -> Iterator[int]:
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     """The span without the white space that some tokenizers count as part of the mask."""
     span = text[start:end]
+    if span.isspace():
+        return start, end
     return start + len(span) - len(span.lstrip()), end - (len(span) - len(span.rstrip()))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import torch
 import transformers
 from fastapi.testclient import TestClient
 
@@ -43,6 +44,7 @@ FILLERS = {"ESM-2": "LA", "DNABERT": "ACG"}
 class Case:
     """A bundle's service and the pipeline of the checkpoint it was made from."""
 
+    name: str
     kind: Kind
     client: TestClient
     pipeline: Any
@@ -66,7 +68,7 @@ def case(
     assert export_main([str(directory), "--output", str(bundle), "--texts", str(texts)]) == 0
     pipeline = transformers.pipeline("fill-mask", model=str(directory), device="cpu")
     with TestClient(create_app(Settings(bundle=bundle))) as client:
-        yield Case(kind, client, pipeline)
+        yield Case(request.param, kind, client, pipeline)
 
 
 def make_model(model_type: str, tokenizer: Any) -> Any:
@@ -129,3 +131,32 @@ def scores(fills: list[dict[str, Any]]) -> dict[int, float]:
 def test_no_family_is_left_out() -> None:
     """Each has a kind of tokenizers here."""
     assert {kind.model_type for kind in KINDS.values()} == set(FAMILIES) == set(CLASSES)
+
+
+@pytest.mark.parametrize("variant", ["within_word", "original"])
+@torch.inference_mode()
+def test_scores_are_those_of_the_definition(case: Case, variant: str) -> None:
+    """One masked pass a token, by transformers: the token, and in a word all that follows it."""
+    texts = [around.replace("{}", FILLERS.get(case.name, "the")) for around in case.kind.around]
+    answer = case.client.post("/score", json={"inputs": texts, "parameters": {"variant": variant}})
+    assert answer.status_code == 200
+    tokenizer, model = case.pipeline.tokenizer, case.pipeline.model
+    for text, ours in zip(texts, answer.json(), strict=True):
+        encoding = tokenizer(text, return_special_tokens_mask=True)
+        framing = encoding["special_tokens_mask"]
+        # transformers' Python tokenizers, such as ESM's of single letters, know no words
+        words = encoding.word_ids() if encoding.encodings else range(len(framing))
+        own = [i for i, special in enumerate(framing) if not special]
+        expected = []
+        for place in own:
+            rest = [i for i in own if i >= place and words[i] == words[place]]
+            input_ids = torch.tensor([encoding["input_ids"]])
+            input_ids[0, rest if variant == "within_word" else [place]] = tokenizer.mask_token_id
+            logits = model(input_ids=input_ids).logits[0, place]
+            token = encoding["input_ids"][place]
+            expected.append((token, torch.log_softmax(logits, -1)[token].item()))
+        assert [one["token"] for one in ours["tokens"]] == [token for token, _ in expected]
+        for one, (_, log_prob) in zip(ours["tokens"], expected, strict=True):
+            assert one["log_prob"] == pytest.approx(log_prob, abs=TOLERANCE)
+        total = sum(log_prob for _, log_prob in expected)
+        assert ours["log_prob"] == pytest.approx(total, abs=TOLERANCE * len(expected))

@@ -12,11 +12,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from service.body import Limits, Reading
 from service.errors import InvalidRequestError, quote
 from service.json_body import read_json
 from service.protocols.wire_tensors import WireTensor, check_shape, read_texts, split_body
 from service.ranking import Fill
-from service.schemas import FillMaskBody, Limits, Reading
+from service.schemas import FillMaskBody
 
 MODEL_VERSION = "1"
 PLATFORM = "onnxruntime_onnx"

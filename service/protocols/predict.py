@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from service.body import Limits, Reading
 from service.errors import InvalidRequestError, quote
 from service.json_body import read_json
 from service.ranking import Fill
-from service.schemas import FillMaskBody, Limits, Reading, answer_json
+from service.schemas import FillMaskBody, answer_json
 
 _FIELDS = ("instances", "parameters")
 

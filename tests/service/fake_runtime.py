@@ -70,12 +70,20 @@ def with_batcher(
     workers: int = 1,
     max_batch_tokens: int = 6,
     max_waiting_tokens: int = 1000,
+    max_patient_tokens: int = 1000,
 ) -> list[str]:
     """Run the scenario with a batcher, close it, and give the failures it told of."""
     failures: list[str] = []
 
     async def play() -> None:
-        batcher = Batcher(fake.run, workers, max_batch_tokens, max_waiting_tokens, failures.append)
+        batcher = Batcher(
+            fake.run,
+            workers,
+            max_batch_tokens,
+            max_waiting_tokens,
+            max_patient_tokens,
+            failures.append,
+        )
         try:
             await asyncio.wait_for(scenario(batcher), 20)
         finally:

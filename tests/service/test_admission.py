@@ -94,3 +94,45 @@ def test_retry_after_is_measured() -> None:
         await accepted
 
     with_batcher(fake, scenario, workers=2, max_waiting_tokens=20)
+
+
+def test_many_passes_hold_up_nobody() -> None:
+    """They have a limit of their own, and are computed when nobody else waits."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        passes = asyncio.create_task(batcher.submit([text(i, 6) for i in range(4)], patient=True))
+        await fake.wait_until_at_work()
+        with pytest.raises(OverloadedError):
+            await batcher.submit([text(9, 6)], patient=True)
+        fill = asyncio.create_task(batcher.submit([text(7, 6)]))
+        await asyncio.sleep(0)
+        fake.go.set()
+        assert ends(await fill) == [[7, 1]]
+        assert ends(await passes) == [[i, 1] for i in range(4)]
+
+    with_batcher(fake, scenario, max_waiting_tokens=6, max_patient_tokens=24)
+    assert fake.seen == [0, 7, 1, 2, 3]
+
+
+def test_a_caller_who_left_gives_back_what_can_wait() -> None:
+    """Its permit is free at once in that lane too."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        first = asyncio.create_task(batcher.submit([text(1, 5)]))
+        await fake.wait_until_at_work()
+        leaver = asyncio.create_task(batcher.submit([text(2, 5), text(3, 5)], patient=True))
+        await asyncio.sleep(0)
+        leaver.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaver
+        last = asyncio.create_task(batcher.submit([text(4, 5), text(5, 5)], patient=True))
+        await asyncio.sleep(0)
+        fake.go.set()
+        await asyncio.gather(first, last)
+
+    with_batcher(fake, scenario, max_waiting_tokens=10, max_patient_tokens=10)
+    assert fake.seen == [1, 4, 5]

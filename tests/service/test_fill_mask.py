@@ -36,7 +36,7 @@ def fill(
 
     async def call() -> Sequence[Sequence[Sequence[Fill]]]:
         runtime = Runtime(tiny.path / "model.onnx")
-        batcher = Batcher(runtime.run, 2, 64, 10_000, pytest.fail)
+        batcher = Batcher(runtime.run, 2, 64, 10_000, 10_000, pytest.fail)
         try:
             use_case = FillMask(make_tokenizer(tiny), batcher, MAX_TOKENS, max_masks, 1)
             return (await use_case.fill(texts, top_k, targets)).fills

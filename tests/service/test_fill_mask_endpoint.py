@@ -168,14 +168,14 @@ def test_a_caller_who_left_is_not_computed(
             held.go.clear()
             first_reader, first = await ask(port)
             await until(lambda: held.runs == [1])
-            tokens = batcher._accepted_tokens
+            tokens = batcher._accepted_tokens[False]
             _, leaver = await ask(port)
-            await until(lambda: batcher._accepted_tokens == 2 * tokens)
+            await until(lambda: batcher._accepted_tokens[False] == 2 * tokens)
             leaver.close()
             await leaver.wait_closed()
-            await until(lambda: batcher._accepted_tokens == tokens)
+            await until(lambda: batcher._accepted_tokens[False] == tokens)
             last_reader, last = await ask(port)
-            await until(lambda: batcher._accepted_tokens == 2 * tokens)
+            await until(lambda: batcher._accepted_tokens[False] == 2 * tokens)
             held.go.set()
             for reader, writer in ((first_reader, first), (last_reader, last)):
                 assert b" 200 " in await reader.readline()

@@ -128,7 +128,7 @@ def test_info(client: TestClient, tiny: Tiny) -> None:
             "max_texts": 4,
             "max_masks": 6,
             "max_top_k": 20,
-            "max_passes": 256,
+            "max_passes": 512,
             "max_body_bytes": 150_000,
         },
         "precision": "fp32",
@@ -156,7 +156,7 @@ def test_overload_is_429_with_retry_after(
     app = client.app
     assert isinstance(app, FastAPI)
     batcher = app.state.served.fill_mask._batcher
-    monkeypatch.setattr(batcher, "_accepted_tokens", batcher._max_waiting_tokens)
+    monkeypatch.setattr(batcher, "_accepted_tokens", batcher._max_accepted_tokens)
     answer = client.post("/fill-mask", json={"inputs": "[MASK]"})
     assert answer.status_code == 429
     assert int(answer.headers["Retry-After"]) >= 1

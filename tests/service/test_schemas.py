@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from service.body import Limits
 from service.ranking import Fill
-from service.schemas import MAX_TARGETS, FillMaskBody, Limits, answer_json
+from service.schemas import MAX_TARGETS, FillMaskBody, answer_json
 
 LIMITS = Limits(
     max_tokens=32, max_texts=3, max_masks=5, max_top_k=9, max_passes=2, max_body_bytes=1000

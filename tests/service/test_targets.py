@@ -38,7 +38,7 @@ def fill(
 
     async def call() -> Sequence[Sequence[Sequence[Fill]]]:
         runtime = Runtime(tiny.path / "model.onnx")
-        batcher = Batcher(runtime.run, 2, 64, 10_000, pytest.fail)
+        batcher = Batcher(runtime.run, 2, 64, 10_000, 10_000, pytest.fail)
         try:
             use_case = FillMask(make_tokenizer(tiny), batcher, MAX_TOKENS, 100, max_passes)
             return (await use_case.fill(texts, top_k, targets)).fills

@@ -1,0 +1,95 @@
+"""Request and response bodies of /score."""
+
+from collections.abc import Sequence
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    RootModel,
+    TypeAdapter,
+    field_validator,
+)
+
+from service.body import TextsBody, sentence_error, show
+from service.scoring import DEFAULT_VARIANT, TextScore, Variant
+
+_VARIANTS: tuple[Variant, ...] = ("within_word", "original")
+_SCORES = TypeAdapter(list[TextScore]).serializer
+_SCORE = TypeAdapter(TextScore).serializer
+_EXAMPLE: dict[str, JsonValue] = {
+    "inputs": ["The capital of France is Paris.", "The capital of France is Rome."]
+}
+
+
+class ScoreParameters(BaseModel):
+    """How to score; null is the same as nothing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    variant: Variant | None = Field(
+        default=None,
+        description="What is masked with a token: the rest of its word "
+        f"({DEFAULT_VARIANT}, the default) or nothing more (original).",
+    )
+
+    @field_validator("variant", mode="before")
+    @classmethod
+    def _check_variant(cls, value: object) -> object:
+        if value is None or value in _VARIANTS:
+            return value
+        allowed = " or ".join(_VARIANTS)
+        raise sentence_error(f"parameters.variant must be {allowed}, not {show(value)}.")
+
+
+class ScoreBody(TextsBody):
+    """What to score."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+    parameters_model = ScoreParameters
+
+    inputs: str | list[str] = Field(description="A text without masks, or a list of such texts.")
+    parameters: ScoreParameters | None = None
+
+    @property
+    def variant(self) -> Variant:
+        """That asked for, or the default."""
+        return (self.parameters and self.parameters.variant) or DEFAULT_VARIANT
+
+
+class TokenScoreBody(BaseModel):
+    """One token of a text."""
+
+    token: int = Field(description="id of the token")
+    token_str: str = Field(description="the token as text")
+    start: int = Field(description="its first character in the text")
+    end: int = Field(description="the character after its last")
+    log_prob: float = Field(description="given the rest of the text, in nats")
+    surprisal: float = Field(description="-log2 of the probability, in bits")
+
+
+class TextScoreBody(BaseModel):
+    """A text."""
+
+    log_prob: float = Field(description="pseudo-log-likelihood: the sum over the tokens, in nats")
+    pseudo_perplexity: float = Field(description="exp of minus the mean over the tokens")
+    rank: int = Field(description="among the texts of the request, 1 for the likeliest")
+    tokens: list[TokenScoreBody]
+
+
+class ScoreAnswer(RootModel[TextScoreBody | list[TextScoreBody]]):
+    """The scores of one text, or of each of a list."""
+
+
+def scores_json(scores: Sequence[TextScore], *, single: bool) -> bytes:
+    """The body of an answer.
+
+    Args:
+        scores: of each text.
+        single: the request was one text, not a list.
+    """
+    content = _SCORE.to_json(scores[0]) if single else _SCORES.to_json(scores)
+    if b'"log_prob":null' in content:  # so a number that is none is written
+        raise ValueError("the model has answered with what is not a number")
+    return content

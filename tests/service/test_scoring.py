@@ -1,0 +1,125 @@
+"""Scores of texts, token by token, against the tiny model's oracle."""
+
+import math
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service.app import create_app
+from service.settings import Settings
+from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
+
+TOLERANCE = 2e-5  # float32 sums against float64
+TEXT = "She walks,  walking the DOG"
+TOKENS = ["she", "walk", "##s", ",", "walk", "##ing", "the", "dog"]
+WORDS = [0, 1, 1, 2, 3, 3, 4, 5]
+SPANS = [(0, 3), (4, 8), (8, 9), (9, 10), (12, 16), (16, 19), (20, 23), (24, 27)]
+
+
+def score(client: TestClient, inputs: Any, **parameters: Any) -> Any:
+    """What /score answers."""
+    body = {"inputs": inputs, **({"parameters": parameters} if parameters else {})}
+    answer = client.post("/score", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def expected(tiny: Tiny, variant: str) -> list[float]:
+    """One masked pass a token of TEXT."""
+    ids = [VOCABULARY.index(token) for token in ["[CLS]", *TOKENS, "[SEP]"]]
+    log_probs = []
+    for place, word in enumerate(WORDS):
+        masked = list(ids)
+        for later in range(place, len(WORDS)):
+            if later == place or (variant == "within_word" and WORDS[later] == word):
+                masked[later + 1] = MASK_ID
+        log_probs.append(float(tiny.log_probs(masked, place + 1)[ids[place + 1]]))
+    return log_probs
+
+
+@pytest.mark.parametrize("variant", ["within_word", "original"])
+def test_each_token_is_predicted_from_the_rest(
+    variant: str, client: TestClient, tiny: Tiny
+) -> None:
+    """With its place in the text, and the sum over all."""
+    answer = score(client, TEXT, variant=variant)
+    log_probs = expected(tiny, variant)
+    assert [one["token_str"] for one in answer["tokens"]] == TOKENS
+    assert [VOCABULARY[one["token"]] for one in answer["tokens"]] == TOKENS
+    assert [(one["start"], one["end"]) for one in answer["tokens"]] == SPANS
+    for one, log_prob in zip(answer["tokens"], log_probs, strict=True):
+        assert one["log_prob"] == pytest.approx(log_prob, abs=TOLERANCE)
+        assert one["surprisal"] == pytest.approx(-one["log_prob"] / math.log(2))
+    assert answer["log_prob"] == pytest.approx(sum(log_probs), abs=TOLERANCE * len(TOKENS))
+    mean = sum(log_probs) / len(log_probs)
+    assert answer["pseudo_perplexity"] == pytest.approx(math.exp(-mean), rel=1e-4)
+    assert answer["rank"] == 1
+
+
+def test_the_word_is_masked_unless_told_otherwise(client: TestClient) -> None:
+    """Null is the same as nothing."""
+    answer = score(client, TEXT)
+    assert answer == score(client, TEXT, variant="within_word")
+    assert answer == score(client, TEXT, variant=None)
+    assert answer != score(client, TEXT, variant="original")
+
+
+def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
+    """By the sum; those that are equal have the same rank."""
+    texts = ["the dog barked", "the cat barked", "the dog barked", "the tea barked"]
+    answer = score(client, texts)
+    totals = [text["log_prob"] for text in answer]
+    assert [text["rank"] for text in answer] == [
+        1 + sum(other > total for other in totals) for total in totals
+    ]
+    assert answer[0] == answer[2]
+    assert score(client, texts[:1]) == [{**answer[0], "rank": 1}]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "parameters", "reason"),
+    [
+        ("the [MASK]", {}, "inputs has a mask, and what is scored is a text without."),
+        (["the", "[MASK]"], {}, "inputs[1] has a mask, and what is scored is a text without."),
+        (" \u200b", {}, "inputs is nothing to the tokenizer."),
+        ("the " * 31, {}, "inputs has 33 tokens, special tokens included; the model reads at most"),
+        ("", {}, "inputs is empty; it must be a text or a list of texts."),
+        (["a"] * 5, {}, "inputs holds 5 texts; at most 4 are allowed."),
+        (7, {}, "inputs must be a text or a list of texts."),
+        ("the", {"variant": "other"}, 'must be within_word or original, not "other".'),
+        ("the", {"variant": ["original"]}, "must be within_word or original, not a list."),
+        ("the", {"top_k": 3}, 'Unknown field "top_k" in parameters; allowed is variant.'),
+    ],
+)
+def test_bad_requests(client: TestClient, inputs: Any, parameters: Any, reason: str) -> None:
+    """Each gets a sentence about what is wrong."""
+    answer = client.post("/score", json={"inputs": inputs, "parameters": parameters})
+    assert answer.status_code == 422
+    assert reason in answer.json()["error"]
+
+
+def test_passes_are_bounded(tiny: Tiny) -> None:
+    """One a token, over all texts."""
+    settings = Settings(bundle=tiny.path, threads=1, max_passes=5)
+    with TestClient(create_app(settings)) as client:
+        assert client.post("/score", json={"inputs": ["a dog", "a cat ."]}).status_code == 200
+        answer = client.post("/score", json={"inputs": ["a dog", "a cat . ."]})
+    assert answer.status_code == 422
+    assert answer.json()["error"] == (
+        "inputs would take 6 passes of the model, one a token; at most 5 are allowed."
+    )
+
+
+def test_tokens_over_all_passes_are_bounded(tiny: Tiny) -> None:
+    """Each pass counts as a text of its own."""
+    settings = Settings(bundle=tiny.path, threads=1, max_patient_tokens=30)
+    with TestClient(create_app(settings)) as client:
+        assert client.post("/score", json={"inputs": "a dog ."}).status_code == 200  # 3 x 5
+        answer = client.post("/score", json={"inputs": "a dog . ."})  # 4 x 6
+        assert answer.status_code == 200
+        answer = client.post("/score", json={"inputs": "a dog . . ."})  # 5 x 7
+    assert answer.status_code == 422
+    assert answer.json()["error"] == (
+        "The request has 35 tokens over all its passes; at most 30 are allowed."
+    )

@@ -1,0 +1,47 @@
+"""Two lanes: what can wait lets the others go first, and is not forgotten."""
+
+from service.waiting import PATIENT_BATCHES, Waiting
+
+
+def waiting(prompt: int = 0, patient: int = 0, tokens: int = 2) -> Waiting[str]:
+    """So many items in each lane."""
+    made: Waiting[str] = Waiting(lambda _: tokens)
+    made.extend((f"f{i}" for i in range(prompt)), patient=False)
+    made.extend((f"s{i}" for i in range(patient)), patient=True)
+    return made
+
+
+def test_the_others_go_first() -> None:
+    """Whenever they came; a batch is of one lane."""
+    lanes = waiting(prompt=1, patient=3)
+    assert lanes.take(4) == ["f0"]
+    assert lanes.take(4) == ["s0", "s1"]
+    lanes.extend(["f1", "f2", "f3"], patient=False)
+    assert lanes.take(4) == ["f1", "f2"]
+    assert lanes.take(4) == ["f3"]
+    assert lanes.take(4) == ["s2"]
+    assert not lanes
+    assert lanes.take(4) == []
+
+
+def test_who_can_wait_has_a_turn_at_last() -> None:
+    """One batch of eight, even if the others never end."""
+    lanes = waiting(prompt=50, patient=3)
+    taken = [lanes.take(2)[0] for _ in range(3 * PATIENT_BATCHES)]
+    assert [i for i, item in enumerate(taken) if item.startswith("s")] == [
+        PATIENT_BATCHES * turn - 1 for turn in (1, 2, 3)
+    ]
+
+
+def test_an_item_above_the_budget_is_taken_alone() -> None:
+    """At least one, in either lane."""
+    lanes = waiting(prompt=2, patient=2, tokens=9)
+    assert [lanes.take(5) for _ in range(4)] == [["f0"], ["f1"], ["s0"], ["s1"]]
+
+
+def test_items_are_taken_out_of_both_lanes() -> None:
+    """The rest keeps its order."""
+    lanes = waiting(prompt=3, patient=3)
+    assert lanes.remove(lambda item: item.endswith("1")) == ["f1", "s1"]
+    assert lanes.take(100) == ["f0", "f2"]
+    assert lanes.take(100) == ["s0", "s2"]
