@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -101,15 +102,17 @@ def create_app(settings: Settings) -> Service:
             max_patient_tokens=settings.max_patient_tokens,
             on_failure=health.end,
         )
+        fills = partial(
+            FillMask,
+            tokenizer,
+            batcher,
+            max_tokens=bundle.max_tokens,
+            vocab_size=bundle.architecture.vocab_size,
+        )
         try:
             # not the users' limits: a golden prompt may have more masks than they may send
-            golden = FillMask(
-                tokenizer, batcher, bundle.max_tokens, bundle.max_tokens, max_passes=1
-            )
-            await replay(bundle, golden)
-            fill_mask = FillMask(
-                tokenizer, batcher, bundle.max_tokens, settings.max_masks, settings.max_passes
-            )
+            await replay(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
+            fill_mask = fills(max_masks=settings.max_masks, max_passes=settings.max_passes)
             endpoint = FillMaskEndpoint(fill_mask, limits)
             service.fill_mask = RequestId(BodyLimit(endpoint, settings.max_body_bytes))
             service.fill_mask_paths = frozenset(

@@ -6,7 +6,7 @@ M masks of all texts, by text and position; K targets of the mask with the most;
 lower-case m is one text's masks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +58,10 @@ class Outputs:
 @dataclass(frozen=True, slots=True, eq=False)
 class Fills(Outputs):
     """The part of a batch's outputs that answers one request; M is that request's m."""
+
+
+# has requests computed, and gives their answers in the same order
+Submit = Callable[[Sequence[Request]], Awaitable[Sequence[Fills]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

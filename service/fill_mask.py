@@ -8,24 +8,21 @@ from itertools import islice
 
 import numpy as np
 
-from service.batch import Request
+from service.answer_size import is_long
+from service.batch import Request, Submit
 from service.batcher import Batcher
 from service.errors import InvalidRequestError
+from service.fill_options import DEFAULT_TOP_K, FillOptions
+from service.joint_fills import JointFill, fill_jointly, joint_passes
 from service.ranking import Fill, TargetFill, rank, rank_targets
 from service.target_passes import TargetPasses, passes_needed
 from service.targets import Targets
 from service.text_reader import TextReader, place
 from service.tokenizer import LONG_TEXT_CHARS, EncodedText, Tokenizer
+from service.word_fills import WordFill, WordSearch, word_passes
 
-DEFAULT_TOP_K = 5
-# Each fill repeats its whole text, so an answer can be far larger than its request.
-MAX_ANSWER_CHARS = 8 * 2**20
 # tokenizing a target costs about as much as this many characters of text
 _TARGET_COST_CHARS = 20
-# making an answer of this size takes 0.3 ms; going to another thread and back takes 0.03 ms
-LONG_ANSWER_CHARS = 100_000
-# making a fill costs about as much as copying this many characters
-_FILL_COST_CHARS = 500
 PROMPT_PASSES = 8  # more for each text, and the request waits while others do not
 _CACHED_TARGETS = 32  # lists of them; the longest take a megabyte each
 
@@ -35,7 +32,7 @@ class Answer:
     """What a request is answered with.
 
     Attributes:
-        fills: for each text, for each mask, best first.
+        fills: for each text, for each mask, best first; of masks filled together one list a text.
         long: to do something with each fill takes so long that it would stall the event loop.
     """
 
@@ -50,40 +47,38 @@ class FillMask:
         tokenizer: the model's tokenizer.
         batcher: where the requests are computed.
         max_tokens: longest text the model reads, special tokens included.
+        vocab_size: rows of the model's table.
         max_masks: most masks in the texts of one call.
-        max_passes: most texts computed for the targets of one call.
+        max_passes: most passes of the model for one call, where it takes more than one a text.
     """
 
     def __init__(
         self,
         tokenizer: Tokenizer,
         batcher: Batcher,
+        *,
         max_tokens: int,
+        vocab_size: int,
         max_masks: int,
         max_passes: int,
     ) -> None:
         self._tokenizer = tokenizer
         self._reader = TextReader(tokenizer, max_tokens)
         self._batcher = batcher
+        self._vocab_size = vocab_size
         self._max_masks = max_masks
         self._max_passes = max_passes
         # those who rank a list of words rank it in many texts
         self._resolve = lru_cache(_CACHED_TARGETS)(partial(Targets.resolve, tokenizer))
 
     async def fill(
-        self,
-        texts: Sequence[str],
-        top_k: int | None,
-        targets: Sequence[str] | None,
-        called: str = "inputs",
+        self, texts: Sequence[str], options: FillOptions, called: str = "inputs"
     ) -> Answer:
         """Rank the fills of each mask of each text, best first.
 
         Args:
             texts: at least one, each with at least one mask.
-            top_k: most fills a mask; None for all the targets, or else for DEFAULT_TOP_K.
-            targets: the only words to rank, where given; or else the whole vocabulary without its
-                special tokens.
+            options: how they are filled.
             called: what the caller calls the texts, for errors.
 
         Raises:
@@ -91,20 +86,25 @@ class FillMask:
                 target cannot be used, or answering would take too much.
             FillMaskError: the batcher does not take the requests.
         """
-        cost_chars = sum(map(len, texts)) + _TARGET_COST_CHARS * len(targets or ())
+        cost_chars = sum(map(len, texts)) + _TARGET_COST_CHARS * len(options.targets or ())
         if cost_chars < LONG_TEXT_CHARS:
-            encoded, found = self._encode(texts, targets, called)
+            encoded, targets = self._read(texts, options, called)
         else:
-            encoded, found = await asyncio.to_thread(self._encode, texts, targets, called)
-        if found is None:
-            wanted = top_k or DEFAULT_TOP_K
-            long = _is_long(texts, encoded, wanted)
-            return Answer(await self._fill_freely(texts, encoded, wanted, long=long), long)
-        wanted = min(top_k or len(found), len(found))
-        long = _is_long(texts, encoded, wanted)
-        return Answer(await self._fill_with(found, texts, encoded, wanted, long=long), long)
+            encoded, targets = await asyncio.to_thread(self._read, texts, options, called)
+        wanted = options.top_k or (len(targets) if targets else DEFAULT_TOP_K)
+        if targets:
+            wanted = min(wanted, len(targets))
+        long = is_long(texts, encoded, wanted)
+        if targets:
+            fills = await self._with_targets(targets, texts, encoded, wanted, long=long)
+            return Answer(fills, long)
+        if options.strategy == "joint":
+            return Answer(await self._jointly(texts, encoded, wanted, options), long)
+        if options.granularity == "word":
+            return Answer(await self._with_words(texts, encoded, wanted, options), long)
+        return Answer(await self._freely(texts, encoded, wanted, long=long), long)
 
-    async def _fill_freely(
+    async def _freely(
         self, texts: Sequence[str], encoded: Sequence[EncodedText], wanted: int, *, long: bool
     ) -> list[list[list[Fill]]]:
         # The graph knows nothing of special tokens: ask for as many more, and drop them.
@@ -123,7 +123,7 @@ class FillMask:
         arguments = (self._tokenizer, texts, encoded, answers, wanted)
         return await asyncio.to_thread(rank, *arguments) if long else rank(*arguments)
 
-    async def _fill_with(
+    async def _with_targets(
         self,
         targets: Targets,
         texts: Sequence[str],
@@ -148,56 +148,84 @@ class FillMask:
 
         return await asyncio.to_thread(ranked) if long else ranked()
 
-    def _encode(
-        self, texts: Sequence[str], targets: Sequence[str] | None, called: str
-    ) -> tuple[list[EncodedText], Targets | None]:
-        encoded = []
-        for index, text in enumerate(texts):
-            encoded.append(self._reader.masked(text, place(called, index, texts)))
-        masks = sum(len(text.mask_spans) for text in encoded)
-        if masks > self._max_masks:
-            raise InvalidRequestError(
-                f"The request has {masks} masks; at most {self._max_masks} are allowed."
+    async def _jointly(
+        self,
+        texts: Sequence[str],
+        encoded: Sequence[EncodedText],
+        wanted: int,
+        options: FillOptions,
+    ) -> list[list[list[JointFill]]]:
+        fills = []
+        for text, encoded_text in zip(texts, encoded, strict=True):
+            submit = self._lane(joint_passes(len(encoded_text.mask_spans), wanted))
+            fills.append(
+                fill_jointly(
+                    text,
+                    encoded_text,
+                    self._tokenizer,
+                    submit,
+                    top_k=wanted,
+                    order=options.order,
+                )
             )
-        if not targets:
-            return encoded, None
-        found = self._resolve(tuple(targets))
-        self._check_passes(encoded, found, called)
-        return encoded, found
+        return [[text_fills] for text_fills in await asyncio.gather(*fills)]
 
-    def _check_passes(self, encoded: Sequence[EncodedText], targets: Targets, called: str) -> None:
-        passes = sum(passes_needed(text, targets) for text in encoded)
+    async def _with_words(
+        self,
+        texts: Sequence[str],
+        encoded: Sequence[EncodedText],
+        wanted: int,
+        options: FillOptions,
+    ) -> list[list[list[WordFill]]]:
+        submit = self._lane(word_passes(options.max_word_tokens))
+        search = WordSearch(
+            self._tokenizer, submit, self._vocab_size, wanted, options.max_word_tokens
+        )
+
+        async def fill_all(text: str, encoded_text: EncodedText) -> list[list[WordFill]]:
+            masks = range(len(encoded_text.mask_spans))
+            return await asyncio.gather(*(search.fill(text, encoded_text, mask) for mask in masks))
+
+        return await asyncio.gather(*map(fill_all, texts, encoded))
+
+    def _lane(self, passes: int) -> Submit:
+        """Where requests are computed of which a text takes so many."""
+        return partial(self._batcher.submit, patient=passes > PROMPT_PASSES)
+
+    def _read(
+        self, texts: Sequence[str], options: FillOptions, called: str
+    ) -> tuple[list[EncodedText], Targets | None]:
+        encoded = [
+            self._reader.masked(text, place(called, index, texts))
+            for index, text in enumerate(texts)
+        ]
+        masks = [len(text.mask_spans) for text in encoded]
+        if sum(masks) > self._max_masks:
+            raise InvalidRequestError(
+                f"The request has {sum(masks)} masks; at most {self._max_masks} are allowed."
+            )
+        targets, longest = None, 1
+        if options.targets:
+            targets = self._resolve(tuple(options.targets))
+            longest = targets.longest
+            self._check_passes(sum(passes_needed(text, targets) for text in encoded))
+        elif options.strategy == "joint":
+            top_k = options.top_k or DEFAULT_TOP_K
+            self._check_passes(sum(joint_passes(count, top_k) for count in masks))
+        elif options.granularity == "word":
+            longest = options.max_word_tokens
+            self._check_passes(sum(masks) * word_passes(longest))
+        for index, text in enumerate(encoded) if longest > 1 else ():
+            self._reader.check_tokens(
+                len(text.input_ids) - 1 + longest,
+                place(called, index, encoded),
+                f" with {longest} in place of a mask",
+            )
+        return encoded, targets
+
+    def _check_passes(self, passes: int) -> None:
         if passes > self._max_passes:
             raise InvalidRequestError(
-                f"The targets of several tokens would take {passes} passes of the model; at most "
-                f"{self._max_passes} are allowed, so give fewer of them, or fewer texts or masks."
+                f"The request would take {passes} passes of the model; at most {self._max_passes} "
+                "are allowed, so ask for fewer texts, masks, fills or targets of several tokens."
             )
-        for index, text in enumerate(encoded):
-            self._reader.check_tokens(
-                len(text.input_ids) - 1 + targets.longest,
-                place(called, index, encoded),
-                f" with a target of {targets.longest} in place of a mask",
-            )
-
-
-def _is_long(texts: Sequence[str], encoded: Sequence[EncodedText], fills: int) -> bool:
-    """Whether the answer is long.
-
-    Args:
-        texts: as they were written.
-        encoded: the same, as the model reads them.
-        fills: of each mask.
-
-    Raises:
-        InvalidRequestError: it is too long.
-    """
-    masks = chars = 0
-    for text, encoded_text in zip(texts, encoded, strict=True):
-        masks += len(encoded_text.mask_spans)
-        chars += len(encoded_text.mask_spans) * len(text)
-    if chars * fills > MAX_ANSWER_CHARS:
-        raise InvalidRequestError(
-            f"The answer would have {chars * fills} characters of text; at most "
-            f"{MAX_ANSWER_CHARS} are allowed, so ask for fewer texts, masks or fills."
-        )
-    return (masks * _FILL_COST_CHARS + chars) * fills > LONG_ANSWER_CHARS

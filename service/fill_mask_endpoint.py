@@ -46,12 +46,7 @@ class FillMaskEndpoint:
             request = FillMaskBody.read(body, content_type, self._limits)
         else:
             request = await asyncio.to_thread(FillMaskBody.read, body, content_type, self._limits)
-        parameters = request.parameters
-        answer = await self._fill_mask.fill(
-            request.texts,
-            parameters.top_k if parameters else None,
-            parameters.targets if parameters else None,
-        )
+        answer = await self._fill_mask.fill(request.texts, request.options)
         single = request.single
         if answer.long:
             return await asyncio.to_thread(answer_json, answer.fills, single=single)

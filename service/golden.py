@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from service.bundle import Bundle, GoldenFill
 from service.errors import BundleError, FillMaskError
 from service.fill_mask import FillMask
+from service.fill_options import FillOptions
 from service.ranking import Fill
 
 
@@ -22,7 +23,7 @@ async def replay(bundle: Bundle, fill_mask: FillMask) -> None:
         where = f"golden prompt {index}"
         top_k = max(map(len, prompt.fills), default=1)
         try:
-            answer = await fill_mask.fill([prompt.text], top_k, None)
+            answer = await fill_mask.fill([prompt.text], FillOptions(top_k=top_k))
         except FillMaskError as error:
             raise _differs(f"{where} is not answered: {error.text.rstrip('.')}") from error
         [masks] = answer.fills

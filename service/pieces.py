@@ -86,6 +86,13 @@ class Pieces(dict[int, Piece]):
         word = text.strip()
         return Piece(f" {word}" if self._spaces_in_tokens else word, word, None)
 
+    def word(self, token_ids: Sequence[int]) -> Piece:
+        """A token and its continuations as one piece."""
+        first, *rest = (self[token_id] for token_id in token_ids)
+        end = "".join(piece.continuation or piece.text for piece in rest)
+        continuation = None if first.continuation is None else first.continuation + end
+        return Piece(first.text + end, first.word + end, continuation)
+
     def find(self, text: str) -> int | None:
         """The id of the token that reads this, or whose name in the vocabulary this is."""
         if (token_id := self._added_ids.get(text)) is not None:

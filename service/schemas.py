@@ -1,7 +1,7 @@
 """Request and response bodies, and the limits on them."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -12,19 +12,40 @@ from pydantic import (
     TypeAdapter,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from service.body import Limits, TextsBody, reading_of, sentence_error, show
 from service.bundle import Architecture
 from service.errors import quote
-from service.fill_mask import DEFAULT_TOP_K
+from service.fill_options import (
+    DEFAULT_TOP_K,
+    DEFAULT_WORD_TOKENS,
+    MAX_WORD_TOKENS,
+    FillOptions,
+    Granularity,
+    Order,
+    Strategy,
+)
+from service.joint_fills import JointFill
 from service.ranking import NO_SINGLE_TOKEN, Fill, TargetFill
+from service.word_fills import WordFill
 
 MAX_TARGETS = 10_000
 
 # the type's own serializer is twice as fast as pydantic's for anything
-_FILLS = TypeAdapter(list[Fill]).serializer
-_TARGET_FILLS = TypeAdapter(list[TargetFill]).serializer
+_SERIALIZERS = {
+    Fill: TypeAdapter(list[Fill]).serializer,
+    TargetFill: TypeAdapter(list[TargetFill]).serializer,
+    WordFill: TypeAdapter(list[WordFill]).serializer,
+    JointFill: TypeAdapter(list[JointFill]).serializer,
+}
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "granularity": get_args(Granularity),
+    "strategy": get_args(Strategy),
+    "order": get_args(Order),
+}
+_DEFAULTS = FillOptions()
 _EXAMPLE: dict[str, JsonValue] = {
     "inputs": "Paris is the [MASK] of France.",
     "parameters": {"top_k": 5},
@@ -47,6 +68,45 @@ class Parameters(BaseModel):
         max_length=MAX_TARGETS,
         description="Rank only these words or phrases, each given once and scored as a whole.",
     )
+
+    granularity: Granularity | None = Field(
+        default=None, description="token (the default), or word: whole words of several tokens too."
+    )
+    max_word_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_WORD_TOKENS,
+        description=f"Most tokens of a word, {DEFAULT_WORD_TOKENS} by default.",
+    )
+    strategy: Strategy | None = Field(
+        default=None,
+        description="independent (the default): each mask alone; joint: all masks of a text "
+        "together.",
+    )
+    order: Order | None = Field(
+        default=None,
+        description="In which masks are filled together: confidence (the default), the most "
+        "certain first, or left_to_right.",
+    )
+
+    @field_validator("granularity", "strategy", "order", mode="before")
+    @classmethod
+    def _check_choice(cls, value: object, info: ValidationInfo) -> object:
+        allowed = _CHOICES[info.field_name or ""]
+        if value is None or value in allowed:
+            return value
+        words = " or ".join(allowed)
+        raise sentence_error(f"parameters.{info.field_name} must be {words}, not {show(value)}.")
+
+    @field_validator("max_word_tokens", mode="before")
+    @classmethod
+    def _check_max_word_tokens(cls, value: object) -> object:
+        if value is None or (type(value) is int and 1 <= value <= MAX_WORD_TOKENS):
+            return value
+        raise sentence_error(
+            f"parameters.max_word_tokens must be a whole number from 1 to {MAX_WORD_TOKENS}, "
+            f"not {show(value)}."
+        )
 
     @field_validator("top_k", mode="before")
     @classmethod
@@ -77,6 +137,26 @@ class Parameters(BaseModel):
             seen.add(target)
         return value
 
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        chosen = [
+            name
+            for name, given in (
+                ("targets", self.targets is not None),
+                ('granularity "word"', self.granularity == "word"),
+                ('strategy "joint"', self.strategy == "joint"),
+            )
+            if given
+        ]
+        if len(chosen) > 1:
+            raise sentence_error(f"{chosen[0]} and {chosen[1]} cannot be asked for together.")
+        return self
+
+    @property
+    def options(self) -> FillOptions:
+        """As the use case takes them."""
+        return FillOptions(**{k: v for k, v in dict(self).items() if v is not None})
+
 
 class FillMaskBody(TextsBody):
     """What to fill."""
@@ -88,6 +168,11 @@ class FillMaskBody(TextsBody):
         description="A text with at least one mask, or a list of such texts."
     )
     parameters: Parameters | None = None
+
+    @property
+    def options(self) -> FillOptions:
+        """How to fill."""
+        return self.parameters.options if self.parameters else _DEFAULTS
 
     @classmethod
     def schema_with_limits(cls, max_texts: int, max_top_k: int = 1) -> dict[str, Any]:
@@ -103,17 +188,23 @@ class FillBody(BaseModel):
 
     score: float = Field(description="probability over the whole vocabulary")
     token: int = Field(
-        description=f"id of the token; {NO_SINGLE_TOKEN} for a target of several tokens"
+        description=f"id of the token; {NO_SINGLE_TOKEN} where the fill is several tokens"
     )
     token_str: str = Field(description="the token as text")
     sequence: str = Field(description="the text with this mask filled")
     log_prob: float | None = Field(
-        default=None, description="with targets: logarithm of the score, in nats"
+        default=None,
+        description="with targets, words or masks filled together: logarithm of the score, in nats",
     )
     target_score: float | None = Field(
         default=None, description="with targets: probability among them alone"
     )
-    tokens: list[int] | None = Field(default=None, description="with targets: ids of its tokens")
+    tokens: list[int] | None = Field(
+        default=None, description="with the same: ids of its tokens, or of each mask's"
+    )
+    token_strs: list[str] | None = Field(
+        default=None, description="with masks filled together: the token of each as text"
+    )
 
 
 class FillMaskAnswer(RootModel[list[FillBody] | list[list[FillBody]] | list[list[list[FillBody]]]]):
@@ -163,8 +254,7 @@ def answer_json(fills: Sequence[Sequence[Sequence[Fill]]], *, single: bool) -> b
 
 
 def _fills_json(fills: Sequence[Fill]) -> bytes:
-    of_targets = fills and isinstance(fills[0], TargetFill)
-    return (_TARGET_FILLS if of_targets else _FILLS).to_json(fills)
+    return _SERIALIZERS[type(fills[0]) if fills else Fill].to_json(fills)
 
 
 def _nest(parts: list[bytes], *, flat: bool) -> bytes:

@@ -179,6 +179,14 @@ class Tokenizer:
             return self._pieces[token_ids[0]]
         return self._pieces.phrase(target, token_ids)
 
+    def piece(self, token_id: int) -> Piece:
+        """The token as text, alone and in place of a mask."""
+        return self._pieces[token_id]
+
+    def word(self, token_ids: Sequence[int]) -> Piece:
+        """A token and its continuations as one piece."""
+        return self._pieces.word(token_ids)
+
     def token_str(self, token_id: int) -> str:
         """The token as text.
 

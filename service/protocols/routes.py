@@ -106,14 +106,8 @@ def _add_predict(router: APIRouter) -> None:
 
 
 async def _fill(request: Request, served: Served, body: FillMaskBody, called: str) -> Answer:
-    parameters = body.parameters
     with WhileConnected(request.receive):
-        return await served.fill_mask.fill(
-            body.texts,
-            parameters.top_k if parameters else None,
-            parameters.targets if parameters else None,
-            called,
-        )
+        return await served.fill_mask.fill(body.texts, body.options, called)
 
 
 def _refuse_if_not_ready(request: Request, name: str | None = None) -> None:

@@ -88,7 +88,10 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "unknown parameter": (
         parameters(topk=3),
-        'Unknown field "topk" in parameters; allowed are top_k and targets.',
+        (
+            'Unknown field "topk" in parameters; allowed are top_k, targets, granularity, '
+            "max_word_tokens, strategy and order."
+        ),
     ),
     "parameters a list": (
         {"inputs": "[MASK]", "parameters": []},

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from service import fill_mask
+from service import answer_size
 from service.batcher import Batcher
 from service.errors import InvalidRequestError
 from service.fill_mask import FillMask
+from service.fill_options import FillOptions
 from service.ranking import Fill
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer
@@ -38,8 +39,15 @@ def fill(
         runtime = Runtime(tiny.path / "model.onnx")
         batcher = Batcher(runtime.run, 2, 64, 10_000, 10_000, pytest.fail)
         try:
-            use_case = FillMask(make_tokenizer(tiny), batcher, MAX_TOKENS, max_masks, 1)
-            return (await use_case.fill(texts, top_k, targets)).fills
+            use_case = FillMask(
+                make_tokenizer(tiny),
+                batcher,
+                max_tokens=MAX_TOKENS,
+                vocab_size=len(VOCABULARY),
+                max_masks=max_masks,
+                max_passes=1,
+            )
+            return (await use_case.fill(texts, FillOptions(top_k=top_k, targets=targets))).fills
         finally:
             await batcher.close()
 
@@ -145,7 +153,7 @@ def test_refuses(texts: list[str], targets: list[str] | None, reason: str, tiny:
 
 def test_an_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small request for a huge answer is refused: each fill repeats its whole text."""
-    monkeypatch.setattr(fill_mask, "MAX_ANSWER_CHARS", 100)
+    monkeypatch.setattr(answer_size, "MAX_ANSWER_CHARS", 100)
     text = "the [MASK]"
     assert len(fill(tiny, [text], top_k=10)[0][0]) == 10
     with pytest.raises(InvalidRequestError, match=r"would have 110 characters .* at most 100 are"):

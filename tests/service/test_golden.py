@@ -15,7 +15,13 @@ from service.golden import replay
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer
 from tests.service.conftest import EditBundle
-from tests.service.tiny import Tiny
+from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
+
+
+def use_case(tokenizer: Tokenizer, batcher: Batcher) -> FillMask:
+    """What the prompts are replayed by."""
+    sizes = {"max_tokens": MAX_TOKENS, "vocab_size": len(VOCABULARY)}
+    return FillMask(tokenizer, batcher, **sizes, max_masks=32, max_passes=1)
 
 
 def replay_bundle(path: Path) -> None:
@@ -26,7 +32,7 @@ def replay_bundle(path: Path) -> None:
         tokenizer = Tokenizer.of(bundle)
         batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, pytest.fail)
         try:
-            await replay(bundle, FillMask(tokenizer, batcher, bundle.max_tokens, 32, 1))
+            await replay(bundle, use_case(tokenizer, batcher))
         finally:
             await batcher.close()
 
@@ -98,8 +104,7 @@ def test_nan_is_refused(tiny: Tiny) -> None:
         )
         batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, pytest.fail)
         try:
-            use_case = FillMask(tokenizer, batcher, bundle.max_tokens, 32, 1)
-            await replay(replace(bundle, golden=golden), use_case)
+            await replay(replace(bundle, golden=golden), use_case(tokenizer, batcher))
         finally:
             await batcher.close()
 

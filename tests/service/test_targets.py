@@ -10,6 +10,7 @@ import pytest
 from service.batcher import Batcher
 from service.errors import InvalidRequestError
 from service.fill_mask import FillMask
+from service.fill_options import FillOptions
 from service.ranking import Fill, TargetFill
 from service.runtime import Runtime
 from service.targets import Targets
@@ -40,8 +41,15 @@ def fill(
         runtime = Runtime(tiny.path / "model.onnx")
         batcher = Batcher(runtime.run, 2, 64, 10_000, 10_000, pytest.fail)
         try:
-            use_case = FillMask(make_tokenizer(tiny), batcher, MAX_TOKENS, 100, max_passes)
-            return (await use_case.fill(texts, top_k, targets)).fills
+            use_case = FillMask(
+                make_tokenizer(tiny),
+                batcher,
+                max_tokens=MAX_TOKENS,
+                vocab_size=len(VOCABULARY),
+                max_masks=100,
+                max_passes=max_passes,
+            )
+            return (await use_case.fill(texts, FillOptions(top_k=top_k, targets=targets))).fills
         finally:
             await batcher.close()
 
@@ -136,7 +144,9 @@ def test_a_text_must_have_room_for_the_longest(tiny: Tiny) -> None:
     """It is never cut."""
     text = "the " * (MAX_TOKENS - 4) + "[MASK]"
     assert fill(tiny, [text], ["a dog"])
-    with pytest.raises(InvalidRequestError, match=r"inputs has 33 tokens with a target of 3 in"):
+    with pytest.raises(
+        InvalidRequestError, match=r"inputs has 33 tokens with 3 in place of a mask"
+    ):
         fill(tiny, [text], ["a dog barked"])
     with pytest.raises(InvalidRequestError, match=r"inputs\[1\] has 33 tokens"):
         fill(tiny, ["[MASK]", text], ["a dog barked"])

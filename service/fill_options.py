@@ -1,0 +1,35 @@
+"""How masks are to be filled."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Granularity = Literal["token", "word"]
+Strategy = Literal["independent", "joint"]
+Order = Literal["confidence", "left_to_right"]
+
+DEFAULT_TOP_K = 5
+DEFAULT_WORD_TOKENS = 3
+MAX_WORD_TOKENS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FillOptions:
+    """How masks are to be filled.
+
+    Attributes:
+        top_k: most fills a mask; None for all the targets, or else for DEFAULT_TOP_K.
+        targets: the only words to rank, where given; or else the whole vocabulary without its
+            special tokens.
+        granularity: whether a fill is a token or a whole word.
+        max_word_tokens: most tokens of a word.
+        strategy: whether the masks of a text are filled each alone or together.
+        order: in which they are filled together.
+    """
+
+    top_k: int | None = None
+    targets: Sequence[str] | None = None
+    granularity: Granularity = "token"
+    max_word_tokens: int = DEFAULT_WORD_TOKENS
+    strategy: Strategy = "independent"
+    order: Order = "confidence"

@@ -1,0 +1,100 @@
+"""Whole words in place of a mask, against the same search through the tiny model's oracle."""
+
+import math
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service.app import create_app
+from service.settings import Settings
+from service.word_fills import BEAM, word_passes
+from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
+
+TOLERANCE = 1e-4
+TEXT = "the dog [MASK] at the cat"
+BEFORE = [VOCABULARY.index(name) for name in ("[CLS]", "the", "dog")]
+AFTER = [VOCABULARY.index(name) for name in ("at", "the", "cat", "[SEP]")]
+STARTS = [i for i, name in enumerate(VOCABULARY) if name.isalnum()]
+CONTINUATIONS = [i for i, name in enumerate(VOCABULARY) if name.startswith("##")]
+
+
+def fill(client: TestClient, text: str, **parameters: Any) -> Any:
+    """What /fill-mask answers."""
+    body = {"inputs": text, "parameters": {"granularity": "word", **parameters}}
+    answer = client.post("/fill-mask", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
+    """The same search, one text at a time and in float64."""
+    found: dict[str, float] = {}
+    for length in range(1, longest + 1):
+        width = top_k if length == 1 else BEAM
+        words: list[tuple[list[int], float]] = [([], 0.0)]
+        for place in range(length):
+            grown = []
+            for ids, log_prob in words:
+                text = [*BEFORE, *ids, *[MASK_ID] * (length - place), *AFTER]
+                log_probs = tiny.log_probs(text, len(BEFORE) + place)
+                allowed = CONTINUATIONS if place else STARTS
+                ranked = sorted(allowed, key=lambda token: -log_probs[token])[:width]
+                grown += [([*ids, token], log_prob + float(log_probs[token])) for token in ranked]
+            words = sorted(grown, key=lambda word: -word[1])[:width]
+        for ids, log_prob in words:
+            word = "".join(VOCABULARY[i].removeprefix("##") for i in ids)
+            found[word] = max(found.get(word, -math.inf), log_prob)
+    return sorted(found.items(), key=lambda item: -item[1])[:top_k]
+
+
+@pytest.mark.parametrize("longest", [1, 2, 3])
+@pytest.mark.parametrize("top_k", [2, 12])
+def test_the_best_words(client: TestClient, tiny: Tiny, longest: int, top_k: int) -> None:
+    """Of one token up to a few, by the log-probability of the whole."""
+    fills = fill(client, TEXT, max_word_tokens=longest, top_k=top_k)
+    expected = search(tiny, longest, top_k)
+    assert [one["token_str"] for one in fills] == [word for word, _ in expected]
+    for one, (word, log_prob) in zip(fills, expected, strict=True):
+        assert one["log_prob"] == pytest.approx(log_prob, abs=TOLERANCE)
+        assert one["score"] == pytest.approx(math.exp(one["log_prob"]))
+        assert one["sequence"] == f"the dog {word} at the cat"
+        assert (one["token"] == -1) == (len(one["tokens"]) > 1)
+
+
+def test_never_a_piece_or_a_mark(client: TestClient) -> None:
+    """Nothing that continues a word, is special, or is punctuation."""
+    fills = fill(client, TEXT, top_k=20)
+    assert len(fills) == 20
+    for one in fills:
+        assert one["token_str"].isalnum()
+
+
+def test_words_of_three_tokens_unless_told_otherwise(client: TestClient) -> None:
+    """And every mask of every text has its own."""
+    assert fill(client, TEXT) == fill(client, TEXT, max_word_tokens=3)
+    [first, second] = fill(client, "a [MASK] and a [MASK]", top_k=3)
+    assert len(first) == len(second) == 3
+
+
+def test_passes_are_bounded(tiny: Tiny) -> None:
+    """One for each length, and as many as the beam is wide for each further token."""
+    assert word_passes(1) == 1
+    assert word_passes(3) == 1 + (1 + BEAM) + (1 + 2 * BEAM)
+    settings = Settings(bundle=tiny.path, threads=1, max_passes=word_passes(3))
+    with TestClient(create_app(settings)) as client:
+        fill(client, TEXT)
+        body = {"inputs": "[MASK] [MASK]", "parameters": {"granularity": "word"}}
+        answer = client.post("/fill-mask", json=body)
+    assert answer.status_code == 422
+    assert f"would take {2 * word_passes(3)} passes" in answer.json()["error"]
+
+
+def test_a_text_must_have_room_for_the_longest(client: TestClient) -> None:
+    """It is never cut."""
+    text = "the " * 28 + "[MASK]"  # 31 tokens of 32
+    assert fill(client, text, max_word_tokens=2)
+    body = {"inputs": text, "parameters": {"granularity": "word"}}
+    answer = client.post("/fill-mask", json=body)
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith("inputs has 33 tokens with 3 in place of a mask")
