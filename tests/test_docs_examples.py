@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("protocols.md", "scoring.md")
+PAGES = ("filling.md", "protocols.md", "scoring.md")
 HOST = "127.0.0.1:8000"
 BLOCK = re.compile(r"```(python|javascript|bash)\n(.*?)```", re.DOTALL)
 CURL = re.compile(r"curl -s (\S+).*?-d '(\{.*?\})'", re.DOTALL)

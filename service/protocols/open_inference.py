@@ -16,7 +16,7 @@ from service.body import Limits, Reading
 from service.errors import InvalidRequestError, quote
 from service.json_body import read_json
 from service.protocols.wire_tensors import WireTensor, check_shape, read_texts, split_body
-from service.ranking import Fill
+from service.ranking import NO_SINGLE_TOKEN, Fill
 from service.schemas import FillMaskBody
 
 MODEL_VERSION = "1"
@@ -33,6 +33,9 @@ OUTPUTS = {
 _BINARY_SIZE, _BINARY, _BINARY_BY_DEFAULT = "binary_data_size", "binary_data", "binary_data_output"
 
 Parameters = dict[str, JsonValue]
+
+# what fills up rows that are shorter than the longest
+_NONE = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
 
 
 class _Part(BaseModel):
@@ -153,10 +156,11 @@ def metadata(model: str) -> dict[str, Any]:
 
 def _tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTensor]:
     masks = [(index, mask) for index, text in enumerate(fills) for mask in text]
-    every = [fill for _, mask in masks for fill in mask]
+    width = max(len(mask) for _, mask in masks)  # a search for words may find fewer at some masks
+    every = [fill for _, mask in masks for fill in (*mask, *[_NONE] * (width - len(mask)))]
     if not all(math.isfinite(fill.score) for fill in every):
         raise ValueError("the model has answered with what is not a number")
-    by_mask, by_fill = (len(masks),), (len(masks), len(masks[0][1]))
+    by_mask, by_fill = (len(masks),), (len(masks), width)
     for name, (datatype, axes) in OUTPUTS.items():
         if axes == 1:
             yield WireTensor(name, datatype, by_mask, [index for index, _ in masks])

@@ -1,5 +1,6 @@
 """The Open Inference Protocol v2: Triton's own client against a real process, and bad requests."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,12 +13,18 @@ from numpy.typing import NDArray
 from tritonclient.utils import InferenceServerException
 
 from service import __version__
+from service.body import Limits
+from service.protocols.open_inference import InferRequest, answer
+from service.ranking import Fill
 from tests.service.conftest import StartServer
 from tests.service.tiny import Tiny
 
 TEXTS = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MASK]."]
 NAMES = ["text_index", "token", "token_str", "score", "sequence"]
 INFER = "/v2/models/tiny/infer"
+LIMITS = Limits(
+    max_tokens=32, max_texts=3, max_masks=5, max_top_k=9, max_passes=2, max_body_bytes=1000
+)
 
 
 @pytest.fixture
@@ -210,3 +217,27 @@ def test_every_mask_has_as_many_fills(client: TestClient, tiny: Tiny) -> None:
     answer = client.post(INFER, json=body(parameters={"top_k": min(limit, ordinary)}))
     shapes = {output["name"]: output["shape"] for output in answer.json()["outputs"]}
     assert shapes["token"] == [1, min(limit, ordinary)]
+
+
+def test_masks_filled_together(client: TestClient) -> None:
+    """A row for each text."""
+    inputs = [{"name": "t", "shape": [2], "datatype": "BYTES", "data": TEXTS}]
+    parameters = {"strategy": "joint", "top_k": 2}
+    answer = client.post(INFER, json={"inputs": inputs, "parameters": parameters}).json()
+    tensors = {output["name"]: output for output in answer["outputs"]}
+    assert tensors["text_index"]["data"] == [0, 1]
+    assert tensors["token_str"]["shape"] == [2, 2]
+    assert all(" " in text for text in tensors["token_str"]["data"][2:])
+
+
+def test_rows_of_different_lengths_are_filled_up() -> None:
+    """Tensors are rectangles."""
+    fill = Fill(0.5, 7, "dog", "the dog")
+    read = InferRequest.read(json.dumps(body()).encode(), None, LIMITS)
+    content, _ = answer("tiny", read, [[[fill, fill]], [[fill], []]])
+    tensors = {output["name"]: output for output in json.loads(content)["outputs"]}
+    assert tensors["text_index"]["data"] == [0, 1, 1]
+    assert tensors["token"]["shape"] == [3, 2]
+    assert tensors["token"]["data"] == [7, 7, 7, -1, -1, -1]
+    assert tensors["token_str"]["data"] == ["dog", "dog", "dog", "", "", ""]
+    assert tensors["score"]["data"] == [0.5, 0.5, 0.5, 0, 0, 0]
