@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from service.target_passes import TargetPasses, passes_needed
 from service.targets import Targets
 from service.text_reader import TextReader, place
 from service.tokenizer import LONG_TEXT_CHARS, EncodedText, Tokenizer
+from service.windows import Window
 from service.word_fills import WordFill, WordSearch, word_passes
 
 # tokenizing a target costs about as much as this many characters of text
@@ -88,21 +90,26 @@ class FillMask:
         """
         cost_chars = sum(map(len, texts)) + _TARGET_COST_CHARS * len(options.targets or ())
         if cost_chars < LONG_TEXT_CHARS:
-            encoded, targets = self._read(texts, options, called)
+            windows, targets = self._read(texts, options, called)
         else:
-            encoded, targets = await asyncio.to_thread(self._read, texts, options, called)
+            windows, targets = await asyncio.to_thread(self._read, texts, options, called)
         wanted = options.top_k or (len(targets) if targets else DEFAULT_TOP_K)
         if targets:
             wanted = min(wanted, len(targets))
-        long = is_long(texts, encoded, wanted)
+        parts = [text for text, own in zip(texts, windows, strict=True) for _ in own]
+        encoded = [window.encoded for own in windows for window in own]
+        long = is_long(parts, encoded, wanted)
+        fills: Sequence[list[list[Any]]]
         if targets:
-            fills = await self._with_targets(targets, texts, encoded, wanted, long=long)
-            return Answer(fills, long)
-        if options.strategy == "joint":
-            return Answer(await self._jointly(texts, encoded, wanted, options), long)
-        if options.granularity == "word":
-            return Answer(await self._with_words(texts, encoded, wanted, options), long)
-        return Answer(await self._freely(texts, encoded, wanted, long=long), long)
+            fills = await self._with_targets(targets, parts, encoded, wanted, long=long)
+        elif options.strategy == "joint":
+            fills = await self._jointly(parts, encoded, wanted, options)
+        elif options.granularity == "word":
+            fills = await self._with_words(parts, encoded, wanted, options)
+        else:
+            fills = await self._freely(parts, encoded, wanted, long=long)
+        cut = any(window.part for own in windows for window in own)
+        return Answer(merged(windows, fills) if cut else fills, long)
 
     async def _freely(
         self, texts: Sequence[str], encoded: Sequence[EncodedText], wanted: int, *, long: bool
@@ -194,34 +201,46 @@ class FillMask:
 
     def _read(
         self, texts: Sequence[str], options: FillOptions, called: str
-    ) -> tuple[list[EncodedText], Targets | None]:
-        encoded = [
-            self._reader.masked(text, place(called, index, texts))
-            for index, text in enumerate(texts)
-        ]
+    ) -> tuple[list[list[Window]], Targets | None]:
+        """Of each text what the model sees of it, and the targets."""
+        targets = self._resolve(tuple(options.targets)) if options.targets else None
+        longest = targets.longest if targets else 1
+        if options.granularity == "word":
+            longest = options.max_word_tokens
+        windows = []
+        for index, text in enumerate(texts):
+            where = place(called, index, texts)
+            if options.on_long_text == "window":
+                windows.append(self._reader.windows(text, where, longest - 1))
+                continue
+            encoded = self._reader.masked(text, where)
+            if longest > 1:
+                tokens = len(encoded.input_ids) - 1 + longest
+                self._reader.check_tokens(tokens, where, f" with {longest} in place of a mask")
+            windows.append([Window(encoded)])
+        self._check_work(windows, options, targets)
+        return windows, targets
+
+    def _check_work(
+        self, windows: Sequence[Sequence[Window]], options: FillOptions, targets: Targets | None
+    ) -> None:
+        encoded = [window.encoded for own in windows for window in own]
         masks = [len(text.mask_spans) for text in encoded]
         if sum(masks) > self._max_masks:
             raise InvalidRequestError(
                 f"The request has {sum(masks)} masks; at most {self._max_masks} are allowed."
             )
-        targets, longest = None, 1
-        if options.targets:
-            targets = self._resolve(tuple(options.targets))
-            longest = targets.longest
+        if targets:
             self._check_passes(sum(passes_needed(text, targets) for text in encoded))
         elif options.strategy == "joint":
+            if len(encoded) > len(windows):
+                raise InvalidRequestError(
+                    "Masks that are further apart than the model reads cannot be filled together."
+                )
             top_k = options.top_k or DEFAULT_TOP_K
             self._check_passes(sum(joint_passes(count, top_k) for count in masks))
         elif options.granularity == "word":
-            longest = options.max_word_tokens
-            self._check_passes(sum(masks) * word_passes(longest))
-        for index, text in enumerate(encoded) if longest > 1 else ():
-            self._reader.check_tokens(
-                len(text.input_ids) - 1 + longest,
-                place(called, index, encoded),
-                f" with {longest} in place of a mask",
-            )
-        return encoded, targets
+            self._check_passes(sum(masks) * word_passes(options.max_word_tokens))
 
     def _check_passes(self, passes: int) -> None:
         if passes > self._max_passes:
@@ -229,3 +248,20 @@ class FillMask:
                 f"The request would take {passes} passes of the model; at most {self._max_passes} "
                 "are allowed, so ask for fewer texts, masks, fills or targets of several tokens."
             )
+
+
+def merged(
+    windows: Sequence[Sequence[Window]], fills: Sequence[list[list[Any]]]
+) -> list[list[list[Any]]]:
+    """The fills of each text, from those of its windows; each says what the model saw."""
+    remaining = iter(fills)
+    whole = []
+    for own in windows:
+        text_fills: list[list[Any]] = []
+        for window in own:
+            window_fills = next(remaining)
+            for fill in (fill for mask in window_fills for fill in mask):
+                fill.window = window.part
+            text_fills += window_fills
+        whole.append(text_fills)
+    return whole

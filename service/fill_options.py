@@ -7,6 +7,7 @@ from typing import Literal
 Granularity = Literal["token", "word"]
 Strategy = Literal["independent", "joint"]
 Order = Literal["confidence", "left_to_right"]
+OnLongText = Literal["error", "window"]
 
 DEFAULT_TOP_K = 5
 DEFAULT_WORD_TOKENS = 3
@@ -25,6 +26,8 @@ class FillOptions:
         max_word_tokens: most tokens of a word.
         strategy: whether the masks of a text are filled each alone or together.
         order: in which they are filled together.
+        on_long_text: whether a text that is longer than the model reads is an error, or is seen
+            through windows around its masks.
     """
 
     top_k: int | None = None
@@ -33,3 +36,4 @@ class FillOptions:
     max_word_tokens: int = DEFAULT_WORD_TOKENS
     strategy: Strategy = "independent"
     order: Order = "confidence"
+    on_long_text: OnLongText = "error"

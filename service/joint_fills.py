@@ -21,7 +21,7 @@ from service.tokenizer import EncodedText, Tokenizer
 MIN_BEAM = 5
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class JointFill(Fill):
     """One proposal for all masks of a text.
 

@@ -23,15 +23,18 @@ class Fill:
         token: its id.
         token_str: the token as text.
         sequence: the user's text with this mask filled.
+        window: the part of the text that the model saw, first character and the one after the
+            last; None for all of it.
     """
 
     score: float
     token: int
     token_str: str
     sequence: str
+    window: tuple[int, int] | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class TargetFill(Fill):
     """One target for one mask.
 

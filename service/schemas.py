@@ -24,6 +24,7 @@ from service.fill_options import (
     MAX_WORD_TOKENS,
     FillOptions,
     Granularity,
+    OnLongText,
     Order,
     Strategy,
 )
@@ -44,6 +45,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "granularity": get_args(Granularity),
     "strategy": get_args(Strategy),
     "order": get_args(Order),
+    "on_long_text": get_args(OnLongText),
 }
 _DEFAULTS = FillOptions()
 _EXAMPLE: dict[str, JsonValue] = {
@@ -89,7 +91,13 @@ class Parameters(BaseModel):
         "certain first, or left_to_right.",
     )
 
-    @field_validator("granularity", "strategy", "order", mode="before")
+    on_long_text: OnLongText | None = Field(
+        default=None,
+        description="error (the default), or window: the model sees as much as it reads around "
+        "the masks, and each fill says which part of the text that was.",
+    )
+
+    @field_validator("granularity", "strategy", "order", "on_long_text", mode="before")
     @classmethod
     def _check_choice(cls, value: object, info: ValidationInfo) -> object:
         allowed = _CHOICES[info.field_name or ""]
@@ -202,6 +210,9 @@ class FillBody(BaseModel):
     tokens: list[int] | None = Field(
         default=None, description="with the same: ids of its tokens, or of each mask's"
     )
+    window: tuple[int, int] | None = Field(
+        default=None, description="the part of a long text that the model saw, in characters"
+    )
     token_strs: list[str] | None = Field(
         default=None, description="with masks filled together: the token of each as text"
     )
@@ -254,7 +265,7 @@ def answer_json(fills: Sequence[Sequence[Sequence[Fill]]], *, single: bool) -> b
 
 
 def _fills_json(fills: Sequence[Fill]) -> bytes:
-    return _SERIALIZERS[type(fills[0]) if fills else Fill].to_json(fills)
+    return _SERIALIZERS[type(fills[0]) if fills else Fill].to_json(fills, exclude_none=True)
 
 
 def _nest(parts: list[bytes], *, flat: bool) -> bytes:

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 
 from service.errors import InvalidRequestError
 from service.tokenizer import EncodedText, Tokenizer, Words
+from service.windows import Window, windows
 
 # White space and unknown words are long text in few tokens. No language comes near this length a
 # token, and what is longer is refused before it costs the time to tokenize it.
 MAX_CHARS_PER_TOKEN = 64
+# 50 pages; tokenizing as much takes some 50 ms
+MAX_WINDOWED_CHARS = 200_000
 
 
 class TextReader:
@@ -36,10 +39,34 @@ class TextReader:
         encoded = self._tokenizer.encode(text)
         self.check_tokens(len(encoded.input_ids), where)
         if not encoded.mask_spans:
-            raise InvalidRequestError(
-                f"{where} has no mask: write {self._tokenizer.mask_token} where a word is wanted."
-            )
+            raise self._no_mask(where)
         return encoded
+
+    def windows(self, text: str, where: str, spare_tokens: int) -> list[Window]:
+        """A text with at least one mask, of almost any length: the parts that the model sees.
+
+        Args:
+            text: as it was written.
+            where: what the caller calls it.
+            spare_tokens: what a mask may grow by.
+
+        Raises:
+            InvalidRequestError: it has no mask, or a special token in it, or is longer than is
+                read in windows.
+        """
+        if len(text) > MAX_WINDOWED_CHARS:
+            raise InvalidRequestError(
+                f"{where} has {len(text)} characters; at most {MAX_WINDOWED_CHARS} are read in "
+                "windows."
+            )
+        words = self._tokenizer.encode_words(text)
+        mask_token_id = self._tokenizer.mask_token_id
+        if mask_token_id not in words.input_ids[words.positions]:
+            raise self._no_mask(where)
+        room = self._max_tokens - spare_tokens
+        if len(words.input_ids) <= room:
+            return [Window(self._tokenizer.encode(text))]
+        return windows(words, mask_token_id, room)
 
     def words(self, text: str, where: str) -> Words:
         """A text without a mask, and where its words are.
@@ -73,6 +100,11 @@ class TextReader:
                 f"{where} has {tokens} tokens{what}, special tokens included; the model reads at "
                 f"most {self._max_tokens}."
             )
+
+    def _no_mask(self, where: str) -> InvalidRequestError:
+        return InvalidRequestError(
+            f"{where} has no mask: write {self._tokenizer.mask_token} where a word is wanted."
+        )
 
     def _check_chars(self, text: str, where: str) -> None:
         max_chars = self._max_tokens * MAX_CHARS_PER_TOKEN

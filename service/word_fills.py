@@ -25,7 +25,7 @@ _LOOKED_AT, _LOOKED_AT_LEAST = 16, 256
 _INSIDE_WORDS = "'\N{RIGHT SINGLE QUOTATION MARK}-"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class WordFill(Fill):
     """One word for one mask.
 
@@ -86,7 +86,16 @@ class WordSearch:
         for log_prob, ids, piece in ranked[: self.top_k]:
             token_str, sequence = blank.filled_with(piece)
             token = ids[0] if len(ids) == 1 else NO_SINGLE_TOKEN
-            fills.append(WordFill(math.exp(log_prob), token, token_str, sequence, log_prob, ids))
+            fills.append(
+                WordFill(
+                    score=math.exp(log_prob),
+                    token=token,
+                    token_str=token_str,
+                    sequence=sequence,
+                    log_prob=log_prob,
+                    tokens=ids,
+                )
+            )
         return fills
 
     async def _of_length(

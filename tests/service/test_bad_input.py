@@ -90,7 +90,7 @@ INVALID: dict[str, tuple[Any, str]] = {
         parameters(topk=3),
         (
             'Unknown field "topk" in parameters; allowed are top_k, targets, granularity, '
-            "max_word_tokens, strategy and order."
+            "max_word_tokens, strategy, order and on_long_text."
         ),
     ),
     "parameters a list": (

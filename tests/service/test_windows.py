@@ -1,0 +1,135 @@
+"""Long texts: every mask is seen, with text on both sides, and nothing is cut in silence."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+
+from service import text_reader
+from service.tokenizer import Words
+from service.windows import windows
+from tests.service.tiny import MASK_ID, VOCABULARY
+
+MAX_TOKENS = 32
+ROOM = MAX_TOKENS - 2
+WORD = VOCABULARY.index("dog")
+
+
+def long_text(length: int, masks: list[int], continuations: list[int]) -> Words:
+    """A text of single letters, with masks and with tokens that continue the word before."""
+    own = [MASK_ID if i in masks else WORD for i in range(length)]
+    words = np.cumsum([i not in continuations for i in range(length)])
+    return Words(
+        input_ids=np.array([2, *own, 3]),
+        positions=np.arange(1, length + 1),
+        spans=tuple((2 * i, 2 * i + 1) for i in range(length)),
+        words=words,
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_mask_is_in_one_window(seed: int) -> None:
+    """In order, within what the model reads, and with what was asked about at the mask."""
+    draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
+    length = draw.randint(ROOM + 1, 300)
+    masks = sorted(draw.sample(range(length), draw.randint(1, 12)))
+    others = [i for i in range(1, length) if i not in masks and i - 1 not in masks]
+    words = long_text(length, masks, draw.sample(others, len(others) // 3))
+    found = windows(words, MASK_ID, MAX_TOKENS)
+    spans = [span for window in found for span in window.encoded.mask_spans]
+    assert spans == [words.spans[mask] for mask in masks]
+    for window in found:
+        ids = window.encoded.input_ids.tolist()
+        assert len(ids) <= MAX_TOKENS
+        assert (ids[0], ids[-1]) == (2, 3)
+        assert all(ids[position] == MASK_ID for position in window.encoded.mask_positions)
+        assert window.part is not None
+        start, end = (place // 2 for place in window.part)
+        assert len(ids) - 2 == end + 1 - start
+        first, last = window.encoded.mask_positions[[0, -1]].tolist()
+        # between words, and centred unless the text ends
+        assert start in (0, words.spans.index(window.encoded.mask_spans[0])) or (
+            words.words[start] != words.words[start - 1]
+        )
+        if start > 0 and end < length - 1:
+            assert abs((first - 1) - (len(ids) - 2 - last)) <= ROOM // 3 + 1
+
+
+def test_masks_far_apart_have_windows_of_their_own() -> None:
+    """Those that are near share one."""
+    words = long_text(200, [3, 9, 100, 199], [])
+    found = windows(words, MASK_ID, MAX_TOKENS)
+    assert [len(window.encoded.mask_spans) for window in found] == [2, 1, 1]
+    assert [window.part for window in found] == [(0, 59), (172, 231), (340, 399)]
+
+
+TEXT = "the dog barked at the cat and " * 12  # 84 tokens
+
+
+def ask(client: TestClient, text: str, **parameters: Any) -> Any:
+    """The answer, with its status."""
+    body = {"inputs": text, "parameters": {"on_long_text": "window", **parameters}}
+    return client.post("/fill-mask", json=body)
+
+
+def test_a_mask_is_filled_from_its_window(client: TestClient) -> None:
+    """As if the window were the text; the sequence is the whole of it."""
+    text = f"{TEXT}the [MASK] run {TEXT}"
+    fills = ask(client, text, top_k=3).json()
+    start, end = fills[0]["window"]
+    alone = client.post(
+        "/fill-mask", json={"inputs": text[start:end], "parameters": {"top_k": 3}}
+    ).json()
+    assert "[MASK]" in text[start:end]
+    for fill, other in zip(fills, alone, strict=True):
+        assert fill["window"] == [start, end]
+        assert fill["token"] == other["token"]
+        assert fill["score"] == pytest.approx(other["score"])
+        assert fill["sequence"] == text[:start] + other["sequence"] + text[end:]
+
+
+def test_several_windows_of_a_text(client: TestClient) -> None:
+    """One list of fills for each mask, whichever window it is in."""
+    text = f"[MASK] {TEXT}[MASK] and [MASK]"
+    fills = ask(client, text, top_k=2).json()
+    assert [len(mask) for mask in fills] == [2, 2, 2]
+    parts = [mask[0]["window"] for mask in fills]
+    assert parts[0] != parts[1] == parts[2]
+    for parameters in ({"targets": ["dog", "a cat"]}, {"granularity": "word", "top_k": 2}):
+        fills = ask(client, text, **parameters).json()
+        assert [len(mask) for mask in fills] == [2, 2, 2]
+        assert all("window" in fill for mask in fills for fill in mask)
+
+
+def test_a_text_that_fits_is_not_cut(client: TestClient) -> None:
+    """The answer is that without the parameter."""
+    body = {"inputs": "the [MASK] barked"}
+    assert ask(client, body["inputs"]).json() == client.post("/fill-mask", json=body).json()
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "reason"),
+    [
+        (TEXT + "[MASK]", {"on_long_text": "error"}, "inputs has 87 tokens"),
+        (TEXT + "[MASK]", {"on_long_text": None}, "inputs has 87 tokens"),
+        (TEXT, {}, "inputs has no mask: write [MASK]"),
+        (f"[MASK] {TEXT}[MASK]", {"strategy": "joint"}, "further apart than the model reads"),
+        (TEXT, {"on_long_text": "cut"}, 'on_long_text must be error or window, not "cut".'),
+    ],
+)
+def test_what_is_not_done(client: TestClient, text: str, parameters: Any, reason: str) -> None:
+    """A sentence says why."""
+    answer = ask(client, text, **parameters)
+    assert answer.status_code == 422
+    assert reason in answer.json()["error"]
+
+
+def test_the_longest_text(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would cost too much to tokenize is refused before that."""
+    monkeypatch.setattr(text_reader, "MAX_WINDOWED_CHARS", 400)
+    assert ask(client, TEXT + "[MASK]").status_code == 200
+    answer = ask(client, TEXT + TEXT + "[MASK]")
+    assert answer.status_code == 422
+    assert answer.json()["error"] == ("inputs has 726 characters; at most 400 are read in windows.")
