@@ -22,6 +22,7 @@ from model.checkpoint import Checkpoint, CheckpointError
 from model.config import EncoderConfig
 from model.corpus import SpecialTokens, read_tokenizer
 from model.encoder import TiedEncoder
+from model.memory import paged_out
 from model.parameters import count_parameters
 from service import __version__
 from service.batch import Request
@@ -31,6 +32,7 @@ from service.bundle import (
     MODEL_FILE,
     SCHEMA_VERSION,
     TOKENIZER_FILE,
+    WEIGHTS_FILE,
     read_bundle,
 )
 from service.runtime import Runtime
@@ -113,7 +115,8 @@ def write_bundle(
         save_graph(checkpoint.model, max_tokens, exact)
         if label.precision == "int8":
             int8 = int8_weights(checkpoint, calibration, special.mask)
-            save_graph(checkpoint.model, max_tokens, staging, int8)
+            with paged_out(".safetensors"):
+                save_graph(checkpoint.model, max_tokens, staging, int8)
             del int8
         # PyTorch has said what it has to say: what runs the graphs need not fit in beside it
         del checkpoint
@@ -178,9 +181,10 @@ class _Expected:
 
     def compare(self, exact: Path, served: Path) -> dict[str, Any]:
         """The graph in fp32, and the one to be served, in the directories where they lie."""
-        runtime = Runtime(exact / MODEL_FILE, pack=exact == served)
-        graph = compare_graph(runtime, self.requests, self.log_probs)
-        del runtime
+        with paged_out(WEIGHTS_FILE):
+            runtime = Runtime(exact / MODEL_FILE, pack=exact == served)
+            graph = compare_graph(runtime, self.requests, self.log_probs)
+            del runtime
         figures: dict[str, Any] = {"graph": asdict(graph)}
         if self.answers is not None:
             figures["int8"] = asdict(measure_agreement(Runtime(served / MODEL_FILE), self.answers))

@@ -5,12 +5,16 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from torch import Tensor
 
 # Linux 5.4: what a file holds is dropped and read again when it is wanted; other memory stays
 _MADV_PAGEOUT = 21
+_EVERY_S = 0.05
 
 
 def give_back(tensors: Iterable[Tensor] = ()) -> None:
@@ -36,3 +40,41 @@ def give_back(tensors: Iterable[Tensor] = ()) -> None:
             libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(length), _MADV_PAGEOUT)
     if hasattr(libc, "malloc_trim"):  # the GNU C library
         libc.malloc_trim(0)
+
+
+@contextmanager
+def paged_out(*endings: str) -> Iterator[None]:
+    """Meanwhile, files that are mapped take hardly any memory; what is read of them comes and goes.
+
+    Whoever maps a file of weights and runs through it has all of it in memory at the end. Nothing
+    but on Linux.
+
+    Args:
+        endings: of the files' names.
+    """
+    done = threading.Event()
+
+    def page_out() -> None:
+        libc = ctypes.CDLL(None)
+        while not done.wait(_EVERY_S):
+            for first, end in _mappings(endings):
+                # harmless to what may lie there by now: no value is lost, only its page
+                libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), _MADV_PAGEOUT)
+
+    thread = threading.Thread(target=page_out, daemon=True)
+    if sys.platform == "linux":
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if thread.is_alive():
+            thread.join()
+
+
+def _mappings(endings: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    """Where the process has mapped parts of such files."""
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
+        if line.endswith(endings):
+            first, end = line.split(maxsplit=1)[0].split("-")
+            yield int(first, 16), int(end, 16)

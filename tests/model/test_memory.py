@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from model.memory import give_back
+from model.memory import give_back, paged_out
 from model.tensor_files import TensorFiles
 
 VALUES = 8_000_000  # 32 MB
@@ -50,3 +52,30 @@ def test_a_changed_mapped_weight_stays_changed(tmp_path: Path) -> None:
     tensor += 1
     give_back([tensor])
     assert tensor.sum(dtype=torch.float64) == VALUES
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a request to Linux; elsewhere nothing is done")
+def test_files_that_are_read_through_take_little_memory(tmp_path: Path) -> None:
+    """Their pages leave while they are read, and read as before; those of other files stay."""
+    save_file({"a": torch.arange(VALUES, dtype=torch.float32)}, tmp_path / "model.safetensors")
+    tensor = TensorFiles(tmp_path)["a"]
+    total = tensor.sum(dtype=torch.float64)
+    full_mb = mapped_mb()
+    with paged_out("weights.bin"):
+        time.sleep(0.3)
+        assert mapped_mb() > full_mb - 5
+    with paged_out("weights.bin", ".safetensors"):
+        deadline = time.monotonic() + 10
+        while mapped_mb() > full_mb - 25 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert mapped_mb() < full_mb - 25
+        assert tensor.sum(dtype=torch.float64) == total
+    assert tensor.sum(dtype=torch.float64) == total
+
+
+def test_an_error_ends_the_paging() -> None:
+    """No thread is left behind."""
+    threads = threading.active_count()
+    with pytest.raises(ValueError, match="inside"), paged_out("weights.bin"):
+        raise ValueError("inside")
+    assert threading.active_count() == threads
