@@ -54,15 +54,17 @@ def measure(program: Path, bundle: Path, mask_token: str = "[MASK]") -> Footprin
     command = [str(program), "--port", "0", "--bundle", str(bundle)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None  # noqa: S101 - it is a pipe
-        url = re.search(r"http://\S+?:\d+", server.stdout.readline())
-        if url is None:
-            raise SystemExit("the server did not start")
-        _get(f"{url[0]}/health/ready")
-        ready_s = time.perf_counter() - started
-        idle_mb = _memory_mb(server.pid, "VmRSS")
-        _load(f"{url[0]}/fill-mask", mask_token)
-        peak_mb = _memory_mb(server.pid, "VmHWM")
-        server.send_signal(signal.SIGTERM)
+        try:
+            url = re.search(r"http://\S+?:\d+", server.stdout.readline())
+            if url is None:
+                raise SystemExit("the server did not start")
+            _get(f"{url[0]}/health/ready")
+            ready_s = time.perf_counter() - started
+            idle_mb = _memory_mb(server.pid, "VmRSS")
+            _load(f"{url[0]}/fill-mask", mask_token)
+            peak_mb = _memory_mb(server.pid, "VmHWM")
+        finally:
+            server.send_signal(signal.SIGTERM)
     return Footprint(ready_s, idle_mb, peak_mb)
 
 

@@ -115,7 +115,7 @@ def make_checkpoint(directory: Path) -> None:
 def tokenizer() -> Tokenizer:
     """A Unigram tokenizer of as many pieces: the words of real text, letters, and made-up words."""
     sentences = (ROOT / "export" / "verification_texts.txt").read_text(encoding="utf-8")
-    words = sorted(set(re.findall(r"\w+", sentences)))
+    words = sorted({*re.findall(r"\w+", sentences), *footprint.WORDS})
     draw = random.Random(0)  # noqa: S311 - a choice, not a secret
     pieces = dict.fromkeys(["▁", *string.printable[:94], *(f"▁{word}" for word in words)])
     while len(pieces) < VOCAB - len(SPECIAL) - 1:
