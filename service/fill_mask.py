@@ -98,7 +98,7 @@ class FillMask:
             wanted = min(wanted, len(targets))
         parts = [text for text, own in zip(texts, windows, strict=True) for _ in own]
         encoded = [window.encoded for own in windows for window in own]
-        long = is_long(parts, encoded, wanted)
+        long = is_long(parts, encoded, wanted, len(targets) if targets else 0)
         fills: Sequence[list[list[Any]]]
         if targets:
             fills = await self._with_targets(targets, parts, encoded, wanted, long=long)

@@ -13,10 +13,11 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from service import fill_mask, fill_mask_endpoint
+from service import answer_size, fill_mask, fill_mask_endpoint
 from service.app import Service, create_app
 from service.batch import Batch, Outputs
 from service.fill_mask_endpoint import LONG_BODY_BYTES
+from service.ranking import rank_targets
 from service.runtime import Runtime
 from service.schemas import FillMaskBody
 from service.settings import Settings
@@ -97,6 +98,19 @@ def test_many_targets_do_not_stall_the_event_loop(client: TestClient, watch: Wat
     body = {"inputs": "the [MASK]", "parameters": {"targets": targets}}
     assert client.post("/fill-mask", json=body).status_code == 422
     assert watch.where == {"parse": ON_THE_LOOP, "look up": OFF_THE_LOOP}
+
+
+def test_ranking_many_targets_does_not_stall_the_event_loop(
+    client: TestClient, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few of them are wanted."""
+    spied = watch._spy("rank targets", rank_targets)
+    monkeypatch.setattr(fill_mask, "rank_targets", spied)
+    for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
+        monkeypatch.setattr(answer_size, "_LONG_RANKING", limit)
+        parameters = {"targets": ["dog", "cat", "tea"], "top_k": 1}
+        post(client, {"inputs": "the [MASK] and [MASK]", "parameters": parameters})
+        assert watch.where["rank targets"] == where
 
 
 class HeldRuntime:
