@@ -40,6 +40,11 @@ class Request:
         return len(self.input_ids)
 
 
+def no_targets(masks: int) -> IntArray:
+    """(m, 0): what a request without targets has as its target_ids."""
+    return np.empty((masks, 0), dtype=np.int64)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Outputs:
     """What the served graph returns for a batch.

@@ -7,10 +7,8 @@ from functools import lru_cache, partial
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
 from service.answer_size import is_long
-from service.batch import Request, Submit
+from service.batch import Request, Submit, no_targets
 from service.batcher import Batcher
 from service.errors import InvalidRequestError
 from service.fill_options import DEFAULT_TOP_K, FillOptions
@@ -122,7 +120,7 @@ class FillMask:
                     input_ids=text.input_ids,
                     mask_positions=text.mask_positions,
                     top_k=asked,
-                    target_ids=np.empty((len(text.mask_spans), 0), dtype=np.int64),
+                    target_ids=no_targets(len(text.mask_spans)),
                 )
                 for text in encoded
             ]

@@ -11,9 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from service.batch import Fills, IntArray, Request, Submit
+from service.batch import Fills, IntArray, Request, Submit, no_targets
 from service.fill_options import Order
 from service.ranking import NO_SINGLE_TOKEN, Fill
 from service.tokenizer import EncodedText, Tokenizer
@@ -109,9 +107,7 @@ def _open(partial: _Partial) -> list[int]:
 
 def _request(partial: _Partial, positions: IntArray, beam: int, tokenizer: Tokenizer) -> Request:
     asked = beam + len(tokenizer.special_token_ids)
-    return Request(
-        partial.input_ids, positions, asked, np.empty((len(positions), 0), dtype=np.int64)
-    )
+    return Request(partial.input_ids, positions, asked, no_targets(len(positions)))
 
 
 def _grow(

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from service.batch import Fills, IntArray, Request
+from service.batch import Fills, Request
 from service.targets import Step, Targets
 from service.tokenizer import EncodedText
 
@@ -62,14 +62,8 @@ def _passes(
             ids_mC = np.tile(step.next_ids, (len(text.mask_positions), 1))
             yield step, slice(None), Request(text.input_ids, text.mask_positions, 1, ids_mC)
             continue
-        masks = step.length - len(step.prefix)
-        inserted = np.array([*step.prefix, *[mask_token_id] * masks], dtype=np.int64)
+        inserted = [*step.prefix, *[mask_token_id] * (step.length - len(step.prefix))]
         for mask, position in enumerate(text.mask_positions.tolist()):
-            ids = _widened(text.input_ids, position, inserted)
+            ids = text.widened(mask, inserted)
             asked = np.array([position + len(step.prefix)], dtype=np.int64)
             yield step, mask, Request(ids, asked, 1, step.next_ids[None, :])
-
-
-def _widened(input_ids: IntArray, position: int, inserted: IntArray) -> IntArray:
-    """The text with these tokens in place of the one at the position."""
-    return np.concatenate([input_ids[:position], inserted, input_ids[position + 1 :]])

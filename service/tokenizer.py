@@ -39,6 +39,12 @@ class EncodedText:
     mask_positions: IntArray
     mask_spans: tuple[tuple[int, int], ...]
 
+    def widened(self, mask: int, token_ids: Sequence[int]) -> IntArray:
+        """The ids with these in place of the mask of this number."""
+        position = self.mask_positions[mask]
+        inserted = np.array(token_ids, dtype=np.int64)
+        return np.concatenate([self.input_ids[:position], inserted, self.input_ids[position + 1 :]])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Words:

@@ -11,9 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from service.batch import Request, Submit
+from service.batch import Request, Submit, no_targets
 from service.pieces import Piece
 from service.ranking import NO_SINGLE_TOKEN, Fill
 from service.tokenizer import EncodedText, Tokenizer
@@ -124,20 +122,9 @@ class WordSearch:
     def _request(
         self, encoded: EncodedText, mask: int, length: int, ids: tuple[int, ...], asked: int
     ) -> Request:
-        position = int(encoded.mask_positions[mask])
         masks = [self.tokenizer.mask_token_id] * (length - len(ids))
-        return Request(
-            np.concatenate(
-                [
-                    encoded.input_ids[:position],
-                    np.array([*ids, *masks], dtype=np.int64),
-                    encoded.input_ids[position + 1 :],
-                ]
-            ),
-            np.array([position + len(ids)], dtype=np.int64),
-            asked,
-            np.empty((1, 0), dtype=np.int64),
-        )
+        position = encoded.mask_positions[mask : mask + 1] + len(ids)
+        return Request(encoded.widened(mask, [*ids, *masks]), position, asked, no_targets(1))
 
     def _fits(self, token: int, place: int, *, bare: bool) -> bool:
         if token in self.tokenizer.special_token_ids:
