@@ -120,9 +120,8 @@ class Tokenizer:
         Raises:
             InvalidRequestError: the text has a special token other than the mask in it.
         """
-        encoding = self._encode(text, special_tokens=True)
+        encoding = self._encode_text(text)
         ids, framing = encoding.ids, encoding.special_tokens_mask
-        self._refuse_special_tokens(compress(ids, map(not_, framing)))
         positions = [p for p in _positions(ids, self.mask_token_id) if not framing[p]]
         offsets = encoding.offsets
         return EncodedText(
@@ -137,9 +136,8 @@ class Tokenizer:
         Raises:
             InvalidRequestError: the text has a special token other than the mask in it.
         """
-        encoding = self._encode(text, special_tokens=True)
+        encoding = self._encode_text(text)
         ids, framing = encoding.ids, encoding.special_tokens_mask
-        self._refuse_special_tokens(compress(ids, map(not_, framing)))
         positions = [position for position, special in enumerate(framing) if not special]
         offsets, words = encoding.offsets, encoding.word_ids
         return Words(
@@ -204,6 +202,13 @@ class Tokenizer:
     def blank(self, text: str, span: tuple[int, int]) -> "Blank":
         """The mask at this span, to be filled."""
         return Blank(text, span, self._pieces)
+
+    def _encode_text(self, text: str) -> Encoding:
+        """A text as the model reads it; refused if a special token other than the mask is in it."""
+        encoding = self._encode(text, special_tokens=True)
+        framing = encoding.special_tokens_mask
+        self._refuse_special_tokens(compress(encoding.ids, map(not_, framing)))
+        return encoding
 
     def _encode(self, text: str, *, special_tokens: bool) -> Encoding:
         if len(text) < LONG_TEXT_CHARS:
