@@ -1,6 +1,5 @@
 """The use case, over the real tokenizer, batcher and runtime of the tiny model."""
 
-import asyncio
 import math
 from collections.abc import Sequence
 
@@ -8,50 +7,12 @@ import numpy as np
 import pytest
 
 from service import answer_size
-from service.batcher import Batcher
 from service.errors import InvalidRequestError
-from service.fill_mask import FillMask
-from service.fill_options import FillOptions
 from service.ranking import Fill
-from service.runtime import Runtime
-from service.tokenizer import Tokenizer
-from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
+from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
+from tests.service.tiny_calls import fill, make_tokenizer
 
 TOLERANCE = 2e-5  # float32 sums against float64
-
-
-def make_tokenizer(tiny: Tiny) -> Tokenizer:
-    """The tokenizer of the bundle."""
-    content = (tiny.path / "tokenizer.json").read_bytes()
-    return Tokenizer(content, "[MASK]", MASK_ID, range(len(SPECIAL)))
-
-
-def fill(
-    tiny: Tiny,
-    texts: Sequence[str],
-    top_k: int | None = None,
-    targets: Sequence[str] | None = None,
-    max_masks: int = 100,
-) -> Sequence[Sequence[Sequence[Fill]]]:
-    """One call."""
-
-    async def call() -> Sequence[Sequence[Sequence[Fill]]]:
-        runtime = Runtime(tiny.path / "model.onnx")
-        batcher = Batcher(runtime.run, 2, 64, 10_000, 10_000, pytest.fail)
-        try:
-            use_case = FillMask(
-                make_tokenizer(tiny),
-                batcher,
-                max_tokens=MAX_TOKENS,
-                vocab_size=len(VOCABULARY),
-                max_masks=max_masks,
-                max_passes=1,
-            )
-            return (await use_case.fill(texts, FillOptions(top_k=top_k, targets=targets))).fills
-        finally:
-            await batcher.close()
-
-    return asyncio.run(call())
 
 
 def check(tiny: Tiny, text: str, masks: Sequence[Sequence[Fill]], top_k: int) -> None:

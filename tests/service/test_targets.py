@@ -1,31 +1,21 @@
 """Targets of one token or several, scored as a whole, against one masked pass a token."""
 
-import asyncio
 import math
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from service.batcher import Batcher
 from service.errors import InvalidRequestError
-from service.fill_mask import FillMask
-from service.fill_options import FillOptions
 from service.ranking import Fill, TargetFill
-from service.runtime import Runtime
 from service.targets import Targets
-from service.tokenizer import Tokenizer
-from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
+from tests.service import tiny_calls
+from tests.service.tiny import MASK_ID, MAX_TOKENS, VOCABULARY, Tiny
+from tests.service.tiny_calls import make_tokenizer
 
 TOLERANCE = 2e-5  # float32 sums against float64
 TEXT = "the [MASK] barked at the [MASK]."
 TARGETS = ["dog", "walks", "walking", "run", "a dog", "a cat", "a dog barked", "##s"]
-
-
-def make_tokenizer(tiny: Tiny) -> Tokenizer:
-    """The tokenizer of the bundle."""
-    content = (tiny.path / "tokenizer.json").read_bytes()
-    return Tokenizer(content, "[MASK]", MASK_ID, range(len(SPECIAL)))
 
 
 def fill(
@@ -35,25 +25,8 @@ def fill(
     top_k: int | None = None,
     max_passes: int = 100,
 ) -> Sequence[Sequence[Sequence[Fill]]]:
-    """One call."""
-
-    async def call() -> Sequence[Sequence[Sequence[Fill]]]:
-        runtime = Runtime(tiny.path / "model.onnx")
-        batcher = Batcher(runtime.run, 2, 64, 10_000, 10_000, pytest.fail)
-        try:
-            use_case = FillMask(
-                make_tokenizer(tiny),
-                batcher,
-                max_tokens=MAX_TOKENS,
-                vocab_size=len(VOCABULARY),
-                max_masks=100,
-                max_passes=max_passes,
-            )
-            return (await use_case.fill(texts, FillOptions(top_k=top_k, targets=targets))).fills
-        finally:
-            await batcher.close()
-
-    return asyncio.run(call())
+    """One call with targets."""
+    return tiny_calls.fill(tiny, texts, top_k, targets, max_passes=max_passes)
 
 
 def reference(tiny: Tiny, text: str, mask: int, token_ids: Sequence[int]) -> float:
