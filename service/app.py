@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import partial
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -12,27 +11,21 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
-from service.batcher import Batcher
 from service.body import Limits
 from service.body_limit import BodyLimit
-from service.bundle import Bundle, read_bundle
+from service.bundle import Bundle
 from service.caller import CallerLeftError
 from service.docs_page import add_docs_page
-from service.errors import FillMaskError, SettingsError
-from service.fill_mask import FillMask
+from service.errors import FillMaskError
 from service.fill_mask_endpoint import FillMaskEndpoint
-from service.golden import replay
 from service.health import Health
+from service.load import load
 from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
-from service.runtime import Runtime
 from service.schemas import InfoBody
-from service.scoring import Scoring
 from service.served import Served
 from service.settings import Settings
-from service.tokenizer import Tokenizer
-from service.warm_up import warm_up
 
 LONG_WORK_THREADS = 2
 
@@ -80,51 +73,19 @@ def create_app(settings: Settings) -> Service:
         asyncio.get_running_loop().set_default_executor(
             ThreadPoolExecutor(LONG_WORK_THREADS, thread_name_prefix="fillmask-long-work")
         )
-        bundle = read_bundle(settings.bundle)
-        limits = _limits(settings, bundle)
-        # One thread a run and as many runs as threads gives the most throughput. Loading takes the
-        # most memory at once, so nothing that can wait is there yet.
-        runtime = Runtime(bundle.model_path, threads_per_run=1)
-        tokenizer = Tokenizer.of(bundle)
-        warm_up(
-            runtime.run,
-            token_id=bundle.mask_token_id,
-            max_tokens=bundle.max_tokens,
-            max_batch_tokens=settings.max_batch_tokens,
-            max_masks=settings.max_masks,
-            top_k=limits.max_top_k,
-        )
-        batcher = Batcher(
-            runtime.run,
-            workers=settings.threads,
-            max_batch_tokens=settings.max_batch_tokens,
-            max_waiting_tokens=settings.max_waiting_tokens,
-            max_patient_tokens=settings.max_patient_tokens,
-            on_failure=health.end,
-        )
-        fills = partial(
-            FillMask,
-            tokenizer,
-            batcher,
-            max_tokens=bundle.max_tokens,
-            vocab_size=bundle.architecture.vocab_size,
-        )
-        try:
-            # not the users' limits: a golden prompt may have more masks than they may send
-            await replay(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
-            fill_mask = fills(max_masks=settings.max_masks, max_passes=settings.max_passes)
-            endpoint = FillMaskEndpoint(fill_mask, limits)
+        async with load(settings, health.end) as model:
+            endpoint = FillMaskEndpoint(model.fill_mask, model.limits)
             service.fill_mask = RequestId(BodyLimit(endpoint, settings.max_body_bytes))
             service.fill_mask_paths = frozenset(
-                {FILL_MASK_PATH, ROOT_PATH, MODEL_PATH.format(name=bundle.name)}
+                {FILL_MASK_PATH, ROOT_PATH, MODEL_PATH.format(name=model.bundle.name)}
             )
-            scoring = Scoring(tokenizer, batcher, bundle.max_tokens, settings.max_passes)
-            service.state.served = Served(fill_mask, scoring, _info(settings, bundle, limits))
+            info = _info(settings, model.bundle, model.limits)
+            service.state.served = Served(model.fill_mask, model.scoring, info)
             health.ready()
-            yield
-        finally:
-            health.end("The service is shutting down.")
-            await batcher.close()
+            try:
+                yield
+            finally:
+                health.end("The service is shutting down.")
 
     service = Service(
         title="fillmask",
@@ -146,23 +107,6 @@ def create_app(settings: Settings) -> Service:
     service.add_exception_handler(CallerLeftError, _answer_nobody)
     service.add_exception_handler(HTTPException, _answer_http_exception)
     return service
-
-
-def _limits(settings: Settings, bundle: Bundle) -> Limits:
-    if settings.max_waiting_tokens < bundle.max_tokens:
-        raise SettingsError(
-            f"max_waiting_tokens is {settings.max_waiting_tokens}, and one text of this bundle may "
-            f"have {bundle.max_tokens} tokens; allowed is a whole number that is not below."
-        )
-    ordinary_tokens = bundle.architecture.vocab_size - len(bundle.special_token_ids)
-    return Limits(
-        max_tokens=bundle.max_tokens,
-        max_texts=settings.max_texts,
-        max_masks=settings.max_masks,
-        max_top_k=min(settings.max_top_k, ordinary_tokens),
-        max_passes=settings.max_passes,
-        max_body_bytes=settings.max_body_bytes,
-    )
 
 
 def _info(settings: Settings, bundle: Bundle, limits: Limits) -> InfoBody:

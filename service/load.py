@@ -1,0 +1,105 @@
+"""From a bundle to use cases that answer: verified, warmed up, its golden prompts replayed."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from service.batcher import Batcher
+from service.body import Limits
+from service.bundle import Bundle, read_bundle
+from service.errors import SettingsError
+from service.fill_mask import FillMask
+from service.golden import replay
+from service.runtime import Runtime
+from service.scoring import Scoring
+from service.settings import Settings
+from service.tokenizer import Tokenizer
+from service.warm_up import warm_up
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model that answers.
+
+    Attributes:
+        bundle: what it was loaded from.
+        limits: of what it may be asked for at once.
+        fill_mask: the use case.
+        scoring: the other.
+    """
+
+    bundle: Bundle
+    limits: Limits
+    fill_mask: FillMask
+    scoring: Scoring
+
+
+@asynccontextmanager
+async def load(settings: Settings, on_failure: Callable[[str], None]) -> AsyncIterator[LoadedModel]:
+    """Load and verify the model; answers what was accepted before it is closed.
+
+    Args:
+        settings: where the bundle is, and what may be asked of it.
+        on_failure: called on the event loop with a sentence when nothing can be computed any more.
+
+    Raises:
+        StartError: the bundle or a setting is no good.
+    """
+    bundle = read_bundle(settings.bundle)
+    limits = _limits(settings, bundle)
+    # One thread a run and as many runs as threads gives the most throughput. Loading takes the
+    # most memory at once, so nothing that can wait is there yet.
+    runtime = Runtime(bundle.model_path, threads_per_run=1)
+    tokenizer = Tokenizer.of(bundle)
+    warm_up(
+        runtime.run,
+        token_id=bundle.mask_token_id,
+        max_tokens=bundle.max_tokens,
+        max_batch_tokens=settings.max_batch_tokens,
+        max_masks=settings.max_masks,
+        top_k=limits.max_top_k,
+    )
+    batcher = Batcher(
+        runtime.run,
+        workers=settings.threads,
+        max_batch_tokens=settings.max_batch_tokens,
+        max_waiting_tokens=settings.max_waiting_tokens,
+        max_patient_tokens=settings.max_patient_tokens,
+        on_failure=on_failure,
+    )
+    fills = partial(
+        FillMask,
+        tokenizer,
+        batcher,
+        max_tokens=bundle.max_tokens,
+        vocab_size=bundle.architecture.vocab_size,
+    )
+    try:
+        # not the users' limits: a golden prompt may have more masks than they may send
+        await replay(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
+        yield LoadedModel(
+            bundle,
+            limits,
+            fills(max_masks=settings.max_masks, max_passes=settings.max_passes),
+            Scoring(tokenizer, batcher, bundle.max_tokens, settings.max_passes),
+        )
+    finally:
+        await batcher.close()
+
+
+def _limits(settings: Settings, bundle: Bundle) -> Limits:
+    if settings.max_waiting_tokens < bundle.max_tokens:
+        raise SettingsError(
+            f"max_waiting_tokens is {settings.max_waiting_tokens}, and one text of this bundle may "
+            f"have {bundle.max_tokens} tokens; allowed is a whole number that is not below."
+        )
+    ordinary_tokens = bundle.architecture.vocab_size - len(bundle.special_token_ids)
+    return Limits(
+        max_tokens=bundle.max_tokens,
+        max_texts=settings.max_texts,
+        max_masks=settings.max_masks,
+        max_top_k=min(settings.max_top_k, ordinary_tokens),
+        max_passes=settings.max_passes,
+        max_body_bytes=settings.max_body_bytes,
+    )
