@@ -24,12 +24,12 @@ from service.batcher import Batcher
 from service.bundle import read_bundle
 from service.cpus import usable_cpus
 from service.runtime import Runtime
-from service.scoring import Scoring, TextScore
+from service.scoring import Scoring, TextScore, Variant
 from service.settings import Settings
 from service.tokenizer import Tokenizer
 
 TEXTS, ROUNDS, TOGETHER = 20, 2, 8
-METRICS = {"within_word": "within_word_l2r", "original": "original"}
+METRICS: dict[Variant, str] = {"within_word": "within_word_l2r", "original": "original"}
 
 
 def main() -> None:
@@ -41,7 +41,7 @@ def main() -> None:
     theirs = MaskedLMScorer(str(workspace.checkpoint), "cpu")
     # transformers 5 has no other name for it, and minicons 0.3 knows none but this
     type(theirs.tokenizer).batch_encode_plus = type(theirs.tokenizer).__call__
-    ways: dict[str, Callable[[str], list[list[float]]]] = {
+    ways: dict[str, Callable[[Variant], list[list[float]]]] = {
         "minicons": lambda variant: _minicons(theirs, texts, variant),
         **{f"ours, {p}": _ours(workspace.bundle(p), texts) for p in ("fp32", "int8")},
     }
@@ -68,7 +68,7 @@ def main() -> None:
             )
 
 
-def _minicons(scorer: MaskedLMScorer, texts: Sequence[str], variant: str) -> list[list[float]]:
+def _minicons(scorer: MaskedLMScorer, texts: Sequence[str], variant: Variant) -> list[list[float]]:
     scores = []
     for start in range(0, len(texts), TOGETHER):
         some = list(texts[start : start + TOGETHER])
@@ -77,11 +77,11 @@ def _minicons(scorer: MaskedLMScorer, texts: Sequence[str], variant: str) -> lis
     return scores
 
 
-def _ours(directory: Path, texts: Sequence[str]) -> Callable[[str], list[list[float]]]:
+def _ours(directory: Path, texts: Sequence[str]) -> Callable[[Variant], list[list[float]]]:
     bundle = read_bundle(directory)
     tokenizer, runtime = Tokenizer.of(bundle), Runtime(bundle.model_path)
 
-    async def score(variant: str) -> list[TextScore]:
+    async def score(variant: Variant) -> list[list[float]]:
         settings = Settings()
         batcher = Batcher(
             runtime.run,
@@ -93,13 +93,16 @@ def _ours(directory: Path, texts: Sequence[str]) -> Callable[[str], list[list[fl
         )
         try:
             scoring = Scoring(tokenizer, batcher, bundle.max_tokens, 10**6)
-            return await scoring.score(texts, variant, "inputs")  # type: ignore[arg-type]
+            scores = await scoring.score(texts, [variant] * len(texts), "inputs")
+            return [
+                [token.log_prob for token in one.tokens]
+                for one in scores
+                if isinstance(one, TextScore)
+            ]
         finally:
             await batcher.close()
 
-    return lambda variant: [
-        [token.log_prob for token in text.tokens] for text in asyncio.run(score(variant))
-    ]
+    return lambda variant: asyncio.run(score(variant))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,24 @@
 """What all request bodies have in common: texts, limits, and errors in our own words."""
 
 import json
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
 from service.json_body import read_json
 
+OnError = Literal["error", "report"]
+_ON_ERROR: tuple[str, ...] = get_args(OnError)
 _SENTENCE = "sentence"  # type of the errors whose text is ours
 
 
@@ -27,18 +37,26 @@ class Limits(BaseModel):
     max_body_bytes: int = Field(description="bytes of a request's body")
 
 
+class ErrorBody(BaseModel):
+    """Why there is no answer."""
+
+    error: str = Field(description="one sentence: what, where, what is allowed")
+
+
 class Reading(NamedTuple):
     """What a request is checked against.
 
     Attributes:
         limits: of this server.
         texts: what the wire format calls the texts, for errors.
-        targets: the same of the targets.
+        parameters: the same of the parameters.
+        targets: of the targets, where they are no parameter.
     """
 
     limits: Limits
     texts: str = "inputs"
-    targets: str = "parameters.targets"
+    parameters: str = "parameters"
+    targets: str | None = None
 
 
 class TextsBody(BaseModel):
@@ -46,17 +64,33 @@ class TextsBody(BaseModel):
 
     Attributes:
         parameters_model: the type of its parameters.
+        inputs: the texts.
+        parameters: for all of them, or a list of as many.
+        on_error: what a text does that cannot be answered: it fails the request, or is reported.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     parameters_model: ClassVar[type[BaseModel]]
 
     inputs: str | list[str]
+    parameters: Any = None
+    on_error: OnError | None = Field(
+        default=None,
+        description="error (the default): a text that cannot be answered fails the request; "
+        "report: it is answered with its error, the others as ever.",
+    )
+
+    @field_validator("on_error", mode="before")
+    @classmethod
+    def _check_on_error(cls, value: object) -> object:
+        if value is None or value in _ON_ERROR:
+            return value
+        raise sentence_error(f"on_error must be {' or '.join(_ON_ERROR)}, not {show(value)}.")
 
     @field_validator("inputs", mode="before")
     @classmethod
     def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
-        limits, name, _ = reading_of(info)
+        limits, name, *_ = reading_of(info)
         if not isinstance(value, str | list):
             raise sentence_error(f"{name} must be a text or a list of texts.")
         if not value:
@@ -68,9 +102,22 @@ class TextsBody(BaseModel):
                 f"{name} holds {len(value)} texts; at most {limits.max_texts} are allowed."
             )
         for index, text in enumerate(value):
-            if not isinstance(text, str) or not text:
-                raise sentence_error(f"{name}[{index}] must be a text that is not empty.")
+            if not isinstance(text, str):
+                raise sentence_error(f"{name}[{index}] must be a text.")
         return value
+
+    @model_validator(mode="after")
+    def _check_as_many(self, info: ValidationInfo) -> Self:
+        if isinstance(self.parameters, list):
+            name = reading_of(info).texts
+            if self.single:
+                raise sentence_error(f"parameters is a list, and {name} is one text.")
+            if len(self.parameters) != len(self.inputs):
+                raise sentence_error(
+                    f"parameters holds {len(self.parameters)} objects, and {name} "
+                    f"{len(self.inputs)} texts; a list must have one for each."
+                )
+        return self
 
     @property
     def texts(self) -> list[str]:
@@ -81,6 +128,11 @@ class TextsBody(BaseModel):
     def single(self) -> bool:
         """Whether the inputs are one text and no list."""
         return isinstance(self.inputs, str)
+
+    @property
+    def report(self) -> bool:
+        """Whether what is wrong with a text is to be reported."""
+        return self.on_error == "report"
 
     @classmethod
     def read(cls, body: bytes, content_type: str | None, limits: Limits) -> Self:
@@ -98,18 +150,52 @@ class TextsBody(BaseModel):
         Raises:
             InvalidRequestError: one sentence about the first thing that is wrong.
         """
+        if isinstance(value, dict) and value.get("parameters") is not None:
+            value = value | {"parameters": cls._check_parameters(value["parameters"], reading)}
         try:
             return cls.model_validate(value, context=reading)
         except ValidationError as error:
             raise InvalidRequestError(cls._sentence(error.errors()[0])) from None
 
     @classmethod
+    def _check_parameters(cls, value: object, reading: Reading) -> BaseModel | list[BaseModel]:
+        """Those of all texts, or of each; a list is checked before it is known to be as long."""
+        if isinstance(value, list):
+            each = []
+            for index, one in enumerate(value[: reading.limits.max_texts + 1]):
+                named = reading._replace(parameters=f"{reading.parameters}[{index}]")
+                each.append(cls._check_one({} if one is None else one, named))
+            return each
+        return cls._check_one(value, reading)
+
+    @classmethod
+    def _check_one(cls, value: object, reading: Reading) -> BaseModel:
+        try:
+            return cls.parameters_model.model_validate(value, context=reading)
+        except ValidationError as error:
+            first = error.errors()[0]
+            if first["type"] == "extra_forbidden":
+                name = str(first["loc"][-1])
+                sentence = _unknown(name, reading.parameters, cls.parameters_model)
+            elif first["type"] == _SENTENCE:
+                sentence = first["msg"]
+            else:
+                sentence = f"{reading.parameters} must be a JSON object"
+                if reading.parameters == "parameters":
+                    sentence += ", or a list of one for each text"
+                sentence += "."
+            raise InvalidRequestError(sentence) from None
+
+    @classmethod
     def schema_with_limits(cls, max_texts: int) -> dict[str, Any]:
         """The JSON schema, in one piece and with this server's limits."""
         schema = cls.model_json_schema()
         [parameters] = schema.pop("$defs").values()
-        schema["properties"]["parameters"] = {"anyOf": [parameters, {"type": "null"}]}
-        schema["properties"]["inputs"]["anyOf"][1] |= {"minItems": 1, "maxItems": max_texts}
+        as_many = {"minItems": 1, "maxItems": max_texts}
+        none = {"type": "null"}
+        each = {"type": "array", "items": {"anyOf": [parameters, none]}, **as_many}
+        schema["properties"]["parameters"] = {"anyOf": [parameters, each, none]}
+        schema["properties"]["inputs"]["anyOf"][1] |= as_many
         return schema
 
     @classmethod
@@ -117,16 +203,18 @@ class TextsBody(BaseModel):
         """Our words for the errors that pydantic finds itself."""
         if error["type"] == _SENTENCE:
             return error["msg"]
-        *path, name = error["loc"] or ("",)
         if error["type"] == "extra_forbidden":
-            model, where = (cls.parameters_model, "parameters") if path else (cls, "the body")
-            *others, last = model.model_fields
-            allowed = f"{', '.join(others)} and {last}" if others else last
-            verb = "are" if others else "is"
-            return f"Unknown field {quote(str(name))} in {where}; allowed {verb} {allowed}."
+            return _unknown(str(error["loc"][-1]), "the body", cls)
         if error["type"] == "missing":
             return "inputs is missing; it must be a text or a list of texts."
-        return f"{name or 'The body'} must be a JSON object."
+        return "The body must be a JSON object."
+
+
+def _unknown(name: str, where: str, model: type[BaseModel]) -> str:
+    *others, last = model.model_fields
+    allowed = f"{', '.join(others)} and {last}" if others else last
+    verb = "are" if others else "is"
+    return f"Unknown field {quote(name)} in {where}; allowed {verb} {allowed}."
 
 
 def reading_of(info: ValidationInfo) -> Reading:

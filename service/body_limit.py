@@ -2,6 +2,7 @@
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.errors import quote
 from service.json_answer import send_sentence
 
 
@@ -9,7 +10,8 @@ class BodyLimit:
     """Collects a body up to the limit, and answers 413 above it.
 
     A Content-Length above the limit is refused without reading; a body without one is refused as
-    soon as it has grown beyond. What the application receives is the whole body in one message.
+    soon as it has grown beyond. A compressed body is refused with 415, for its size is not what is
+    announced. What the application receives is the whole body in one message.
 
     Args:
         app: the application.
@@ -25,7 +27,13 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if _content_length(scope) > self._max_body_bytes:
+        encoding = _header(scope, b"content-encoding").decode("latin-1")
+        if encoding not in {"", "identity"}:
+            sentence = f"The content encoding {quote(encoding)} is not read; send plain JSON."
+            await send_sentence(send, 415, sentence)
+            return
+        length = _header(scope, b"content-length")
+        if length.isdigit() and int(length) > self._max_body_bytes:
             await self._refuse(send)
             return
         whole: Message | None = await self._collect(receive)
@@ -63,9 +71,9 @@ class BodyLimit:
         await send_sentence(send, 413, f"The body is too large; {limit}.")
 
 
-def _content_length(scope: Scope) -> int:
-    """The announced length in bytes; 0 where none is."""
+def _header(scope: Scope, wanted: bytes) -> bytes:
+    """The value of a header; empty where there is none."""
     for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit():
-            return int(value)
-    return 0
+        if name == wanted:
+            return bytes(value)
+    return b""

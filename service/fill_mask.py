@@ -1,30 +1,24 @@
 """The use case: texts with masks in, ranked fills out. No HTTP."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from itertools import islice
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from service.answer_size import is_long
-from service.batch import Request, Submit, no_targets
 from service.batcher import Batcher
 from service.errors import InvalidRequestError
-from service.fill_options import DEFAULT_TOP_K, FillOptions
-from service.joint_fills import JointFill, fill_jointly, joint_passes
-from service.ranking import Fill, TargetFill, rank, rank_targets
-from service.target_passes import TargetPasses, passes_needed
-from service.targets import Targets
-from service.text_reader import TextReader, place
-from service.tokenizer import LONG_TEXT_CHARS, EncodedText, Tokenizer
-from service.windows import Window
-from service.word_fills import WordFill, WordSearch, word_passes
+from service.fill_job import FillJob, FillReader
+from service.fill_options import FillOptions
+from service.fill_ways import FillWays
+from service.ranking import Fill
+from service.refused import RefusedTarget, RefusedText
+from service.text_reader import place
+from service.together import together
+from service.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
 # tokenizing a target costs about as much as this many characters of text
 _TARGET_COST_CHARS = 20
-PROMPT_PASSES = 8  # more for each text, and the request waits while others do not
-_CACHED_TARGETS = 32  # lists of them; the longest take a megabyte each
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +26,17 @@ class Answer:
     """What a request is answered with.
 
     Attributes:
-        fills: for each text, for each mask, best first; of masks filled together one list a text.
+        fills: for each text, for each mask, best first; of masks filled together one list a text;
+            none for a text that is refused.
         long: to do something with each fill takes so long that it would stall the event loop.
+        refused_texts: by their place among the texts.
+        refused_targets: by the place of the text they were not ranked for.
     """
 
     fills: Sequence[Sequence[Sequence[Fill]]]
     long: bool
+    refused_texts: Mapping[int, RefusedText] = field(default_factory=dict)
+    refused_targets: Mapping[int, Sequence[RefusedTarget]] = field(default_factory=dict)
 
 
 class FillMask:
@@ -62,185 +61,83 @@ class FillMask:
         max_masks: int,
         max_passes: int,
     ) -> None:
-        self._tokenizer = tokenizer
-        self._reader = TextReader(tokenizer, max_tokens)
-        self._batcher = batcher
-        self._vocab_size = vocab_size
+        self._reader = FillReader(tokenizer, max_tokens)
+        self._ways = FillWays(tokenizer, batcher, vocab_size)
         self._max_masks = max_masks
         self._max_passes = max_passes
-        # those who rank a list of words rank it in many texts
-        self._resolve = lru_cache(_CACHED_TARGETS)(partial(Targets.resolve, tokenizer))
 
     async def fill(
-        self, texts: Sequence[str], options: FillOptions, called: str = "inputs"
+        self,
+        texts: Sequence[str],
+        options: FillOptions | Sequence[FillOptions],
+        called: str = "inputs",
+        *,
+        report: bool = False,
     ) -> Answer:
         """Rank the fills of each mask of each text, best first.
 
         Args:
             texts: at least one, each with at least one mask.
-            options: how they are filled.
+            options: how they are filled, all of them or each.
             called: what the caller calls the texts, for errors.
+            report: answer without the texts and targets that are refused, and say which.
 
         Raises:
-            InvalidRequestError: a text has no mask or is too long, there are too many masks, a
-                target cannot be used, or answering would take too much.
+            InvalidRequestError: there are too many masks, or answering would take too much; or,
+                unless that is to be reported, a text has no mask or is too long, or a target
+                cannot be used.
             FillMaskError: the batcher does not take the requests.
         """
-        cost_chars = sum(map(len, texts)) + _TARGET_COST_CHARS * len(options.targets or ())
-        if cost_chars < LONG_TEXT_CHARS:
-            windows, targets = self._read(texts, options, called)
+        alike = isinstance(options, FillOptions)
+        each = [options] * len(texts) if isinstance(options, FillOptions) else options
+        targets = sum(len(one.targets or ()) for one in (each[:1] if alike else each))
+        if sum(map(len, texts)) + _TARGET_COST_CHARS * targets < LONG_TEXT_CHARS:
+            read = self._read(texts, each, called, report=report)
         else:
-            windows, targets = await asyncio.to_thread(self._read, texts, options, called)
-        wanted = options.top_k or (len(targets) if targets else DEFAULT_TOP_K)
-        if targets:
-            wanted = min(wanted, len(targets))
-        parts = [text for text, own in zip(texts, windows, strict=True) for _ in own]
-        encoded = [window.encoded for own in windows for window in own]
-        long = is_long(parts, encoded, wanted, len(targets) if targets else 0)
-        fills: Sequence[list[list[Any]]]
-        if targets:
-            fills = await self._with_targets(targets, parts, encoded, wanted, long=long)
-        elif options.strategy == "joint":
-            fills = await self._jointly(parts, encoded, wanted, options)
-        elif options.granularity == "word":
-            fills = await self._with_words(parts, encoded, wanted, options)
-        else:
-            fills = await self._freely(parts, encoded, wanted, long=long)
-        cut = any(window.part for own in windows for window in own)
-        return Answer(merged(windows, fills) if cut else fills, long)
-
-    async def _freely(
-        self, texts: Sequence[str], encoded: Sequence[EncodedText], wanted: int, *, long: bool
-    ) -> list[list[list[Fill]]]:
-        # The graph knows nothing of special tokens: ask for as many more, and drop them.
-        asked = wanted + len(self._tokenizer.special_token_ids)
-        answers = await self._batcher.submit(
-            [
-                Request(
-                    input_ids=text.input_ids,
-                    mask_positions=text.mask_positions,
-                    top_k=asked,
-                    target_ids=no_targets(len(text.mask_spans)),
-                )
-                for text in encoded
-            ]
+            read = await asyncio.to_thread(self._read, texts, each, called, report=report)
+        jobs = {index: job for index, job in enumerate(read) if isinstance(job, FillJob)}
+        self._check_work(jobs.values())
+        long = is_long(jobs.values())
+        groups = [list(jobs)] if alike and jobs else _groups(jobs)
+        found = await together(
+            self._ways.fill([jobs[index] for index in group], long=long) for group in groups
         )
-        arguments = (self._tokenizer, texts, encoded, answers, wanted)
-        return await asyncio.to_thread(rank, *arguments) if long else rank(*arguments)
-
-    async def _with_targets(
-        self,
-        targets: Targets,
-        texts: Sequence[str],
-        encoded: Sequence[EncodedText],
-        wanted: int,
-        *,
-        long: bool,
-    ) -> list[list[list[TargetFill]]]:
-        mask = self._tokenizer.mask_token_id
-        passes = [TargetPasses(text, targets, mask) for text in encoded]
-        requests = [request for one in passes for request in one.requests]
-        patient = len(requests) > PROMPT_PASSES * len(texts)
-        answers = iter(await self._batcher.submit(requests, patient=patient))
-
-        def ranked() -> list[list[list[TargetFill]]]:
-            fills = []
-            for text, encoded_text, one in zip(texts, encoded, passes, strict=True):
-                log_probs = one.log_probs(list(islice(answers, len(one.requests))))
-                arguments = (encoded_text, targets, log_probs, wanted)
-                fills.append(rank_targets(self._tokenizer, text, *arguments))
-            return fills
-
-        return await asyncio.to_thread(ranked) if long else ranked()
-
-    async def _jointly(
-        self,
-        texts: Sequence[str],
-        encoded: Sequence[EncodedText],
-        wanted: int,
-        options: FillOptions,
-    ) -> list[list[list[JointFill]]]:
-        fills = []
-        for text, encoded_text in zip(texts, encoded, strict=True):
-            submit = self._lane(joint_passes(len(encoded_text.mask_spans), wanted))
-            fills.append(
-                fill_jointly(
-                    text,
-                    encoded_text,
-                    self._tokenizer,
-                    submit,
-                    top_k=wanted,
-                    order=options.order,
-                )
-            )
-        return [[text_fills] for text_fills in await asyncio.gather(*fills)]
-
-    async def _with_words(
-        self,
-        texts: Sequence[str],
-        encoded: Sequence[EncodedText],
-        wanted: int,
-        options: FillOptions,
-    ) -> list[list[list[WordFill]]]:
-        submit = self._lane(word_passes(options.max_word_tokens))
-        search = WordSearch(
-            self._tokenizer, submit, self._vocab_size, wanted, options.max_word_tokens
+        fills: list[list[list[Any]]] = [[] for _ in texts]
+        for group, group_fills in zip(groups, found, strict=True):
+            for index, text_fills in zip(group, group_fills, strict=True):
+                fills[index] = text_fills
+        return Answer(
+            fills,
+            long,
+            {index: one for index, one in enumerate(read) if isinstance(one, RefusedText)},
+            {
+                index: job.targets.refused
+                for index, job in jobs.items()
+                if job.targets is not None and job.targets.refused
+            },
         )
-
-        async def fill_all(text: str, encoded_text: EncodedText) -> list[list[WordFill]]:
-            masks = range(len(encoded_text.mask_spans))
-            return await asyncio.gather(*(search.fill(text, encoded_text, mask) for mask in masks))
-
-        return await asyncio.gather(*map(fill_all, texts, encoded))
-
-    def _lane(self, passes: int) -> Submit:
-        """Where requests are computed of which a text takes so many."""
-        return partial(self._batcher.submit, patient=passes > PROMPT_PASSES)
 
     def _read(
-        self, texts: Sequence[str], options: FillOptions, called: str
-    ) -> tuple[list[list[Window]], Targets | None]:
-        """Of each text what the model sees of it, and the targets."""
-        targets = self._resolve(tuple(options.targets)) if options.targets else None
-        longest = targets.longest if targets else 1
-        if options.granularity == "word":
-            longest = options.max_word_tokens
-        windows = []
-        for index, text in enumerate(texts):
-            where = place(called, index, texts)
-            if options.on_long_text == "window":
-                windows.append(self._reader.windows(text, where, longest - 1))
-                continue
-            encoded = self._reader.masked(text, where)
-            if longest > 1:
-                tokens = len(encoded.input_ids) - 1 + longest
-                self._reader.check_tokens(tokens, where, f" with {longest} in place of a mask")
-            windows.append([Window(encoded)])
-        self._check_work(windows, options, targets)
-        return windows, targets
+        self, texts: Sequence[str], each: Sequence[FillOptions], called: str, *, report: bool
+    ) -> list[FillJob | RefusedText]:
+        read: list[FillJob | RefusedText] = []
+        for index, (text, options) in enumerate(zip(texts, each, strict=True)):
+            try:
+                where = place(called, index, texts)
+                read.append(self._reader.read(text, options, where, report=report))
+            except InvalidRequestError as error:
+                if not report:
+                    raise
+                read.append(RefusedText(error.text))
+        return read
 
-    def _check_work(
-        self, windows: Sequence[Sequence[Window]], options: FillOptions, targets: Targets | None
-    ) -> None:
-        encoded = [window.encoded for own in windows for window in own]
-        masks = [len(text.mask_spans) for text in encoded]
-        if sum(masks) > self._max_masks:
+    def _check_work(self, jobs: Collection[FillJob]) -> None:
+        masks = sum(job.masks for job in jobs)
+        if masks > self._max_masks:
             raise InvalidRequestError(
-                f"The request has {sum(masks)} masks; at most {self._max_masks} are allowed."
+                f"The request has {masks} masks; at most {self._max_masks} are allowed."
             )
-        if targets:
-            self._check_passes(sum(passes_needed(text, targets) for text in encoded))
-        elif options.strategy == "joint":
-            if len(encoded) > len(windows):
-                raise InvalidRequestError(
-                    "Masks that are further apart than the model reads cannot be filled together."
-                )
-            top_k = options.top_k or DEFAULT_TOP_K
-            self._check_passes(sum(joint_passes(count, top_k) for count in masks))
-        elif options.granularity == "word":
-            self._check_passes(sum(masks) * word_passes(options.max_word_tokens))
-
-    def _check_passes(self, passes: int) -> None:
+        passes = sum(job.passes for job in jobs)
         if passes > self._max_passes:
             raise InvalidRequestError(
                 f"The request would take {passes} passes of the model; at most {self._max_passes} "
@@ -248,18 +145,9 @@ class FillMask:
             )
 
 
-def merged(
-    windows: Sequence[Sequence[Window]], fills: Sequence[list[list[Any]]]
-) -> list[list[list[Any]]]:
-    """The fills of each text, from those of its windows; each says what the model saw."""
-    remaining = iter(fills)
-    whole = []
-    for own in windows:
-        text_fills: list[list[Any]] = []
-        for window in own:
-            window_fills = next(remaining)
-            for fill in (fill for mask in window_fills for fill in mask):
-                fill.window = window.part
-            text_fills += window_fills
-        whole.append(text_fills)
-    return whole
+def _groups(jobs: Mapping[int, FillJob]) -> list[list[int]]:
+    """Texts that are filled alike, by their places."""
+    groups: dict[FillOptions, list[int]] = {}
+    for index, job in jobs.items():
+        groups.setdefault(job.options, []).append(index)
+    return list(groups.values())

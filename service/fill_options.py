@@ -1,6 +1,5 @@
 """How masks are to be filled."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,7 +30,7 @@ class FillOptions:
     """
 
     top_k: int | None = None
-    targets: Sequence[str] | None = None
+    targets: tuple[str, ...] | None = None
     granularity: Granularity = "token"
     max_word_tokens: int = DEFAULT_WORD_TOKENS
     strategy: Strategy = "independent"

@@ -5,10 +5,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from service.body import ErrorBody
 from service.caller import WhileConnected
 from service.errors import NotReadyError
+from service.fill_answer import FillMaskAnswer
 from service.health import Health
-from service.schemas import ErrorBody, FillMaskAnswer, FillMaskBody, InfoBody, StatusBody
+from service.schemas import FillMaskBody, InfoBody, StatusBody
 from service.score_schemas import ScoreAnswer, ScoreBody, scores_json
 from service.served import served_by
 
@@ -21,7 +23,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     for status, description in {
         400: "The body is not JSON.",
         413: "The body is too large.",
-        415: "The content type is not application/json.",
+        415: "The content type is not application/json, or the body is compressed.",
         422: "The request asks for something that is not done; the error says what is.",
         429: "The service is overloaded; Retry-After says for how many seconds.",
         500: "The service has failed on this request; its log has the request id.",
@@ -63,7 +65,9 @@ def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
         body, content_type = await request.body(), request.headers.get("content-type")
         read = await asyncio.to_thread(ScoreBody.read, body, content_type, served.info.limits)
         with WhileConnected(request.receive):
-            scores = await served.scoring.score(read.texts, read.variant, "inputs")
+            scores = await served.scoring.score(
+                read.texts, read.variants, "inputs", report=read.report
+            )
         content = await asyncio.to_thread(scores_json, scores, single=read.single)
         return Response(content, media_type="application/json")
 

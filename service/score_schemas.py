@@ -9,14 +9,17 @@ from pydantic import (
     JsonValue,
     RootModel,
     TypeAdapter,
+    ValidationInfo,
     field_validator,
 )
 
-from service.body import TextsBody, sentence_error, show
+from service.body import ErrorBody, TextsBody, reading_of, sentence_error, show
+from service.errors import InvalidRequestError
+from service.refused import RefusedText
 from service.scoring import DEFAULT_VARIANT, TextScore, Variant
 
 _VARIANTS: tuple[Variant, ...] = ("within_word", "original")
-_SCORES = TypeAdapter(list[TextScore]).serializer
+_SCORES = TypeAdapter(list[TextScore | RefusedText]).serializer
 _SCORE = TypeAdapter(TextScore).serializer
 _EXAMPLE: dict[str, JsonValue] = {
     "inputs": ["The capital of France is Paris.", "The capital of France is Rome."]
@@ -36,11 +39,11 @@ class ScoreParameters(BaseModel):
 
     @field_validator("variant", mode="before")
     @classmethod
-    def _check_variant(cls, value: object) -> object:
+    def _check_variant(cls, value: object, info: ValidationInfo) -> object:
         if value is None or value in _VARIANTS:
             return value
-        allowed = " or ".join(_VARIANTS)
-        raise sentence_error(f"parameters.variant must be {allowed}, not {show(value)}.")
+        name = f"{reading_of(info).parameters}.variant"
+        raise sentence_error(f"{name} must be {' or '.join(_VARIANTS)}, not {show(value)}.")
 
 
 class ScoreBody(TextsBody):
@@ -50,12 +53,15 @@ class ScoreBody(TextsBody):
     parameters_model = ScoreParameters
 
     inputs: str | list[str] = Field(description="A text without masks, or a list of such texts.")
-    parameters: ScoreParameters | None = None
+    parameters: ScoreParameters | list[ScoreParameters] | None = None
 
     @property
-    def variant(self) -> Variant:
-        """That asked for, or the default."""
-        return (self.parameters and self.parameters.variant) or DEFAULT_VARIANT
+    def variants(self) -> list[Variant]:
+        """Of each text that asked for, or the default."""
+        each = self.parameters
+        if not isinstance(each, list):
+            each = [each or ScoreParameters()] * len(self.texts)
+        return [one.variant or DEFAULT_VARIANT for one in each]
 
 
 class TokenScoreBody(BaseModel):
@@ -78,17 +84,22 @@ class TextScoreBody(BaseModel):
     tokens: list[TokenScoreBody]
 
 
-class ScoreAnswer(RootModel[TextScoreBody | list[TextScoreBody]]):
+class ScoreAnswer(RootModel[TextScoreBody | list[TextScoreBody | ErrorBody]]):
     """The scores of one text, or of each of a list."""
 
 
-def scores_json(scores: Sequence[TextScore], *, single: bool) -> bytes:
+def scores_json(scores: Sequence[TextScore | RefusedText], *, single: bool) -> bytes:
     """The body of an answer.
 
     Args:
-        scores: of each text.
+        scores: of each text, or why there are none.
         single: the request was one text, not a list.
+
+    Raises:
+        InvalidRequestError: that one text is refused.
     """
+    if single and isinstance(scores[0], RefusedText):
+        raise InvalidRequestError(scores[0].error)
     content = _SCORE.to_json(scores[0]) if single else _SCORES.to_json(scores)
     if b'"log_prob":null' in content:  # so a number that is none is written
         raise ValueError("the model has answered with what is not a number")

@@ -20,6 +20,7 @@ import numpy as np
 from service.batch import Fills, Request
 from service.batcher import Batcher
 from service.errors import InvalidRequestError
+from service.refused import RefusedText
 from service.text_reader import TextReader, place
 from service.tokenizer import LONG_TEXT_CHARS, Tokenizer, Words
 
@@ -83,33 +84,53 @@ class Scoring:
         self._batcher = batcher
         self._max_passes = max_passes
 
-    async def score(self, texts: Sequence[str], variant: Variant, called: str) -> list[TextScore]:
+    async def score(
+        self,
+        texts: Sequence[str],
+        variants: Sequence[Variant],
+        called: str,
+        *,
+        report: bool = False,
+    ) -> list[TextScore | RefusedText]:
         """Score each text.
 
         Args:
             texts: at least one, without masks.
-            variant: what is masked beside the token that is predicted.
+            variants: of each what is masked beside the token that is predicted.
             called: what the caller calls the texts, for errors.
+            report: score the others where a text is refused, and say why.
 
         Raises:
-            InvalidRequestError: a text has a mask or is too long, or they take too many passes.
+            InvalidRequestError: the texts take too many passes; or, unless that is to be reported,
+                one has a mask or is too long.
             FillMaskError: the batcher does not take the requests.
         """
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
-            read = self._read(texts, called)
+            read = self._read(texts, called, report=report)
         else:
-            read = await asyncio.to_thread(self._read, texts, called)
+            read = await asyncio.to_thread(self._read, texts, called, report=report)
         mask = self._tokenizer.mask_token_id
-        requests = [request for words in read for request in score_passes(words, variant, mask)]
-        answers = await self._batcher.submit(requests, patient=True)
+        requests = [
+            request
+            for words, variant in zip(read, variants, strict=True)
+            if isinstance(words, Words)
+            for request in score_passes(words, variant, mask)
+        ]
+        answers = await self._batcher.submit(requests, patient=True) if requests else []
         return await asyncio.to_thread(self._scores, read, answers)
 
-    def _read(self, texts: Sequence[str], called: str) -> list[Words]:
-        read = [
-            self._reader.words(text, place(called, index, texts))
-            for index, text in enumerate(texts)
-        ]
-        passes = sum(len(words.positions) for words in read)
+    def _read(
+        self, texts: Sequence[str], called: str, *, report: bool
+    ) -> list[Words | RefusedText]:
+        read: list[Words | RefusedText] = []
+        for index, text in enumerate(texts):
+            try:
+                read.append(self._reader.words(text, place(called, index, texts)))
+            except InvalidRequestError as error:
+                if not report:
+                    raise
+                read.append(RefusedText(error.text))
+        passes = sum(len(words.positions) for words in read if isinstance(words, Words))
         if passes > self._max_passes:
             raise InvalidRequestError(
                 f"{called} would take {passes} passes of the model, one a token; at most "
@@ -117,10 +138,15 @@ class Scoring:
             )
         return read
 
-    def _scores(self, read: Sequence[Words], answers: Sequence[Fills]) -> list[TextScore]:
+    def _scores(
+        self, read: Sequence[Words | RefusedText], answers: Sequence[Fills]
+    ) -> list[TextScore | RefusedText]:
         remaining = iter(answers)
-        scores = []
+        scores: list[TextScore | RefusedText] = []
         for words in read:
+            if isinstance(words, RefusedText):
+                scores.append(words)
+                continue
             own = islice(remaining, len(words.positions))
             log_probs = [float(answer.target_log_probs[0, 0]) for answer in own]
             total = math.fsum(log_probs)
@@ -138,8 +164,9 @@ class Scoring:
                 )
             ]
             scores.append(TextScore(total, math.exp(-total / len(tokens)), 1, tokens))
-        for score in scores:
-            score.rank += sum(other.log_prob > score.log_prob for other in scores)
+        scored = [score for score in scores if isinstance(score, TextScore)]
+        for score in scored:
+            score.rank += sum(other.log_prob > score.log_prob for other in scored)
         return scores
 
 

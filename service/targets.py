@@ -8,6 +8,7 @@ import numpy as np
 
 from service.batch import IntArray
 from service.errors import InvalidRequestError, quote
+from service.refused import RefusedTarget
 from service.tokenizer import Tokenizer
 
 _NAMED_AT_MOST = 5  # of the targets that cannot be used
@@ -37,41 +38,42 @@ class Targets:
     """The targets of a request.
 
     Attributes:
-        texts: as they were written.
+        texts: those that can be ranked, as they were written.
         token_ids: of each its tokens, at least one.
+        refused: those that cannot.
     """
 
     texts: tuple[str, ...]
     token_ids: tuple[tuple[int, ...], ...]
+    refused: tuple[RefusedTarget, ...]
 
     @classmethod
     def resolve(cls, tokenizer: Tokenizer, texts: Sequence[str]) -> "Targets":
-        """Find each target's tokens.
-
-        Raises:
-            InvalidRequestError: targets cannot be written with the vocabulary, or two are the
-                same; the text says which and why.
-        """
-        token_ids: list[tuple[int, ...]] = []
-        problems: list[str] = []
+        """Find each target's tokens; one that has none, or those of another, is refused."""
         first: dict[tuple[int, ...], str] = {}
+        refused: list[RefusedTarget] = []
         for text in texts:
             try:
                 ids = tokenizer.target_ids(text)
             except InvalidRequestError as error:
-                problems.append(error.text)
+                refused.append(RefusedTarget(text, error.text))
                 continue
             if ids in first:
-                problems.append(
-                    f"The targets {quote(first[ids])} and {quote(text)} are the same tokens."
-                )
+                reason = f"The targets {quote(first[ids])} and {quote(text)} are the same tokens."
+                refused.append(RefusedTarget(text, reason))
             first.setdefault(ids, text)
-            token_ids.append(ids)
-        if problems:
-            named = " ".join(problems[:_NAMED_AT_MOST])
-            more = len(problems) - _NAMED_AT_MOST
+        return cls(tuple(first.values()), tuple(first), tuple(refused))
+
+    def check(self) -> None:
+        """Take all of them or none.
+
+        Raises:
+            InvalidRequestError: some are refused; the text says which and why.
+        """
+        if self.refused:
+            named = " ".join(target.error for target in self.refused[:_NAMED_AT_MOST])
+            more = len(self.refused) - _NAMED_AT_MOST
             raise InvalidRequestError(f"{named} {more} more are wrong." if more > 0 else named)
-        return cls(tuple(texts), tuple(token_ids))
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -5,7 +5,6 @@ to right, each with those before it in place. The sum of the log-probabilities i
 words of all lengths are ranked by it.
 """
 
-import asyncio
 import math
 import unicodedata
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from service.batch import Request, Submit, no_targets
 from service.pieces import Piece
 from service.ranking import NO_SINGLE_TOKEN, Fill
+from service.together import together
 from service.tokenizer import EncodedText, Tokenizer
 
 # words kept of each length while they grow
@@ -70,8 +70,8 @@ class WordSearch:
         # behind a quotation mark or at the start of a text, a word may come without its space
         bare = not before.isspace() and not before.isalnum()
         lengths = range(1, self.max_tokens + 1)
-        found = await asyncio.gather(
-            *(self._of_length(length, encoded, mask, bare=bare) for length in lengths)
+        found = await together(
+            self._of_length(length, encoded, mask, bare=bare) for length in lengths
         )
         best: dict[str, tuple[float, tuple[int, ...], Piece]] = {}
         for ids, log_prob in (word for words in found for word in words):

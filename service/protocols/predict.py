@@ -1,14 +1,13 @@
 """The V1 protocol of TensorFlow Serving and KServe: `:predict`, bodies in and out. No HTTP."""
 
-from collections.abc import Sequence
-
 from service.body import Limits, Reading
 from service.errors import InvalidRequestError, quote
+from service.fill_answer import answer_json
+from service.fill_mask import Answer
 from service.json_body import read_json
-from service.ranking import Fill
-from service.schemas import FillMaskBody, answer_json
+from service.schemas import FillMaskBody
 
-_FIELDS = ("instances", "parameters")
+_FIELDS = ("instances", "parameters", "on_error")
 
 
 def read_predict(body: bytes, content_type: str | None, limits: Limits) -> FillMaskBody:
@@ -23,15 +22,17 @@ def read_predict(body: bytes, content_type: str | None, limits: Limits) -> FillM
     for name in value:
         if name not in _FIELDS:
             raise InvalidRequestError(
-                f"Unknown field {quote(name)} in the body; allowed are {' and '.join(_FIELDS)}."
+                f"Unknown field {quote(name)} in the body; allowed are instances, parameters and "
+                "on_error."
             )
     texts = value.get("instances")
     if not isinstance(texts, list):
         raise InvalidRequestError("instances must be a list of texts.")
     names = Reading(limits, texts="instances")
-    return FillMaskBody.check({"inputs": texts, "parameters": value.get("parameters")}, names)
+    others = {name: value.get(name) for name in ("parameters", "on_error")}
+    return FillMaskBody.check({"inputs": texts, **others}, names)
 
 
-def predictions(fills: Sequence[Sequence[Sequence[Fill]]]) -> bytes:
+def predictions(answer: Answer) -> bytes:
     """The body of an answer: of each instance what Hugging Face answers to a text alone."""
-    return b'{"predictions":%b}' % answer_json(fills, single=False)
+    return b'{"predictions":%b}' % answer_json(answer, single=False)

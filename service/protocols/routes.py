@@ -6,12 +6,13 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from service import __version__
+from service.body import ErrorBody
 from service.caller import WhileConnected
 from service.errors import NotFoundError, NotReadyError, quote
 from service.fill_mask import Answer
 from service.protocols.open_inference import MODEL_VERSION, InferRequest, answer, metadata
 from service.protocols.predict import predictions, read_predict
-from service.schemas import ErrorBody, FillMaskBody
+from service.schemas import FillMaskBody
 from service.served import Served, served_by
 
 _JSON = "application/json"
@@ -101,13 +102,13 @@ def _add_predict(router: APIRouter) -> None:
         body, content_type = await request.body(), request.headers.get("content-type")
         read = await asyncio.to_thread(read_predict, body, content_type, served.info.limits)
         filled = await _fill(request, served, read, "instances")
-        content = await asyncio.to_thread(predictions, filled.fills)
+        content = await asyncio.to_thread(predictions, filled)
         return Response(content, media_type=_JSON)
 
 
 async def _fill(request: Request, served: Served, body: FillMaskBody, called: str) -> Answer:
     with WhileConnected(request.receive):
-        return await served.fill_mask.fill(body.texts, body.options, called)
+        return await served.fill_mask.fill(body.texts, body.options, called, report=body.report)
 
 
 def _refuse_if_not_ready(request: Request, name: str | None = None) -> None:

@@ -1,5 +1,6 @@
 """Bad input in the body: a status and a sentence for everything a caller can get wrong."""
 
+import gzip
 import json
 from typing import Any
 
@@ -14,9 +15,9 @@ TARGETS = "parameters.targets must be a list of 1 to 10000 texts."
 NO_OBJECT = "The body must be a JSON object."
 NO_TEXT = "inputs must be a text or a list of texts."
 NO_MASK = "inputs has no mask: write [MASK] where a word is wanted."
-NOT_EMPTY = "must be a text that is not empty."
+NOT_A_TEXT, NOT_EMPTY = "must be a text.", "must be a text that is not empty."
 DEEP = b'{"inputs": "[MASK]", "parameters": {"top_k": %s}}' % (b"[" * 900 + b"]" * 900)
-FIELDS = "allowed are inputs and parameters."
+FIELDS = "allowed are inputs, parameters and on_error."
 
 
 def parameters(**values: Any) -> dict[str, Any]:
@@ -95,11 +96,47 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "parameters a list": (
         {"inputs": "[MASK]", "parameters": []},
-        "parameters must be a JSON object.",
+        "parameters is a list, and inputs is one text.",
     ),
     "parameters a text": (
         {"inputs": "[MASK]", "parameters": "top_k"},
-        "parameters must be a JSON object.",
+        "parameters must be a JSON object, or a list of one for each text.",
+    ),
+    "parameters of too few texts": (
+        {"inputs": ["[MASK]", "[MASK]"], "parameters": [{}]},
+        "parameters holds 1 objects, and inputs 2 texts; a list must have one for each.",
+    ),
+    "parameters of a text a list": (
+        {"inputs": ["[MASK]", "[MASK]"], "parameters": [{}, []]},
+        "parameters[1] must be a JSON object.",
+    ),
+    "parameters of a text wrong": (
+        {"inputs": ["[MASK]", "[MASK]"], "parameters": [None, {"top_k": 0}]},
+        "parameters[1].top_k must be a whole number from 1 to 20, not 0.",
+    ),
+    "parameters of a text unknown": (
+        {"inputs": ["[MASK]"], "parameters": [{"k": 0}]},
+        (
+            'Unknown field "k" in parameters[0]; allowed are top_k, targets, granularity, '
+            "max_word_tokens, strategy, order and on_long_text."
+        ),
+    ),
+    "target of a text empty": (
+        {"inputs": ["[MASK]"], "parameters": [{"targets": [""]}]},
+        "parameters[0].targets[0] must be a text that is not empty.",
+    ),
+    # on_error
+    "on_error unknown": (
+        {"inputs": "[MASK]", "on_error": "ignore"},
+        'on_error must be error or report, not "ignore".',
+    ),
+    "on_error true": (
+        {"inputs": "[MASK]", "on_error": True},
+        "on_error must be error or report, not true.",
+    ),
+    "one text, reported": (
+        {"inputs": "[mask]", "on_error": "report"},
+        NO_MASK,
     ),
     # inputs
     "no inputs": ({}, f"inputs is missing; {LIST}"),
@@ -109,9 +146,12 @@ INVALID: dict[str, tuple[Any, str]] = {
     "inputs an object": ({"inputs": {"text": "[MASK]"}}, NO_TEXT),
     "inputs empty": ({"inputs": ""}, f"inputs is empty; {LIST}"),
     "inputs no texts": ({"inputs": []}, f"inputs is empty; {LIST}"),
-    "a text empty": ({"inputs": ["[MASK]", ""]}, f"inputs[1] {NOT_EMPTY}"),
-    "a text null": ({"inputs": [None, "[MASK]"]}, f"inputs[0] {NOT_EMPTY}"),
-    "a text a list": ({"inputs": [["[MASK]"]]}, f"inputs[0] {NOT_EMPTY}"),
+    "a text empty": (
+        {"inputs": ["[MASK]", ""]},
+        "inputs[1] has no mask: write [MASK] where a word is wanted.",
+    ),
+    "a text null": ({"inputs": [None, "[MASK]"]}, f"inputs[0] {NOT_A_TEXT}"),
+    "a text a list": ({"inputs": [["[MASK]"]]}, f"inputs[0] {NOT_A_TEXT}"),
     "too many texts": ({"inputs": ["[MASK]"] * 5}, "inputs holds 5 texts; at most 4 are allowed."),
     "no mask": ({"inputs": "Paris is the capital."}, NO_MASK),
     "only white space": ({"inputs": "  \n"}, NO_MASK),
@@ -196,6 +236,17 @@ def test_invalid_body(case: str, client: TestClient) -> None:
     check_refusal(
         post(client, body if isinstance(body, bytes) else json.dumps(body).encode()), 422, message
     )
+
+
+@pytest.mark.parametrize("path", ["/fill-mask", "/score", "/v2/models/tiny/infer"])
+def test_a_compressed_body_is_refused_in_so_many_words(path: str, client: TestClient) -> None:
+    """Whatever the protocol: what is inside has no size that one could check."""
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    answer = client.post(path, content=gzip.compress(b'{"inputs": "[MASK]"}'), headers=headers)
+    message = 'The content encoding "gzip" is not read; send plain JSON.'
+    check_refusal(answer, 415, message)
+    plain = headers | {"Content-Encoding": "identity"}
+    assert client.post("/fill-mask", content=b'{"inputs": "[MASK]"}', headers=plain).is_success
 
 
 def test_there_are_enough_cases() -> None:

@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from service import answer_size, fill_mask, fill_mask_endpoint
+from service import answer_size, fill_mask_endpoint, fill_ways
 from service.app import Service, create_app
 from service.batch import Batch, Outputs
 from service.fill_mask_endpoint import LONG_BODY_BYTES
@@ -29,7 +29,7 @@ STEPS = {
     "parse": (FillMaskBody, "read"),
     "look up": (Tokenizer, "target_ids"),
     "encode": (Tokenizer, "encode"),
-    "rank": (fill_mask, "rank"),
+    "rank": (fill_ways, "rank"),
     "write": (fill_mask_endpoint, "answer_json"),
 }
 
@@ -105,7 +105,7 @@ def test_ranking_many_targets_does_not_stall_the_event_loop(
 ) -> None:
     """However few of them are wanted."""
     spied = watch._spy("rank targets", rank_targets)
-    monkeypatch.setattr(fill_mask, "rank_targets", spied)
+    monkeypatch.setattr(fill_ways, "rank_targets", spied)
     for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
         monkeypatch.setattr(answer_size, "_LONG_RANKING", limit)
         parameters = {"targets": ["dog", "cat", "tea"], "top_k": 1}
@@ -178,7 +178,7 @@ def test_a_caller_who_left_is_not_computed(
     async def play() -> None:
         service = create_app(Settings(bundle=tiny.path, threads=1))
         async with serving(service) as port:
-            batcher = service.state.served.fill_mask._batcher
+            batcher = service.state.served.fill_mask._ways._batcher
             held.runs.clear()
             held.go.clear()
             first_reader, first = await ask(port)

@@ -41,7 +41,7 @@ def test_models(client: TestClient) -> None:
         ({}, "instances must be a list of texts."),
         ({"instances": "a [MASK]"}, "instances must be a list of texts."),
         ({"instances": []}, "instances is empty"),
-        ({"instances": [{"text": "a [MASK]"}]}, "instances[0] must be a text that is not empty."),
+        ({"instances": [{"text": "a [MASK]"}]}, "instances[0] must be a text."),
         ({"instances": ["a [MASK]", "b"]}, "instances[1] has no mask"),
         ({"instances": ["[MASK]"], "signature_name": "x"}, 'Unknown field "signature_name" in the'),
         ({"instances": ["[MASK]"], "parameters": {"top_k": 0}}, "parameters.top_k must be"),

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from service.body import Limits
+from service.fill_answer import answer_json
+from service.fill_mask import Answer
+from service.fill_options import FillOptions
+from service.fill_parameters import MAX_TARGETS
 from service.ranking import Fill
-from service.schemas import MAX_TARGETS, FillMaskBody, answer_json
+from service.schemas import FillMaskBody
 
 LIMITS = Limits(
     max_tokens=32, max_texts=3, max_masks=5, max_top_k=9, max_passes=2, max_body_bytes=1000
@@ -32,7 +36,7 @@ def body(token: int) -> dict[str, object]:
 
 def answer(fills: list[list[list[Fill]]], *, single: bool) -> Any:
     """What a client reads."""
-    return json.loads(answer_json(fills, single=single))
+    return json.loads(answer_json(Answer(fills, long=False), single=single))
 
 
 def test_one_text_with_one_mask() -> None:
@@ -84,9 +88,7 @@ def test_absent_and_null_are_the_same() -> None:
         assert read.texts == ["x"]
     content = b'{"inputs": ["x"], "parameters": {"top_k": null, "targets": null}}'
     read = FillMaskBody.read(content, "application/json", LIMITS)
-    assert read.parameters is not None
-    assert read.parameters.top_k is None
-    assert read.parameters.targets is None
+    assert read.options == FillOptions()
 
 
 def test_the_schema_shows_the_limits() -> None:

@@ -42,7 +42,11 @@ def fill(
                 max_masks=max_masks,
                 max_passes=max_passes,
             )
-            return (await use_case.fill(texts, FillOptions(top_k=top_k, targets=targets))).fills
+            return (
+                await use_case.fill(
+                    texts, FillOptions(top_k=top_k, targets=tuple(targets) if targets else None)
+                )
+            ).fills
         finally:
             await batcher.close()
 

@@ -1,0 +1,108 @@
+"""A text to fill, read: what the model sees of it, and what is asked of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+from service.errors import InvalidRequestError
+from service.fill_options import DEFAULT_TOP_K, FillOptions
+from service.joint_fills import joint_passes
+from service.target_passes import passes_needed
+from service.targets import Targets
+from service.text_reader import TextReader
+from service.tokenizer import EncodedText, Tokenizer
+from service.windows import Window
+from service.word_fills import word_passes
+
+_CACHED_TARGETS = 32  # lists of them; the longest take a megabyte each
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FillJob:
+    """A text to fill.
+
+    Attributes:
+        text: as it was written.
+        options: how it is to be filled.
+        targets: the only words to rank, where asked for.
+        windows: what the model sees of it, at least one.
+    """
+
+    text: str
+    options: FillOptions
+    targets: Targets | None
+    windows: Sequence[Window]
+
+    @property
+    def encoded(self) -> list[EncodedText]:
+        """The windows as the model reads them."""
+        return [window.encoded for window in self.windows]
+
+    @property
+    def masks(self) -> int:
+        """Masks of the text."""
+        return sum(len(window.encoded.mask_spans) for window in self.windows)
+
+    @property
+    def wanted(self) -> int:
+        """Most fills of a mask."""
+        if self.targets is not None:
+            return min(self.options.top_k or len(self.targets), len(self.targets))
+        return self.options.top_k or DEFAULT_TOP_K
+
+    @property
+    def passes(self) -> int:
+        """Most passes of the model that it takes; 0 where that is the one of a plain fill."""
+        if self.targets is not None:
+            return sum(passes_needed(text, self.targets) for text in self.encoded)
+        if self.options.strategy == "joint":
+            return joint_passes(self.masks, self.wanted)
+        if self.options.granularity == "word":
+            return self.masks * word_passes(self.options.max_word_tokens)
+        return 0
+
+
+class FillReader:
+    """Reads texts to fill.
+
+    Args:
+        tokenizer: the model's.
+        max_tokens: longest text the model reads, special tokens included.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:
+        self._texts = TextReader(tokenizer, max_tokens)
+        # those who rank a list of words rank it in many texts
+        self._resolve = lru_cache(_CACHED_TARGETS)(partial(Targets.resolve, tokenizer))
+
+    def read(self, text: str, options: FillOptions, where: str, *, report: bool) -> FillJob:
+        """Read one text.
+
+        Args:
+            text: with at least one mask.
+            options: how it is to be filled.
+            where: what the caller calls it.
+            report: go on without the targets that cannot be used, if there are others.
+
+        Raises:
+            InvalidRequestError: it has no mask or is too long, or a target cannot be used.
+        """
+        targets = self._resolve(options.targets) if options.targets else None
+        if targets is not None and targets.refused and not (report and targets.texts):
+            targets.check()
+        longest = 1 if targets is None else targets.longest
+        if options.granularity == "word":
+            longest = options.max_word_tokens
+        if options.on_long_text == "window":
+            windows = self._texts.windows(text, where, longest - 1)
+            if options.strategy == "joint" and len(windows) > 1:
+                raise InvalidRequestError(
+                    f"{where} has masks that are further apart than the model reads; they cannot "
+                    "be filled together."
+                )
+            return FillJob(text, options, targets, windows)
+        encoded = self._texts.masked(text, where)
+        if longest > 1:
+            tokens = len(encoded.input_ids) - 1 + longest
+            self._texts.check_tokens(tokens, where, f" with {longest} in place of a mask")
+        return FillJob(text, options, targets, [Window(encoded)])

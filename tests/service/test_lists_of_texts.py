@@ -1,0 +1,133 @@
+"""Lists of texts: parameters for each, and errors that are reported beside the other answers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service.app import create_app
+from service.settings import Settings
+from tests.service.tiny import Tiny
+
+TEXT = "the dog [MASK] at the cat"
+LIST_OF_WAYS: list[dict[str, Any] | None] = [
+    {"top_k": 2},
+    None,
+    {"targets": ["dog", "walks"]},
+    {"granularity": "word", "max_word_tokens": 2},
+    {"strategy": "joint", "top_k": 3},
+    {"top_k": 2},
+]
+NO_MASK = "has no mask: write [MASK] where a word is wanted."
+
+
+@pytest.fixture(scope="module")
+def client(tiny: Tiny) -> Iterator[TestClient]:
+    """The service in this process."""
+    with TestClient(create_app(Settings(bundle=tiny.path, threads=2))) as test_client:
+        yield test_client
+
+
+def fill(client: TestClient, path: str = "/fill-mask", **body: Any) -> Any:
+    """What the service answers."""
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_each_text_has_its_parameters(client: TestClient) -> None:
+    """The answer is what the texts get one by one, in whatever order they are computed."""
+    texts = [TEXT, "a [MASK]", TEXT, TEXT, "the [MASK] and [MASK]", "[MASK] and [MASK]"]
+    answer = fill(client, inputs=texts, parameters=LIST_OF_WAYS)
+    for text, parameters, own in zip(texts, LIST_OF_WAYS, answer, strict=True):
+        alone = fill(client, inputs=text, parameters=parameters)
+        assert own == alone
+
+
+def test_a_list_of_one_is_a_list(client: TestClient) -> None:
+    """As it is for the texts."""
+    parameters = {"top_k": 2}
+    alone = fill(client, inputs=TEXT, parameters=parameters)
+    assert fill(client, inputs=[TEXT], parameters=[parameters]) == [alone]
+
+
+def test_bad_texts_are_reported_beside_the_others(client: TestClient) -> None:
+    """Each by its place in the list, with the sentence that would have failed the request."""
+    texts = ["no mask", TEXT, "", f"{'dog ' * 40}[MASK]", "the [MASK]"]
+    body: dict[str, Any] = {"inputs": texts, "parameters": {"top_k": 2}}
+    answer = fill(client, on_error="report", **body)
+    good = fill(client, inputs=[TEXT, "the [MASK]"], parameters={"top_k": 2})
+    assert answer[0] == {"error": f"inputs[0] {NO_MASK}"}
+    assert answer[2] == {"error": f"inputs[2] {NO_MASK}"}
+    assert answer[3]["error"].startswith("inputs[3] has 43 tokens, special tokens included;")
+    assert [answer[1], answer[4]] == good
+    refused = client.post("/fill-mask", json=body | {"on_error": "error"})
+    assert refused.status_code == 422
+    assert refused.json() == answer[0]
+
+
+def test_a_list_of_nothing_but_bad_texts(client: TestClient) -> None:
+    """Is answered too, and nothing is computed."""
+    answer = fill(client, inputs=["a", "b"], on_error="report")
+    assert answer == [{"error": f"inputs[{index}] {NO_MASK}"} for index in range(2)]
+
+
+def test_targets_that_cannot_be_ranked_are_reported_behind_the_others(client: TestClient) -> None:
+    """At each mask, each with its reason; what the others score does not depend on them."""
+    good = ["dog", "walks"]
+    bad = ["Timbuktu", "Dog", "[SEP]"]
+    body = {"inputs": "the [MASK] and [MASK]", "on_error": "report"}
+    answer = fill(
+        client, **body, parameters={"targets": ["dog", "Timbuktu", "Dog", "walks", "[SEP]"]}
+    )
+    expected = fill(client, **body, parameters={"targets": good})
+    for mask, alone in zip(answer, expected, strict=True):
+        assert mask[:2] == alone
+        assert [one["token_str"] for one in mask[2:]] == bad
+        assert [sorted(one) for one in mask[2:]] == [["error", "token_str"]] * 3
+    reasons = [one["error"] for one in answer[0][2:]]
+    assert reasons[0] == 'The target "Timbuktu" has characters that the model\'s vocabulary lacks.'
+    assert reasons[1] == 'The targets "dog" and "Dog" are the same tokens.'
+    top = fill(client, **body, parameters={"targets": [*good, *bad], "top_k": 1})
+    assert [one["token_str"] for one in top[0][1:]] == bad
+
+
+def test_a_text_of_whose_targets_none_can_be_ranked(client: TestClient) -> None:
+    """Is itself refused; the others are not."""
+    each = [{"targets": ["Timbuktu"]}, {"targets": ["dog"]}]
+    answer = fill(client, inputs=[TEXT, TEXT], parameters=each, on_error="report")
+    assert answer[0]["error"].startswith('The target "Timbuktu" has characters')
+    assert [one["token_str"] for one in answer[1]] == ["dog"]
+
+
+def test_scores_have_parameters_for_each_and_report(client: TestClient) -> None:
+    """The variant is that of the text, and the rank is among the texts that are scored."""
+    texts = ["She walks", "She [MASK]", "She walks", ""]
+    each = [{"variant": "original"}, None, None, None]
+    answer = fill(client, "/score", inputs=texts, parameters=each, on_error="report")
+    alone = [
+        fill(client, "/score", inputs=text, parameters=parameters)
+        for text, parameters in zip(texts[::2], each[::2], strict=True)
+    ]
+    assert [one["tokens"] for one in answer[::2]] == [one["tokens"] for one in alone]
+    assert sorted(one["rank"] for one in answer[::2]) == [1, 2]
+    assert answer[1] == {"error": "inputs[1] has a mask, and what is scored is a text without."}
+    assert answer[3] == {"error": "inputs[3] is nothing to the tokenizer."}
+    refused = client.post("/score", json={"inputs": "[MASK]", "on_error": "report"})
+    assert refused.status_code == 422
+
+
+def test_predictions_report(client: TestClient) -> None:
+    """V1 as well, in its own terms."""
+    body = {"instances": ["no mask", TEXT], "parameters": [{}, {"top_k": 1}], "on_error": "report"}
+    answer = fill(client, "/v1/models/tiny:predict", **body)
+    assert answer["predictions"][0] == {"error": f"instances[0] {NO_MASK}"}
+    assert len(answer["predictions"][1]) == 1
+
+
+@pytest.mark.parametrize("on_error", [None, "error"])
+def test_the_default_is_to_refuse(client: TestClient, on_error: str | None) -> None:
+    """Null is the same as nothing."""
+    body = {"inputs": ["no mask", TEXT], "on_error": on_error}
+    assert client.post("/fill-mask", json=body).status_code == 422
