@@ -115,6 +115,7 @@ class Batcher:
             NotReadyError: the batcher is closing, or a worker has died.
             Exception: whatever `run` raised for one of these requests alone.
         """
+        assert requests, "nobody would ever be told that nothing is done"  # noqa: S101
         submission = _Submission(self._loop.create_future(), len(requests))
         entries = [_Entry(request, submission, i, patient) for i, request in enumerate(requests)]
         tokens = sum(request.tokens for request in requests)

@@ -104,6 +104,8 @@ class WordSearch:
         asked = min(self.vocab_size, _LOOKED_AT_LEAST + _LOOKED_AT * width)
         words: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
         for place in range(length):
+            if not words:  # of all that was looked at nothing begins or goes on with a word
+                break
             requests = [self._request(encoded, mask, length, ids, asked) for ids, _ in words]
             answers = await self.submit(requests)
             grown = []

@@ -1,15 +1,20 @@
 """Whole words in place of a mask, against the same search through the tiny model's oracle."""
 
+import asyncio
 import math
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
 from service.app import create_app
+from service.batch import Fills, Request
 from service.settings import Settings
-from service.word_fills import BEAM, word_passes
+from service.word_fills import BEAM, WordSearch, word_passes
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
+from tests.service.tiny_calls import make_tokenizer
 
 TOLERANCE = 1e-4
 TEXT = "the dog [MASK] at the cat"
@@ -98,3 +103,21 @@ def test_a_text_must_have_room_for_the_longest(client: TestClient) -> None:
     answer = client.post("/fill-mask", json=body)
     assert answer.status_code == 422
     assert answer.json()["error"].startswith("inputs has 33 tokens with 3 in place of a mask")
+
+
+def test_a_mask_where_nothing_fits(tiny: Tiny) -> None:
+    """There may be no word among what is looked at: then there are no fills, and it ends."""
+    tokenizer = make_tokenizer(tiny)
+    calls = 0
+
+    async def submit(requests: Sequence[Request]) -> list[Fills]:
+        nonlocal calls
+        calls += 1
+        assert requests
+        none = np.empty((1, 0), dtype=np.float32)
+        log_probs = np.full((1, len(CONTINUATIONS)), -1, dtype=np.float32)
+        return [Fills(np.array([CONTINUATIONS]), log_probs, none) for _ in requests]
+
+    search = WordSearch(tokenizer, submit, len(VOCABULARY), top_k=5, max_tokens=3)
+    assert asyncio.run(search.fill(TEXT, tokenizer.encode(TEXT), 0)) == []
+    assert calls == 3  # one for each length
