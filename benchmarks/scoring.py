@@ -89,6 +89,7 @@ def _ours(directory: Path, texts: Sequence[str]) -> Callable[[Variant], list[lis
             settings.max_batch_tokens,
             settings.max_waiting_tokens,
             10**9,
+            10**9,
             print,
         )
         try:

@@ -1,51 +1,56 @@
 """fillmask-serve: read the settings, load the model, serve until told to stop."""
 
 import asyncio
-import contextlib
 import logging
 import signal
 import socket
 import sys
-from collections.abc import Iterator
-from types import FrameType
+from functools import partial
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
 
 from service import __version__
 from service.app import create_app
+from service.connection import Connection
 from service.errors import SettingsError, StartError
+from service.server import SIGNALS, Server
 from service.settings import Settings, read_settings
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# longer than proxies keep theirs, mostly 60 s: who closes first may cut off a request on its way
+KEEP_ALIVE_S = 75
 
 
 def main() -> int:
-    """Serve; 0 after SIGTERM or SIGINT, 2 when the service cannot start."""
-    for number in _SIGNALS:
+    """Serve; 0 after SIGTERM or SIGINT, 1 when the service fails, 2 when it cannot start."""
+    for number in SIGNALS:
         # until the server listens there is nothing to finish
         signal.signal(number, lambda *_: sys.exit(0))
     try:
         settings = read_settings(sys.argv[1:])
         _start_logging(settings)
-        _serve(settings)
+        return _serve(settings)
     except StartError as error:
         print(error, file=sys.stderr)
         return 2
-    return 0
 
 
-def _serve(settings: Settings) -> None:
+def _serve(settings: Settings) -> int:
     app = create_app(settings)
-    # uvicorn takes uvloop and httptools where they are installed; _run says what lifespan="off" is
+    # uvicorn takes uvloop where it is installed; _run says what lifespan="off" is
     config = uvicorn.Config(
         app,
+        http=cast(
+            "type[asyncio.Protocol]", partial(Connection, max_connections=settings.max_connections)
+        ),
         lifespan="off",
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,  # neither the caller's address nor the scheme is used
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=settings.shutdown_grace_s,
     )
     # bound before the model is loaded, so that a port in use is told at once
@@ -53,40 +58,21 @@ def _serve(settings: Settings) -> None:
         _bind(settings.host, settings.port) as listener,
         asyncio.Runner(loop_factory=config.get_loop_factory()) as runner,
     ):
-        runner.run(_run(config, app, listener))
+        return runner.run(_run(config, app, settings.drain_delay_s, listener))
 
 
-async def _run(config: uvicorn.Config, app: FastAPI, listener: socket.socket) -> None:
+async def _run(
+    config: uvicorn.Config, app: FastAPI, drain_delay_s: int, listener: socket.socket
+) -> int:
+    def started(url: str) -> None:
+        name = app.state.served.info.name
+        print(f"fillmask {__version__} serves {name} on {url}, docs on {url}/docs", flush=True)
+
+    health = app.state.health
     # The lifespan is ours to run: uvicorn would print a traceback for a bad bundle.
     async with app.router.lifespan_context(app):
-        await _Server(config, app).serve(sockets=[listener])
-
-
-class _Server(uvicorn.Server):
-    """uvicorn, with a process that outlives the signal and says when it starts and stops."""
-
-    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
-        super().__init__(config)
-        self._app = app
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        for listener in sockets or []:
-            host, port = listener.getsockname()[:2]
-            url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-            name = self._app.state.served.info.name
-            print(f"fillmask {__version__} serves {name} on {url}, docs on {url}/docs", flush=True)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        # uvicorn's own raises the signal again when all is done, and the process dies of it
-        for number in _SIGNALS:
-            signal.signal(number, self.handle_exit)
-        yield
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._app.state.health.end("The service is shutting down.")
-        super().handle_exit(sig, frame)
+        await Server(config, health, drain_delay_s, started).serve(sockets=[listener])
+    return 1 if health.failed else 0
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -15,11 +15,13 @@ from service.body import Limits
 from service.body_limit import BodyLimit
 from service.bundle import Bundle
 from service.caller import CallerLeftError
+from service.deadline import Deadline
 from service.docs_page import add_docs_page
 from service.errors import FillMaskError
 from service.fill_mask_endpoint import FillMaskEndpoint
 from service.health import Health
 from service.load import load
+from service.probe import Probe
 from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
@@ -73,14 +75,21 @@ def create_app(settings: Settings) -> Service:
         asyncio.get_running_loop().set_default_executor(
             ThreadPoolExecutor(LONG_WORK_THREADS, thread_name_prefix="fillmask-long-work")
         )
-        async with load(settings, health.end) as model:
-            endpoint = FillMaskEndpoint(model.fill_mask, model.limits)
-            service.fill_mask = RequestId(BodyLimit(endpoint, settings.max_body_bytes))
+        async with load(settings, health.fail) as model:
+            endpoint = FillMaskEndpoint(model.fill_mask, model.batcher, model.limits)
+            in_time = Deadline(endpoint, settings.request_timeout_ms)
+            service.fill_mask = RequestId(BodyLimit(in_time, settings.max_body_bytes))
             service.fill_mask_paths = frozenset(
                 {FILL_MASK_PATH, ROOT_PATH, MODEL_PATH.format(name=model.bundle.name)}
             )
             info = _info(settings, model.bundle, model.limits)
-            service.state.served = Served(model.fill_mask, model.scoring, info)
+            service.state.served = Served(
+                model.fill_mask,
+                model.scoring,
+                model.batcher,
+                Probe(model.batcher, model.bundle.mask_token_id),
+                info,
+            )
             health.ready()
             try:
                 yield
@@ -101,6 +110,7 @@ def create_app(settings: Settings) -> Service:
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
     service.include_router(create_protocol_router())
     add_docs_page(service)
+    service.add_middleware(Deadline, default_ms=settings.request_timeout_ms)
     service.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
     service.add_middleware(RequestId)
     service.add_exception_handler(FillMaskError, _answer_error)

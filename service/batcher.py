@@ -66,6 +66,8 @@ class Batcher:
         max_batch_tokens: budget of a batch.
         max_waiting_tokens: most tokens accepted and not answered yet, waiting or running.
         max_patient_tokens: the same for those that can wait.
+        max_wait_s: nothing more is accepted while the tokens that cannot wait would take longer
+            than this at the speed of late.
         on_failure: called on the event loop with a sentence when a worker has died and nothing
             can be computed any more.
     """
@@ -77,11 +79,13 @@ class Batcher:
         max_batch_tokens: int,
         max_waiting_tokens: int,
         max_patient_tokens: int,
+        max_wait_s: float,
         on_failure: Callable[[str], None],
     ) -> None:
         self._run = run
         self._max_batch_tokens = max_batch_tokens
         self._max_accepted_tokens = {False: max_waiting_tokens, True: max_patient_tokens}
+        self._max_wait_s = max_wait_s
         self._on_failure = on_failure
         self._loop = asyncio.get_running_loop()
         # guards all below
@@ -93,6 +97,7 @@ class Batcher:
         self._closing = False
         self._failure: str | None = None
         self._tokens_per_s: float | None = None
+        self._answered_s = time.monotonic()
         self._workers = [
             threading.Thread(target=self._work, name=f"fillmask-worker-{i}", daemon=True)
             for i in range(workers)
@@ -130,6 +135,20 @@ class Batcher:
             self._forget(submission)
             raise
 
+    @property
+    def answered_s(self) -> float:
+        """When the last batch was done, by the monotonic clock."""
+        return self._answered_s
+
+    def check_room(self, *, patient: bool = False) -> None:
+        """Refuse a request while nothing is known of it; whether it is accepted `submit` decides.
+
+        Raises:
+            OverloadedError: too much waits already.
+            NotReadyError: the batcher is closing, or a worker has died.
+        """
+        self._admit(1, patient=patient)
+
     async def close(self) -> None:
         """Refuse what comes, answer what was accepted, stop the workers."""
         with self._lock:
@@ -149,19 +168,20 @@ class Batcher:
             raise InvalidRequestError(
                 f"The request has {tokens} tokens {where}; at most {most} are allowed."
             )
-        if self._accepted_tokens[patient] + tokens > most:
-            retry_after_s = self._drain_s(patient=patient)
+        too_long = not patient and self._wait_s(patient=False) > self._max_wait_s
+        if too_long or self._accepted_tokens[patient] + tokens > most:
+            wait_s = self._wait_s(patient=patient)
+            retry_after_s = min(max(1, math.ceil(wait_s)), MAX_RETRY_AFTER_S)
             raise OverloadedError(
                 f"The service is overloaded; try again in {retry_after_s} s.", retry_after_s
             )
 
-    def _drain_s(self, *, patient: bool) -> int:
-        """Whole seconds in which what was accepted should be done, at the speed of late."""
+    def _wait_s(self, *, patient: bool) -> float:
+        """Seconds in which what was accepted should be done, at the speed of late."""
         if self._tokens_per_s is None:
-            return 1
+            return 0
         tokens = self._accepted_tokens[False] + patient * self._accepted_tokens[True]
-        seconds = tokens / (self._tokens_per_s * len(self._workers))
-        return min(max(1, math.ceil(seconds)), MAX_RETRY_AFTER_S)
+        return tokens / (self._tokens_per_s * len(self._workers))
 
     def _forget(self, submission: _Submission) -> None:
         with self._lock:
@@ -213,6 +233,7 @@ class Batcher:
             if self._tokens_per_s is None:
                 self._tokens_per_s = speed
             self._tokens_per_s += _LATEST_WEIGHT * (speed - self._tokens_per_s)
+            self._answered_s = time.monotonic()
 
     def _deliver(self, entries: Sequence[_Entry], answers: Sequence[Fills | Exception]) -> None:
         def settle() -> None:

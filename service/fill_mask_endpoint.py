@@ -4,6 +4,7 @@ import asyncio
 
 from starlette.types import Receive, Scope, Send
 
+from service.batcher import Batcher
 from service.body import Limits
 from service.caller import CallerLeftError, WhileConnected
 from service.errors import FillMaskError
@@ -22,11 +23,13 @@ class FillMaskEndpoint:
 
     Args:
         fill_mask: the use case.
+        batcher: where its passes are computed.
         limits: of a request.
     """
 
-    def __init__(self, fill_mask: FillMask, limits: Limits) -> None:
+    def __init__(self, fill_mask: FillMask, batcher: Batcher, limits: Limits) -> None:
         self._fill_mask = fill_mask
+        self._batcher = batcher
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -43,6 +46,7 @@ class FillMaskEndpoint:
         await send_json(send, 200, content)
 
     async def _answer(self, body: bytes, content_type: str | None) -> bytes:
+        self._batcher.check_room()
         if len(body) < LONG_BODY_BYTES:
             request = FillMaskBody.read(body, content_type, self._limits)
         else:

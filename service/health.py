@@ -7,11 +7,17 @@ class Health:
     def __init__(self) -> None:
         self._reason: str | None = "The service is starting."
         self._over = False
+        self._failed = False
 
     @property
     def reason(self) -> str | None:
         """Why the service is not ready; None when it is."""
         return self._reason
+
+    @property
+    def failed(self) -> bool:
+        """Whether it will never answer again, and the process must end."""
+        return self._failed
 
     def ready(self) -> None:
         """The model is loaded and answers as it must."""
@@ -19,7 +25,12 @@ class Health:
             self._reason = None
 
     def end(self, reason: str) -> None:
-        """The service stops or has failed; the first reason stays."""
+        """The service stops; the first reason stays."""
         if not self._over:
             self._over = True
             self._reason = reason
+
+    def fail(self, reason: str) -> None:
+        """The service has failed."""
+        self.end(reason)
+        self._failed = True

@@ -25,9 +25,14 @@ async def send_json(send: Send, status: int, content: bytes, headers: Headers = 
     await send({"type": "http.response.body", "body": content})
 
 
+def error_json(sentence: str) -> bytes:
+    """The body that every error has."""
+    return to_json({"error": sentence})
+
+
 async def send_sentence(send: Send, status: int, sentence: str, headers: Headers = ()) -> None:
     """Answer with a sentence about what is wrong."""
-    await send_json(send, status, to_json({"error": sentence}), headers)
+    await send_json(send, status, error_json(sentence), headers)
 
 
 async def send_error(send: Send, error: FillMaskError) -> None:

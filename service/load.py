@@ -27,12 +27,14 @@ class LoadedModel:
         limits: of what it may be asked for at once.
         fill_mask: the use case.
         scoring: the other.
+        batcher: where both have their passes computed.
     """
 
     bundle: Bundle
     limits: Limits
     fill_mask: FillMask
     scoring: Scoring
+    batcher: Batcher
 
 
 @asynccontextmanager
@@ -66,6 +68,7 @@ async def load(settings: Settings, on_failure: Callable[[str], None]) -> AsyncIt
         max_batch_tokens=settings.max_batch_tokens,
         max_waiting_tokens=settings.max_waiting_tokens,
         max_patient_tokens=settings.max_patient_tokens,
+        max_wait_s=settings.max_wait_ms / 1000,
         on_failure=on_failure,
     )
     fills = partial(
@@ -83,6 +86,7 @@ async def load(settings: Settings, on_failure: Callable[[str], None]) -> AsyncIt
             limits,
             fills(max_masks=settings.max_masks, max_passes=settings.max_passes),
             Scoring(tokenizer, batcher, bundle.max_tokens, settings.max_passes),
+            batcher,
         )
     finally:
         await batcher.close()

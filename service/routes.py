@@ -12,7 +12,7 @@ from service.fill_answer import FillMaskAnswer
 from service.health import Health
 from service.schemas import FillMaskBody, InfoBody, StatusBody
 from service.score_schemas import ScoreAnswer, ScoreBody, scores_json
-from service.served import served_by
+from service.served import refuse_if_not_ready, served_by
 
 FILL_MASK_PATH = "/fill-mask"
 # where clients of Hugging Face's post what they post to FILL_MASK_PATH
@@ -28,6 +28,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
         429: "The service is overloaded; Retry-After says for how many seconds.",
         500: "The service has failed on this request; its log has the request id.",
         503: "The service is stopping or has failed.",
+        504: "There was no answer in the time that the request had.",
     }.items()
 }
 
@@ -62,6 +63,7 @@ def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
     )
     async def score(request: Request) -> Response:
         served = served_by(request.app)
+        served.batcher.check_room(patient=True)
         body, content_type = await request.body(), request.headers.get("content-type")
         read = await asyncio.to_thread(ScoreBody.read, body, content_type, served.info.limits)
         with WhileConnected(request.receive):
@@ -81,9 +83,8 @@ def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
         tags=["Service"],
         responses={503: {"model": ErrorBody, "description": "Not yet, or not any more."}},
     )
-    async def ready() -> StatusBody:
-        if health.reason is not None:
-            raise NotReadyError(health.reason)
+    async def ready(request: Request) -> StatusBody:
+        await refuse_if_not_ready(request.app)
         return StatusBody(status="ready")
 
     @router.get("/info", summary="Which model is served", tags=["Service"])

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from starlette.applications import Starlette
 
+from service.batcher import Batcher
 from service.errors import NotFoundError, NotReadyError, quote
 from service.fill_mask import FillMask
+from service.probe import Probe
 from service.schemas import InfoBody
 from service.scoring import Scoring
 
@@ -17,11 +19,15 @@ class Served:
     Attributes:
         fill_mask: the use case.
         scoring: the other.
+        batcher: where both have their passes computed.
+        probe: asks it whether it answers.
         info: its name and what may be asked of it.
     """
 
     fill_mask: FillMask
     scoring: Scoring
+    batcher: Batcher
+    probe: Probe
     info: InfoBody
 
 
@@ -44,3 +50,19 @@ def served_by(app: Starlette, name: str | None = None) -> Served:
             f"There is no model {quote(name)} here; {quote(served.info.name)} is served."
         )
     return served
+
+
+async def refuse_if_not_ready(app: Starlette, name: str | None = None) -> None:
+    """See whether the model of an application can answer.
+
+    Args:
+        app: the application.
+        name: the model's, where the caller names one.
+
+    Raises:
+        NotReadyError: it cannot.
+        NotFoundError: another model is served.
+    """
+    served = served_by(app, name)
+    if (reason := app.state.health.reason or await served.probe.failure()) is not None:
+        raise NotReadyError(reason)

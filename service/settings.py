@@ -61,14 +61,35 @@ class Settings(BaseSettings):
         ge=1,
         description="most tokens accepted and not yet answered; above it the answer is 429",
     )
+    max_wait_ms: int = Field(
+        default=1000,
+        ge=1,
+        description="longest wait for an answer that a request is accepted with, at the speed "
+        "measured of late; above it the answer is 429",
+    )
     # one text of 512 tokens, scored token by token, is as much
     max_patient_tokens: int = Field(
         default=262144,
         ge=1,
         description="the same over all passes of requests that take many; they wait for the others",
     )
+    max_connections: int = Field(
+        default=1024, ge=1, description="most open connections; above it the answer is 429"
+    )
+    request_timeout_ms: int = Field(
+        default=30_000,
+        ge=1,
+        le=600_000,
+        description="time for an answer, where X-Request-Timeout-Ms names no other; then it is 504",
+    )
+    drain_delay_s: int = Field(
+        default=1,
+        ge=0,
+        description="seconds after SIGTERM in which it is not ready and still answers, for "
+        "balancers to notice",
+    )
     shutdown_grace_s: int = Field(
-        default=30, ge=0, description="seconds that accepted requests have to finish after SIGTERM"
+        default=30, ge=0, description="seconds that accepted requests then have to finish"
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="least severe messages to log"

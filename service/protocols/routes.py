@@ -8,12 +8,12 @@ from fastapi import APIRouter, Request, Response
 from service import __version__
 from service.body import ErrorBody
 from service.caller import WhileConnected
-from service.errors import NotFoundError, NotReadyError, quote
+from service.errors import NotFoundError, quote
 from service.fill_mask import Answer
 from service.protocols.open_inference import MODEL_VERSION, InferRequest, answer, metadata
 from service.protocols.predict import predictions, read_predict
 from service.schemas import FillMaskBody
-from service.served import Served, served_by
+from service.served import Served, refuse_if_not_ready, served_by
 
 _JSON = "application/json"
 _JSON_BYTES = "inference-header-content-length"
@@ -48,7 +48,7 @@ def _add_open_inference(router: APIRouter) -> None:
 
     @router.get("/v2/health/ready", summary="Can it answer?", tags=tags)
     async def ready(request: Request) -> dict[str, bool]:
-        _refuse_if_not_ready(request)
+        await refuse_if_not_ready(request.app)
         return {"ready": True}
 
     @router.get(model, summary="The model", tags=tags)
@@ -65,7 +65,7 @@ def _add_open_inference(router: APIRouter) -> None:
     async def model_ready(
         request: Request, name: str, version: str = MODEL_VERSION
     ) -> dict[str, Any]:
-        _refuse_if_not_ready(request, name)
+        await refuse_if_not_ready(request.app, name)
         _check_version(version)
         return {"name": name, "ready": True}
 
@@ -74,6 +74,7 @@ def _add_open_inference(router: APIRouter) -> None:
     async def infer(request: Request, name: str, version: str = MODEL_VERSION) -> Response:
         served = served_by(request.app, name)
         _check_version(version)
+        served.batcher.check_room()
         body, json_bytes = await request.body(), request.headers.get(_JSON_BYTES)
         read = await asyncio.to_thread(InferRequest.read, body, json_bytes, served.info.limits)
         filled = await _fill(request, served, read.fill, read.called)
@@ -93,12 +94,13 @@ def _add_predict(router: APIRouter) -> None:
 
     @router.get("/v1/models/{name}", summary="Can the model answer?", tags=tags)
     async def model(request: Request, name: str) -> dict[str, Any]:
-        _refuse_if_not_ready(request, name)
+        await refuse_if_not_ready(request.app, name)
         return {"name": name, "ready": True}
 
     @router.post("/v1/models/{name}:predict", summary="Fill masks", tags=tags)
     async def predict(request: Request, name: str) -> Response:
         served = served_by(request.app, name)
+        served.batcher.check_room()
         body, content_type = await request.body(), request.headers.get("content-type")
         read = await asyncio.to_thread(read_predict, body, content_type, served.info.limits)
         filled = await _fill(request, served, read, "instances")
@@ -109,12 +111,6 @@ def _add_predict(router: APIRouter) -> None:
 async def _fill(request: Request, served: Served, body: FillMaskBody, called: str) -> Answer:
     with WhileConnected(request.receive):
         return await served.fill_mask.fill(body.texts, body.options, called, report=body.report)
-
-
-def _refuse_if_not_ready(request: Request, name: str | None = None) -> None:
-    served_by(request.app, name)
-    if (reason := request.app.state.health.reason) is not None:
-        raise NotReadyError(reason)
 
 
 def _check_version(version: str) -> None:

@@ -71,6 +71,7 @@ def with_batcher(
     max_batch_tokens: int = 6,
     max_waiting_tokens: int = 1000,
     max_patient_tokens: int = 1000,
+    max_wait_s: float = 100,
 ) -> list[str]:
     """Run the scenario with a batcher, close it, and give the failures it told of."""
     failures: list[str] = []
@@ -82,6 +83,7 @@ def with_batcher(
             max_batch_tokens,
             max_waiting_tokens,
             max_patient_tokens,
+            max_wait_s,
             failures.append,
         )
         try:

@@ -136,3 +136,35 @@ def test_a_caller_who_left_gives_back_what_can_wait() -> None:
 
     with_batcher(fake, scenario, max_waiting_tokens=10, max_patient_tokens=10)
     assert fake.seen == [1, 4, 5]
+
+
+def test_a_wait_that_would_be_too_long_is_refused() -> None:
+    """However few the tokens are: what counts is how long they take at the speed of late."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        batcher._tokens_per_s = 2.0
+        accepted = [asyncio.create_task(batcher.submit([text(i, 5)])) for i in (1, 2)]
+        await fake.wait_until_at_work()
+        with pytest.raises(OverloadedError) as caught:
+            await batcher.submit([text(3, 1)])
+        assert caught.value.retry_after_s == 5
+        with pytest.raises(OverloadedError):
+            batcher.check_room()
+        batcher.check_room(patient=True)
+        fake.go.set()
+        await asyncio.gather(*accepted)
+        batcher.check_room()
+
+    with_batcher(fake, scenario, max_wait_s=4)
+
+
+def test_nothing_is_too_long_for_who_waits_for_nobody() -> None:
+    """A request that alone takes longer than the limit is accepted when there is no other."""
+
+    async def scenario(batcher: Batcher) -> None:
+        batcher._tokens_per_s = 2.0
+        assert ends(await batcher.submit([text(1, 50)])) == [[1, 1]]
+
+    with_batcher(FakeRuntime(), scenario, max_wait_s=1)

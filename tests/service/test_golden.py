@@ -30,7 +30,7 @@ def replay_bundle(path: Path) -> None:
     async def play() -> None:
         bundle = read_bundle(path)
         tokenizer = Tokenizer.of(bundle)
-        batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, pytest.fail)
+        batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
         try:
             await replay(bundle, use_case(tokenizer, batcher))
         finally:
@@ -102,7 +102,7 @@ def test_nan_is_refused(tiny: Tiny) -> None:
         tokenizer = Tokenizer(
             bundle.tokenizer_path.read_bytes(), "[MASK]", 4, bundle.special_token_ids
         )
-        batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, pytest.fail)
+        batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
         try:
             await replay(replace(bundle, golden=golden), use_case(tokenizer, batcher))
         finally:

@@ -36,13 +36,22 @@ def fill(client: TestClient, path: str = "/fill-mask", **body: Any) -> Any:
     return answer.json()
 
 
+def rounded(value: Any) -> Any:
+    """The same, without what sums of float32 in another order change."""
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
 def test_each_text_has_its_parameters(client: TestClient) -> None:
     """The answer is what the texts get one by one, in whatever order they are computed."""
     texts = [TEXT, "a [MASK]", TEXT, TEXT, "the [MASK] and [MASK]", "[MASK] and [MASK]"]
     answer = fill(client, inputs=texts, parameters=LIST_OF_WAYS)
     for text, parameters, own in zip(texts, LIST_OF_WAYS, answer, strict=True):
         alone = fill(client, inputs=text, parameters=parameters)
-        assert own == alone
+        assert rounded(own) == rounded(alone)
 
 
 def test_a_list_of_one_is_a_list(client: TestClient) -> None:

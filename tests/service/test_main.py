@@ -76,7 +76,7 @@ def test_ctrl_c_ends_with_0(start_server: StartServer) -> None:
 def test_sigterm_finishes_what_was_accepted(start_server: StartServer) -> None:
     """Requests that wait or run at SIGTERM are answered; new ones find nobody."""
     with (
-        start_server("--threads", "1", command=("-c", SLOW)) as (process, url),
+        start_server("--threads=1", "--drain-delay-s=0", command=("-c", SLOW)) as (process, url),
         concurrent.futures.ThreadPoolExecutor() as pool,
     ):
         running = pool.submit(httpx.post, f"{url}/fill-mask", json=BODY)
@@ -93,9 +93,77 @@ def test_sigterm_finishes_what_was_accepted(start_server: StartServer) -> None:
         assert process.wait(10) == 0
 
 
+def test_it_goes_on_for_a_while_after_sigterm(start_server: StartServer) -> None:
+    """Not ready, so that balancers go elsewhere; whoever still comes is served, once."""
+    with start_server("--drain-delay-s=2") as (process, url), httpx.Client() as client:
+        before = client.post(f"{url}/fill-mask", json=BODY)
+        assert "connection" not in before.headers
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        after = client.post(f"{url}/fill-mask", json=BODY)
+        assert after.json() == before.json()
+        assert after.headers["connection"] == "close"
+        ready = httpx.get(f"{url}/health/ready")
+        assert ready.status_code == 503
+        assert ready.json() == {"error": "The service is shutting down."}
+        assert httpx.get(f"{url}/health/live").is_success
+        assert process.wait(10) == 0
+
+
+def test_a_second_signal_ends_it_at_once(start_server: StartServer) -> None:
+    """Whatever it was waiting for."""
+    with start_server("--drain-delay-s=60") as (process, _):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(5) == 128 + signal.SIGINT
+
+
+def test_what_hangs_is_ended(start_server: StartServer) -> None:
+    """The grace has a ceiling: a model that never comes back does not keep the process."""
+    hanging = SLOW.replace("time.sleep(0.7)", "time.sleep(600 if len(batch.requests) == 2 else 0)")
+    ceiling = "from service import server\nserver._CEILING_S = 1\n"
+    flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
+    with (
+        start_server(*flags, command=("-c", ceiling + hanging)) as (process, url),
+        concurrent.futures.ThreadPoolExecutor() as pool,
+    ):
+        asked = pool.submit(httpx.post, f"{url}/fill-mask", json={"inputs": ["[MASK]"] * 2})
+        await_run(process)
+        process.send_signal(signal.SIGTERM)
+        assert asked.result().status_code == 503
+        assert process.wait(10) == 1
+
+
+# the service, whose worker dies of the texts that come two at a time
+MORTAL = """
+import sys
+from service.runtime import Runtime
+run = Runtime.run
+def die(self, batch):
+    if len(batch.requests) == 2:
+        raise SystemExit("what the user wrote")
+    return run(self, batch)
+Runtime.run = die
+from service.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_a_dead_worker_is_the_end(start_server: StartServer) -> None:
+    """Who waits is told, and the process ends so that it is started anew."""
+    with start_server("--threads=1", command=("-c", MORTAL)) as (process, url):
+        assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
+        answer = httpx.post(f"{url}/fill-mask", json={"inputs": ["[MASK]"] * 2})
+        assert answer.status_code == 503
+        assert answer.json() == {"error": "The service has failed and must be restarted."}
+        assert process.wait(10) == 1
+
+
 def test_the_grace_of_a_shutdown_is_bounded(start_server: StartServer) -> None:
     """What is not done in time is failed with a reason, and the process still ends well."""
-    flags = ("--threads", "1", "--shutdown-grace-s", "0")
+    flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
     with (
         start_server(*flags, command=("-c", SLOW)) as (process, url),
         concurrent.futures.ThreadPoolExecutor() as pool,

@@ -32,7 +32,7 @@ def fill(
 
     async def call() -> Sequence[Sequence[Sequence[Fill]]]:
         runtime = Runtime(tiny.path / "model.onnx")
-        batcher = Batcher(runtime.run, 2, 64, 10_000, 10_000, pytest.fail)
+        batcher = Batcher(runtime.run, 2, 64, 10_000, 10_000, 10, pytest.fail)
         try:
             use_case = FillMask(
                 make_tokenizer(tiny),

@@ -1,0 +1,99 @@
+"""A connection to a client that may be slow, silent or greedy."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from service.json_answer import error_json, send_sentence
+
+MAX_HEAD_BYTES = 32 * 1024
+REQUEST_S = 30  # for a request to arrive, from its first byte to its last
+ANSWER_S = 60  # for an answer to be taken
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's, with limits that it does not have.
+
+    Args:
+        max_connections: above it a connection is told so, and closed.
+        of_uvicorn: what uvicorn makes its connections with.
+    """
+
+    def __init__(self, *, max_connections: int, **of_uvicorn: Any) -> None:
+        super().__init__(**of_uvicorn)
+        self._max_connections = max_connections
+        # since when a request is awaited of which there is no end yet; None between requests
+        self._awaited_since_s: float | None = None
+        self._unsent_since_s: float | None = None
+        self._head_bytes = 0
+        self._in_head = True
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client has connected."""
+        super().connection_made(transport)
+        self._awaited_since_s = self.loop.time()
+        if len(self.connections) > self._max_connections:
+            self.app = _too_many
+
+    def data_received(self, data: bytes) -> None:
+        """The client has sent something."""
+        if self._in_head and self._head_bytes + len(data) > MAX_HEAD_BYTES:
+            room = max(0, MAX_HEAD_BYTES - self._head_bytes)
+            if data.find(b"\r\n\r\n", 0, room) < 0:
+                self._refuse(431, f"The head of the request is above {MAX_HEAD_BYTES} bytes.")
+                return
+        super().data_received(data)
+        if self._in_head:
+            self._head_bytes += len(data)
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        if self._awaited_since_s is None:
+            self._awaited_since_s = self.loop.time()
+
+    def on_headers_complete(self) -> None:
+        """Its head is there."""
+        self._in_head = False
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """All of it is there."""
+        super().on_message_complete()
+        self._awaited_since_s = None
+        self._head_bytes = 0
+        self._in_head = True
+
+    def check(self) -> None:
+        """End the connection if its client is too slow; to be called once in a while."""
+        now_s = self.loop.time()
+        if not self.transport.get_write_buffer_size():
+            self._unsent_since_s = None
+        elif self._unsent_since_s is None:
+            self._unsent_since_s = now_s
+        elif now_s - self._unsent_since_s > ANSWER_S:
+            self.transport.abort()
+            return
+        awaited_s = self._awaited_since_s
+        if awaited_s is not None and now_s - awaited_s > REQUEST_S:
+            self._refuse(408, f"The request was not there within {REQUEST_S} s.")
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words for it
+        """Answer what is no HTTP."""
+        self._refuse(400, "The request is not valid HTTP.")
+
+    def _refuse(self, status: int, sentence: str) -> None:
+        if self.transport.is_closing():
+            return
+        body = error_json(sentence)
+        head = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
+        self.transport.write(STATUS_LINE[status] + head + b"connection: close\r\n\r\n" + body)
+        self.transport.close()
+
+
+async def _too_many(_scope: Any, _receive: Any, send: Any) -> None:
+    headers = [(b"retry-after", b"1"), (b"connection", b"close")]
+    await send_sentence(send, 429, "There are too many connections; try again in 1 s.", headers)

@@ -1,0 +1,55 @@
+"""ASGI middleware: a request is answered in its time, or told that it was not."""
+
+import asyncio
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.json_answer import send_sentence
+
+HEADER = b"x-request-timeout-ms"
+# ten minutes: nobody who waits for longer is still there
+MAX_TIMEOUT_MS = 600_000
+
+
+class Deadline:
+    """Ends a request whose time is over with 504; what it had waiting is not computed any more.
+
+    The time is the caller's X-Request-Timeout-Ms, or else the default, counted from when the whole
+    request is there. An answer that has begun is not cut off.
+
+    Args:
+        app: the application.
+        default_ms: where the caller names none.
+    """
+
+    def __init__(self, app: ASGIApp, default_ms: int) -> None:
+        self._app = app
+        self._default_ms = default_ms
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        timeout_ms = self._default_ms
+        for name, value in scope["headers"]:
+            if name == HEADER:
+                # more digits would be no number that is allowed
+                timeout_ms = int(value) if value.isdigit() and len(value) < 10 else 0
+                if not 1 <= timeout_ms <= MAX_TIMEOUT_MS:
+                    sentence = f"must be a whole number from 1 to {MAX_TIMEOUT_MS}"
+                    await send_sentence(send, 400, f"X-Request-Timeout-Ms {sentence}.")
+                    return
+
+        async def send_in_time(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                timeout.reschedule(None)
+            await send(message)
+
+        try:
+            async with asyncio.timeout(timeout_ms / 1000) as timeout:
+                await self._app(scope, receive, send_in_time)
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            await send_sentence(send, 504, f"There was no answer within {timeout_ms} ms.")

@@ -1,0 +1,149 @@
+"""Clients that are slow, silent or greedy, over real sockets."""
+
+import contextlib
+import json
+import re
+import socket
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.service.conftest import StartServer
+
+# the service, with little patience
+HASTY = """
+import sys
+from service import connection
+connection.REQUEST_S = 1
+connection.ANSWER_S = 1
+from service.__main__ import main
+sys.exit(main())
+"""
+BODY = b'{"inputs": "the [MASK]"}'
+HEAD = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+REQUEST = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
+
+
+LONG_ANSWER = json.dumps(
+    {"inputs": ["the [MASK] and [MASK]" + " " * 1900] * 64, "parameters": {"top_k": 20}}
+).encode()
+
+
+@pytest.fixture
+def address(start_server: StartServer) -> Iterator[tuple[str, int]]:
+    """Where the hasty service listens; four connections are its limit."""
+    with start_server("--max-connections", "4", command=("-c", HASTY)) as (_, url):
+        host, _, port = url.removeprefix("http://").partition(":")
+        yield host, int(port)
+        # whatever was done to it, it answers others
+        assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).status_code == 200
+
+
+def exchange(address: tuple[str, int], *parts: bytes, pause_s: float = 0) -> bytes:
+    """What comes back, up to the end of the connection."""
+    with socket.create_connection(address, timeout=20) as client:
+        with contextlib.suppress(ConnectionError):  # closed before all was sent
+            for part in parts:
+                client.sendall(part)
+                time.sleep(pause_s)
+        return read(client)
+
+
+def read(client: socket.socket) -> bytes:
+    """All that comes."""
+    answer = b""
+    with contextlib.suppress(ConnectionError):  # closed with bytes of ours unread
+        while received := client.recv(65536):
+            answer += received
+    return answer
+
+
+def check(answer: bytes, status: int, sentence: str) -> None:
+    """An error in the usual shape, behind which the connection is closed."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status), answer
+    assert b"connection: close" in head.lower()
+    assert json.loads(body) == {"error": sentence}
+
+
+def test_slow_senders_are_told_so(address: tuple[str, int]) -> None:
+    """Nothing at all, a head without an end, a body without an end: each has its time."""
+    for parts in ([], [HEAD], [REQUEST[:-5]], [b"\r\n"]):
+        check(exchange(address, *parts), 408, "The request was not there within 1 s.")
+
+
+def test_a_trickle_is_no_way_around_it(address: tuple[str, int]) -> None:
+    """It is the whole request that counts, not the last byte."""
+    answer = exchange(
+        address, *(REQUEST[i : i + 4] for i in range(0, len(REQUEST), 4)), pause_s=0.1
+    )
+    assert answer.startswith(b"HTTP/1.1 408 ")
+
+
+def test_connections_that_are_between_requests_are_left_alone(address: tuple[str, int]) -> None:
+    """A client may keep its connection longer than a request may take."""
+    url = f"http://{address[0]}:{address[1]}/fill-mask"
+    with httpx.Client() as client:
+        ports = set()
+        for pause_s in (2.5, 2.5, 0):
+            answer = client.post(url, json={"inputs": "the [MASK]"})
+            assert answer.is_success
+            ports.add(answer.extensions["network_stream"].get_extra_info("client_addr"))
+            time.sleep(pause_s)
+    assert len(ports) == 1
+
+
+def test_a_head_has_a_limit(address: tuple[str, int]) -> None:
+    """In one piece or many, with an end or without."""
+    sentence = "The head of the request is above 32768 bytes."
+    field = b"X-Much: " + b"x" * 8000 + b"\r\n"
+    for parts in ([HEAD + field * 5 + b"\r\n"], [HEAD, *[field] * 5], [b"GET /" + b"x" * 40_000]):
+        check(exchange(address, *parts), 431, sentence)
+    body = json.dumps({"inputs": "the [MASK]" + " " * 40_000}).encode()
+    large = HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    # a body is no head
+    assert b"at most 2048" in exchange(address, large)
+
+
+def test_what_is_no_http(address: tuple[str, int]) -> None:
+    """Is answered like all that is wrong."""
+    for nonsense in (
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"hello\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\n\r\n",
+        b"CONNECT x:443 HTTP/1.1\r\n\r\n",
+        HEAD + b"Content-Length: -1\r\n\r\n",
+        HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ):
+        check(exchange(address, nonsense), 400, "The request is not valid HTTP.")
+
+
+def test_too_many_connections(address: tuple[str, int]) -> None:
+    """Those above the limit are told when to come again, and make no work."""
+    with contextlib.ExitStack() as held:
+        for _ in range(4):
+            held.enter_context(socket.create_connection(address))
+        time.sleep(0.2)
+        answer = exchange(address, REQUEST)
+    check(answer, 429, "There are too many connections; try again in 1 s.")
+    assert b"retry-after: 1" in answer
+    time.sleep(0.2)
+
+
+def test_an_answer_that_nobody_takes(address: tuple[str, int]) -> None:
+    """Its connection is ended, and with it what lies in memory."""
+    request = HEAD + b"Content-Length: %d\r\n\r\n" % len(LONG_ANSWER) + LONG_ANSWER
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(address)
+        client.settimeout(20)
+        client.sendall(request)
+        time.sleep(4.5)
+        answer = read(client)
+    announced = re.search(rb"content-length: (\d+)", answer)
+    assert announced is not None
+    assert int(announced[1]) > 4_500_000
+    assert len(answer) < int(announced[1])
