@@ -15,6 +15,7 @@ from service import __version__
 from service.app import create_app
 from service.connection import Connection
 from service.errors import SettingsError, StartError
+from service.models import Models
 from service.server import SIGNALS, Server
 from service.settings import Settings, read_settings
 
@@ -65,12 +66,16 @@ async def _run(
     config: uvicorn.Config, app: FastAPI, drain_delay_s: int, listener: socket.socket
 ) -> int:
     def started(url: str) -> None:
-        name = app.state.served.info.name
-        print(f"fillmask {__version__} serves {name} on {url}, docs on {url}/docs", flush=True)
+        names = ", ".join(models.by_name)
+        print(f"fillmask {__version__} serves {names} on {url}, docs on {url}/docs", flush=True)
 
     health = app.state.health
     # The lifespan is ours to run: uvicorn would print a traceback for a bad bundle.
     async with app.router.lifespan_context(app):
+        models: Models = app.state.models
+        if sys.platform != "win32":
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGHUP, models.reload_soon)
         await Server(config, health, drain_delay_s, started).serve(sockets=[listener])
     return 1 if health.failed else 0
 

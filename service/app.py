@@ -1,7 +1,7 @@
 """create_app: all the wiring, from the settings to an application that is ready."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
@@ -11,22 +11,17 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
-from service.body import Limits
 from service.body_limit import BodyLimit
-from service.bundle import Bundle
 from service.caller import CallerLeftError
 from service.deadline import Deadline
 from service.docs_page import add_docs_page
 from service.errors import FillMaskError
 from service.fill_mask_endpoint import FillMaskEndpoint
 from service.health import Health
-from service.load import load
-from service.probe import Probe
+from service.models import Models
 from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
-from service.schemas import InfoBody
-from service.served import Served
 from service.settings import Settings
 
 LONG_WORK_THREADS = 2
@@ -39,28 +34,37 @@ class Service(FastAPI):
     tokenizing included, costs 45.
 
     Attributes:
-        fill_mask: answers the POST requests that ask for fills, once the model is loaded.
-        fill_mask_paths: where they come to.
+        fill_mask_endpoints: by their paths, what answers the POST requests that ask for fills.
     """
 
-    fill_mask: ASGIApp | None = None
-    fill_mask_paths: frozenset[str] = frozenset()
+    fill_mask_endpoints: Mapping[str, ASGIApp] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
         if (
             scope["type"] == "http"
-            and scope["path"] in self.fill_mask_paths
             and scope["method"] == "POST"
-            and self.fill_mask is not None
+            and (endpoint := self.fill_mask_endpoints.get(scope["path"])) is not None
         ):
-            await self.fill_mask(scope, receive, send)
+            await endpoint(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
+    def answer_with(self, models: Models, settings: Settings) -> None:
+        """Take these models from the next request on."""
+
+        def endpoint(name: str | None) -> ASGIApp:
+            in_time = Deadline(FillMaskEndpoint(models, name), settings.request_timeout_ms)
+            return RequestId(BodyLimit(in_time, settings.max_body_bytes))
+
+        default = endpoint(None)
+        named = {MODEL_PATH.format(name=name): endpoint(name) for name in models.by_name}
+        self.fill_mask_endpoints = {FILL_MASK_PATH: default, ROOT_PATH: default, **named}
+        self.state.models = models
+
 
 def create_app(settings: Settings) -> Service:
-    """The service; its lifespan loads and verifies the model, and drains it at the end.
+    """The service; its lifespan loads and verifies the models, and drains them at the end.
 
     `app.state.health` tells whether it can answer; end it to have it say that it stops.
 
@@ -75,26 +79,16 @@ def create_app(settings: Settings) -> Service:
         asyncio.get_running_loop().set_default_executor(
             ThreadPoolExecutor(LONG_WORK_THREADS, thread_name_prefix="fillmask-long-work")
         )
-        async with load(settings, health.fail) as model:
-            endpoint = FillMaskEndpoint(model.fill_mask, model.batcher, model.limits)
-            in_time = Deadline(endpoint, settings.request_timeout_ms)
-            service.fill_mask = RequestId(BodyLimit(in_time, settings.max_body_bytes))
-            service.fill_mask_paths = frozenset(
-                {FILL_MASK_PATH, ROOT_PATH, MODEL_PATH.format(name=model.bundle.name)}
-            )
-            info = _info(settings, model.bundle, model.limits)
-            service.state.served = Served(
-                model.fill_mask,
-                model.scoring,
-                model.batcher,
-                Probe(model.batcher, model.bundle.mask_token_id),
-                info,
-            )
+        models = Models(settings, health.fail, lambda: service.answer_with(models, settings))
+        try:
+            await models.open()
+            if settings.reload_every_s:
+                models.reload_every(settings.reload_every_s)
             health.ready()
-            try:
-                yield
-            finally:
-                health.end("The service is shutting down.")
+            yield
+        finally:
+            health.end("The service is shutting down.")
+            await models.close()
 
     service = Service(
         title="fillmask",
@@ -117,20 +111,6 @@ def create_app(settings: Settings) -> Service:
     service.add_exception_handler(CallerLeftError, _answer_nobody)
     service.add_exception_handler(HTTPException, _answer_http_exception)
     return service
-
-
-def _info(settings: Settings, bundle: Bundle, limits: Limits) -> InfoBody:
-    return InfoBody(
-        name=bundle.name,
-        license=bundle.license,
-        description=bundle.description,
-        mask_token=bundle.mask_token,
-        limits=limits,
-        precision=bundle.precision,
-        architecture=bundle.architecture,
-        version=__version__,
-        threads=settings.threads,
-    )
 
 
 async def _answer_error(_request: Request, error: Exception) -> JSONResponse:

@@ -1,9 +1,11 @@
 """From a bundle to use cases that answer: verified, warmed up, its golden prompts replayed."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from service.batcher import Batcher
 from service.body import Limits
@@ -38,30 +40,28 @@ class LoadedModel:
 
 
 @asynccontextmanager
-async def load(settings: Settings, on_failure: Callable[[str], None]) -> AsyncIterator[LoadedModel]:
-    """Load and verify the model; answers what was accepted before it is closed.
+async def load(
+    settings: Settings,
+    on_failure: Callable[[str], None],
+    path: Path | None = None,
+    *,
+    background: bool = False,
+) -> AsyncIterator[LoadedModel]:
+    """Load and verify a model; answers what was accepted before it is closed.
 
     Args:
-        settings: where the bundle is, and what may be asked of it.
+        settings: what may be asked of it.
         on_failure: called on the event loop with a sentence when nothing can be computed any more.
+        path: its bundle, if that is not the settings' own.
+        background: others are answered meanwhile, so that the event loop must go on.
 
     Raises:
         StartError: the bundle or a setting is no good.
     """
-    bundle = read_bundle(settings.bundle)
-    limits = _limits(settings, bundle)
-    # One thread a run and as many runs as threads gives the most throughput. Loading takes the
-    # most memory at once, so nothing that can wait is there yet.
-    runtime = Runtime(bundle.model_path, threads_per_run=1)
-    tokenizer = Tokenizer.of(bundle)
-    warm_up(
-        runtime.run,
-        token_id=bundle.mask_token_id,
-        max_tokens=bundle.max_tokens,
-        max_batch_tokens=settings.max_batch_tokens,
-        max_masks=settings.max_masks,
-        top_k=limits.max_top_k,
-    )
+    arguments = (settings, path or settings.bundle)
+    # at the start on this thread: another one would keep memory of its own
+    read = await asyncio.to_thread(_read, *arguments) if background else _read(*arguments)
+    bundle, limits, runtime, tokenizer = read
     batcher = Batcher(
         runtime.run,
         workers=settings.threads,
@@ -90,6 +90,24 @@ async def load(settings: Settings, on_failure: Callable[[str], None]) -> AsyncIt
         )
     finally:
         await batcher.close()
+
+
+def _read(settings: Settings, path: Path) -> tuple[Bundle, Limits, Runtime, Tokenizer]:
+    bundle = read_bundle(path)
+    limits = _limits(settings, bundle)
+    # One thread a run and as many runs as threads gives the most throughput. Loading takes the
+    # most memory at once, so nothing that can wait is there yet.
+    runtime = Runtime(bundle.model_path, threads_per_run=1)
+    tokenizer = Tokenizer.of(bundle)
+    warm_up(
+        runtime.run,
+        token_id=bundle.mask_token_id,
+        max_tokens=bundle.max_tokens,
+        max_batch_tokens=settings.max_batch_tokens,
+        max_masks=settings.max_masks,
+        top_k=limits.max_top_k,
+    )
+    return bundle, limits, runtime, tokenizer
 
 
 def _limits(settings: Settings, bundle: Bundle) -> Limits:

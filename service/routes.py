@@ -5,6 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from service.asked import models_of, ready_model
 from service.body import ErrorBody
 from service.caller import WhileConnected
 from service.errors import NotReadyError
@@ -12,7 +13,6 @@ from service.fill_answer import FillMaskAnswer
 from service.health import Health
 from service.schemas import FillMaskBody, InfoBody, StatusBody
 from service.score_schemas import ScoreAnswer, ScoreBody, scores_json
-from service.served import refuse_if_not_ready, served_by
 
 FILL_MASK_PATH = "/fill-mask"
 # where clients of Hugging Face's post what they post to FILL_MASK_PATH
@@ -34,9 +34,15 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
-    """The endpoints; once there is an `app.state.served`, they answer."""
+    """The endpoints; once there is an `app.state.models`, they answer."""
     router = APIRouter()
+    _add_scores(router, max_texts)  # whose paths are also such of a model with a slash in its name
+    _add_fills(router, health, max_texts, max_top_k)
+    _add_service(router)
+    return router
 
+
+def _add_fills(router: APIRouter, health: Health, max_texts: int, max_top_k: int) -> None:
     fills: dict[str, Any] = {
         "summary": "Fill the masks of one text or several",
         "responses": {200: {"model": FillMaskAnswer}, **_ERRORS},
@@ -51,28 +57,40 @@ def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
 
     @router.post("/models/{name:path}", tags=["Hugging Face"], **fills)
     async def fill_mask_of_model(request: Request, name: str) -> None:
-        served_by(request.app, name)
+        models_of(request.app).get(name)
         await fill_mask()
 
-    @router.post(
-        "/score",
-        tags=["Scores"],
-        summary="Score each token of one text or several",
-        responses={200: {"model": ScoreAnswer}, **_ERRORS},
-        openapi_extra=_takes(ScoreBody.schema_with_limits(max_texts)),
-    )
-    async def score(request: Request) -> Response:
-        served = served_by(request.app)
-        served.batcher.check_room(patient=True)
+
+def _add_scores(router: APIRouter, max_texts: int) -> None:
+    scores: dict[str, Any] = {
+        "summary": "Score each token of one text or several",
+        "responses": {200: {"model": ScoreAnswer}, **_ERRORS},
+        "openapi_extra": _takes(ScoreBody.schema_with_limits(max_texts)),
+    }
+
+    @router.post("/models/{name:path}/score", tags=["Scores"], **scores)
+    async def score_of_model(request: Request, name: str) -> Response:
+        return await score(request, name)
+
+    @router.post("/score", tags=["Scores"], **scores)
+    async def score_of_default(request: Request) -> Response:
+        return await score(request, None)
+
+    async def score(request: Request, name: str | None) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type")
-        read = await asyncio.to_thread(ScoreBody.read, body, content_type, served.info.limits)
-        with WhileConnected(request.receive):
-            scores = await served.scoring.score(
-                read.texts, read.variants, "inputs", report=read.report
-            )
-        content = await asyncio.to_thread(scores_json, scores, single=read.single)
+        served = models_of(request.app).get(name)
+        with served.uses:
+            served.batcher.check_room(patient=True)
+            read = await asyncio.to_thread(ScoreBody.read, body, content_type, served.info.limits)
+            with WhileConnected(request.receive):
+                scored = await served.scoring.score(
+                    read.texts, read.variants, "inputs", report=read.report
+                )
+        content = await asyncio.to_thread(scores_json, scored, single=read.single)
         return Response(content, media_type="application/json")
 
+
+def _add_service(router: APIRouter) -> None:
     @router.get("/health/live", summary="Is the process there?", tags=["Service"])
     async def live() -> StatusBody:
         return StatusBody(status="live")
@@ -84,14 +102,26 @@ def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
         responses={503: {"model": ErrorBody, "description": "Not yet, or not any more."}},
     )
     async def ready(request: Request) -> StatusBody:
-        await refuse_if_not_ready(request.app)
+        for name in models_of(request.app).by_name:
+            await ready_model(request.app, name)
         return StatusBody(status="ready")
 
-    @router.get("/info", summary="Which model is served", tags=["Service"])
+    @router.get("/info", summary="The model that answers where none is named", tags=["Service"])
     async def info(request: Request) -> InfoBody:
-        return served_by(request.app).info
+        return models_of(request.app).default.info
 
-    return router
+    @router.get("/models", summary="Which models are served", tags=["Service"])
+    async def models(request: Request) -> list[InfoBody]:
+        return [served.info for served in models_of(request.app).by_name.values()]
+
+    @router.get(
+        "/models/{name:path}",
+        summary="One of them",
+        tags=["Service"],
+        responses={"4XX": {"model": ErrorBody, "description": "There is none of that name."}},
+    )
+    async def model(request: Request, name: str) -> InfoBody:
+        return models_of(request.app).get(name).info
 
 
 def _takes(schema: dict[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,19 @@ class Settings(BaseSettings):
     )
     bundle: Path = Field(
         default_factory=default_bundle_path,
-        description="directory of the model; the built-in one by default",
+        description="directory of the model, or of several models' directories; "
+        "the built-in one by default",
+    )
+    model: str = Field(
+        default="",
+        description="name of the model that requests get that name none, where there are several; "
+        "the first by default",
+    )
+    reload_every_s: int = Field(
+        default=0,
+        ge=0,
+        description="seconds between looks for bundles that are new or have changed; "
+        "0 only looks at SIGHUP",
     )
     threads: int = Field(
         default_factory=usable_cpus,

@@ -77,7 +77,7 @@ def test_settings_table_is_the_settings() -> None:
     expected = [
         [
             f"`{_variable(name)}`",
-            "" if field.default_factory else f"`{field.default}`",
+            f"`{field.default}`" if not field.default_factory and field.default != "" else "",
             field.description,
         ]
         for name, field in Settings.model_fields.items()

@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from service import __version__
+from service.asked import models_of, ready_model
 from service.body import ErrorBody
 from service.caller import WhileConnected
 from service.errors import NotFoundError, quote
@@ -13,7 +14,7 @@ from service.fill_mask import Answer
 from service.protocols.open_inference import MODEL_VERSION, InferRequest, answer, metadata
 from service.protocols.predict import predictions, read_predict
 from service.schemas import FillMaskBody
-from service.served import Served, refuse_if_not_ready, served_by
+from service.served import Served
 
 _JSON = "application/json"
 _JSON_BYTES = "inference-header-content-length"
@@ -27,7 +28,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 def create_protocol_router() -> APIRouter:
-    """The endpoints; `app.state.served` is what they answer with."""
+    """The endpoints; `app.state.models` are what they answer with."""
     router = APIRouter(responses=_ERRORS)
     _add_open_inference(router)
     _add_predict(router)
@@ -48,15 +49,24 @@ def _add_open_inference(router: APIRouter) -> None:
 
     @router.get("/v2/health/ready", summary="Can it answer?", tags=tags)
     async def ready(request: Request) -> dict[str, bool]:
-        await refuse_if_not_ready(request.app)
+        await ready_model(request.app)
         return {"ready": True}
+
+    @router.post("/v2/repository/index", summary="The models", tags=tags)
+    async def repository(request: Request) -> list[dict[str, str]]:
+        reason = request.app.state.health.reason or ""
+        state = "UNAVAILABLE" if reason else "READY"
+        return [
+            {"name": name, "version": MODEL_VERSION, "state": state, "reason": reason}
+            for name in models_of(request.app).by_name
+        ]
 
     @router.get(model, summary="The model", tags=tags)
     @router.get(version, summary="The model", tags=tags)
     async def model_metadata(
         request: Request, name: str, version: str = MODEL_VERSION
     ) -> dict[str, Any]:
-        served_by(request.app, name)
+        models_of(request.app).get(name)
         _check_version(version)
         return metadata(name)
 
@@ -65,19 +75,20 @@ def _add_open_inference(router: APIRouter) -> None:
     async def model_ready(
         request: Request, name: str, version: str = MODEL_VERSION
     ) -> dict[str, Any]:
-        await refuse_if_not_ready(request.app, name)
+        await ready_model(request.app, name)
         _check_version(version)
         return {"name": name, "ready": True}
 
     @router.post(f"{model}/infer", summary="Fill masks", tags=tags)
     @router.post(f"{version}/infer", summary="Fill masks", tags=tags)
     async def infer(request: Request, name: str, version: str = MODEL_VERSION) -> Response:
-        served = served_by(request.app, name)
-        _check_version(version)
-        served.batcher.check_room()
         body, json_bytes = await request.body(), request.headers.get(_JSON_BYTES)
-        read = await asyncio.to_thread(InferRequest.read, body, json_bytes, served.info.limits)
-        filled = await _fill(request, served, read.fill, read.called)
+        served = models_of(request.app).get(name)
+        _check_version(version)
+        with served.uses:
+            served.batcher.check_room()
+            read = await asyncio.to_thread(InferRequest.read, body, json_bytes, served.info.limits)
+            filled = await _fill(request, served, read.fill, read.called)
         content, head_bytes = await asyncio.to_thread(answer, name, read, filled.fills)
         if head_bytes is None:
             return Response(content, media_type=_JSON)
@@ -90,20 +101,21 @@ def _add_predict(router: APIRouter) -> None:
 
     @router.get("/v1/models", summary="The models", tags=tags)
     async def models(request: Request) -> dict[str, list[str]]:
-        return {"models": [served_by(request.app).info.name]}
+        return {"models": list(models_of(request.app).by_name)}
 
     @router.get("/v1/models/{name}", summary="Can the model answer?", tags=tags)
     async def model(request: Request, name: str) -> dict[str, Any]:
-        await refuse_if_not_ready(request.app, name)
+        await ready_model(request.app, name)
         return {"name": name, "ready": True}
 
     @router.post("/v1/models/{name}:predict", summary="Fill masks", tags=tags)
     async def predict(request: Request, name: str) -> Response:
-        served = served_by(request.app, name)
-        served.batcher.check_room()
         body, content_type = await request.body(), request.headers.get("content-type")
-        read = await asyncio.to_thread(read_predict, body, content_type, served.info.limits)
-        filled = await _fill(request, served, read, "instances")
+        served = models_of(request.app).get(name)
+        with served.uses:
+            served.batcher.check_room()
+            read = await asyncio.to_thread(read_predict, body, content_type, served.info.limits)
+            filled = await _fill(request, served, read, "instances")
         content = await asyncio.to_thread(predictions, filled)
         return Response(content, media_type=_JSON)
 

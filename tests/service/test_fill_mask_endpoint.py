@@ -178,7 +178,7 @@ def test_a_caller_who_left_is_not_computed(
     async def play() -> None:
         service = create_app(Settings(bundle=tiny.path, threads=1))
         async with serving(service) as port:
-            batcher = service.state.served.fill_mask._ways._batcher
+            batcher = service.state.models.default.fill_mask._ways._batcher
             held.runs.clear()
             held.go.clear()
             first_reader, first = await ask(port)

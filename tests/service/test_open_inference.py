@@ -75,6 +75,8 @@ def test_the_server_and_the_model_are_described(client_of_triton: Any) -> None:
     assert model["versions"] == ["1"]
     assert [t["name"] for t in model["inputs"]] == ["text", "targets"]
     assert [t["name"] for t in model["outputs"]] == NAMES
+    [listed] = client_of_triton.get_model_repository_index()
+    assert listed == {"name": "tiny", "version": "1", "state": "READY", "reason": ""}
     with pytest.raises(InferenceServerException, match='There is no model "other" here; "tiny"'):
         client_of_triton.get_model_metadata("other")
 

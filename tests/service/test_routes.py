@@ -155,7 +155,7 @@ def test_overload_is_429_with_retry_after(
     """Overload is refused in a way clients understand; 503 they would repeat at once."""
     app = client.app
     assert isinstance(app, FastAPI)
-    batcher = app.state.served.fill_mask._ways._batcher
+    batcher = app.state.models.default.fill_mask._ways._batcher
     monkeypatch.setattr(batcher, "_accepted_tokens", batcher._max_accepted_tokens)
     answer = client.post("/fill-mask", json={"inputs": "[MASK]"})
     assert answer.status_code == 429
@@ -175,7 +175,7 @@ def test_a_failure_of_the_model_is_500_without_its_text(
 
     app = client.app
     assert isinstance(app, FastAPI)
-    monkeypatch.setattr(app.state.served.fill_mask._ways._batcher, "_run", fail)
+    monkeypatch.setattr(app.state.models.default.fill_mask._ways._batcher, "_run", fail)
     answer = client.post(
         "/fill-mask", json={"inputs": "[MASK]"}, headers={"X-Request-ID": "mine-2"}
     )

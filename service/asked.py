@@ -1,0 +1,32 @@
+"""The model that a request asks for."""
+
+from starlette.applications import Starlette
+
+from service.errors import NotReadyError
+from service.models import Models
+from service.served import Served
+
+
+def models_of(app: Starlette) -> Models:
+    """The models of an application, which has its `Health` at `state.health`.
+
+    Raises:
+        NotReadyError: nothing is served yet.
+    """
+    models: Models | None = getattr(app.state, "models", None)
+    if models is None:
+        raise NotReadyError(app.state.health.reason or "The service is starting.")
+    return models
+
+
+async def ready_model(app: Starlette, name: str | None = None) -> Served:
+    """A model that can answer: that of the name, or else the default.
+
+    Raises:
+        NotReadyError: it cannot.
+        NotFoundError: there is none of that name.
+    """
+    served = models_of(app).get(name)
+    if (reason := app.state.health.reason or await served.probe.failure()) is not None:
+        raise NotReadyError(reason)
+    return served

@@ -1,0 +1,188 @@
+"""The models that are served: loaded at the start, and anew when their bundles change."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from service import __version__
+from service.bundle_paths import find_bundles, fingerprint
+from service.errors import BundleError, NotFoundError, SettingsError, StartError, quote
+from service.load import LoadedModel, load
+from service.probe import Probe
+from service.schemas import InfoBody
+from service.served import Served
+from service.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A loaded model, and how to close it."""
+
+    served: Served
+    fingerprint: str
+    closing: AsyncExitStack
+
+    @property
+    def name(self) -> str:
+        return self.served.info.name
+
+    async def retire(self) -> None:
+        """Close it, once those who use it have their answers."""
+        await self.served.uses.none()
+        await self.closing.aclose()
+
+
+class Models:
+    """Models by name, one of which is the default. For one event loop.
+
+    Args:
+        settings: where the bundles are, which of them is the default, and the limits.
+        on_failure: called with a sentence when a model cannot answer any more.
+        on_change: called when the models are others than before.
+    """
+
+    def __init__(
+        self, settings: Settings, on_failure: Callable[[str], None], on_change: Callable[[], None]
+    ) -> None:
+        self._settings = settings
+        self._on_failure = on_failure
+        self._on_change = on_change
+        self._open: dict[Path, _Open] = {}
+        self._by_name: dict[str, Served] = {}
+        self._reloading = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def by_name(self) -> Mapping[str, Served]:
+        """All of them, in the order of their directories."""
+        return self._by_name
+
+    @property
+    def default(self) -> Served:
+        """That of requests that name none: the one of the settings, or else the first."""
+        return self._by_name.get(self._settings.model) or next(iter(self._by_name.values()))
+
+    def get(self, name: str | None = None) -> Served:
+        """A model by its name, or the default.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        if name is None:
+            return self.default
+        if name not in self._by_name:
+            served = ", ".join(map(quote, self._by_name))
+            verb = "are" if len(self._by_name) > 1 else "is"
+            raise NotFoundError(f"There is no model {quote(name)} here; {served} {verb} served.")
+        return self._by_name[name]
+
+    async def open(self) -> None:
+        """Load all of them.
+
+        Raises:
+            StartError: one is no good, two have the same name, or the default is missing.
+        """
+        for path in find_bundles(self._settings.bundle):
+            self._add(path, await self._load(path, background=False))
+        if self._settings.model and self._settings.model not in self.by_name:
+            raise SettingsError(
+                f"model is {quote(self._settings.model)}; allowed is one of "
+                f"{', '.join(map(quote, self.by_name))}."
+            )
+        self._on_change()
+
+    async def reload(self) -> None:
+        """Load what is new or has changed; who is being answered by the old ones still is.
+
+        What cannot be loaded is logged, and the old one stays. So does one whose bundle is gone.
+        """
+        async with self._reloading:
+            try:
+                paths = find_bundles(self._settings.bundle)
+            except StartError as error:
+                _log.error("nothing is reloaded: %s", error)
+                return
+            for path in paths:
+                await self._reload(path)
+
+    def reload_soon(self) -> None:
+        """Reload, and do not wait for it."""
+        self._keep(asyncio.create_task(self.reload()))
+
+    def reload_every(self, seconds: float) -> None:
+        """Reload again and again, until they are closed."""
+
+        async def repeat() -> None:
+            while True:
+                await asyncio.sleep(seconds)
+                await self.reload()
+
+        self._keep(asyncio.create_task(repeat()))
+
+    async def close(self) -> None:
+        """Answer what was accepted, and close all of them."""
+        for task in self._tasks:
+            task.cancel()
+        for one in self._open.values():
+            await one.closing.aclose()
+
+    async def _reload(self, path: Path) -> None:
+        old = self._open.get(path)
+        try:
+            if old is not None and old.fingerprint == fingerprint(path):
+                return
+            new = await self._load(path, background=True)
+            try:
+                self._add(path, new)
+            except StartError:
+                await new.closing.aclose()
+                raise
+        except StartError as error:
+            _log.error("%s is not reloaded, and the old model stays: %s", path.name, error)
+            return
+        _log.info("%s is loaded anew: %s", path.name, new.name)
+        self._on_change()
+        if old is not None:
+            self._keep(asyncio.create_task(old.retire()))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)  # the event loop itself does not hold on to tasks
+        task.add_done_callback(self._tasks.discard)
+
+    def _add(self, path: Path, one: _Open) -> None:
+        for other, known in self._open.items():
+            if other != path and known.name == one.name:
+                raise BundleError(
+                    f"The bundle is refused: {path} and {other} have the same name, "
+                    f"{quote(one.name)}."
+                )
+        self._open[path] = one
+        self._by_name = {each.name: each.served for each in self._open.values()}
+
+    async def _load(self, path: Path, *, background: bool) -> _Open:
+        seen = fingerprint(path)  # first, so that what changes meanwhile is seen the next time
+        closing = AsyncExitStack()
+        loading = load(self._settings, self._on_failure, path, background=background)
+        model = await closing.enter_async_context(loading)
+        return _Open(self._served(model), seen, closing)
+
+    def _served(self, model: LoadedModel) -> Served:
+        bundle = model.bundle
+        info = InfoBody(
+            name=bundle.name,
+            license=bundle.license,
+            description=bundle.description,
+            mask_token=bundle.mask_token,
+            limits=model.limits,
+            precision=bundle.precision,
+            architecture=bundle.architecture,
+            version=__version__,
+            threads=self._settings.threads,
+        )
+        probe = Probe(model.batcher, bundle.mask_token_id)
+        return Served(model.fill_mask, model.scoring, model.batcher, probe, info)

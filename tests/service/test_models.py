@@ -1,0 +1,216 @@
+"""Several models in one process, and models that change while they are served."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+
+from service.app import create_app
+from service.errors import StartError
+from service.settings import Settings
+from service.uses import Uses
+from tests.service.conftest import StartServer
+from tests.service.tiny import Tiny
+
+BODY = {"inputs": "the [MASK]", "parameters": {"top_k": 2}}
+
+
+def put_bundle(tiny: Tiny, path: Path, name: str) -> None:
+    """A bundle of the tiny model under another name, put there whole."""
+    making = path.with_name(f".{path.name}")
+    shutil.copytree(tiny.path, making)
+    description = json.loads((making / "bundle.json").read_text())
+    (making / "bundle.json").write_text(json.dumps(description | {"name": name}))
+    if path.exists():
+        path.rename(path.with_name(".old"))
+    making.rename(path)
+    shutil.rmtree(path.with_name(".old"), ignore_errors=True)
+
+
+@pytest.fixture
+def bundles(tiny: Tiny, tmp_path: Path) -> Path:
+    """A directory of two bundles, and of what is none."""
+    directory = tmp_path / "bundles"
+    directory.mkdir()
+    put_bundle(tiny, directory / "a", "first")
+    put_bundle(tiny, directory / "b", "org/second")
+    (directory / ".hidden").mkdir()
+    (directory / "half copied").mkdir()
+    (directory / "README").write_text("not a directory")
+    return directory
+
+
+@pytest.fixture
+def client(bundles: Path) -> Iterator[TestClient]:
+    """The service of both."""
+    with TestClient(create_app(Settings(bundle=bundles, threads=1))) as test_client:
+        yield test_client
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that must come."""
+    deadline_s = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+def test_each_has_its_paths(client: TestClient) -> None:
+    """Hugging Face's, the scores, and those of the other protocols; the first is the default."""
+    answer = client.post("/fill-mask", json=BODY).json()
+    score = client.post("/score", json={"inputs": "the dog"}).json()
+    for name in ("first", "org/second"):
+        assert client.post(f"/models/{name}", json=BODY).json() == answer
+        assert client.post(f"/models/{name}/score", json={"inputs": "the dog"}).json() == score
+        assert client.get(f"/models/{name}").json()["name"] == name
+    assert client.get("/info").json()["name"] == "first"
+    assert [one["name"] for one in client.get("/models").json()] == ["first", "org/second"]
+    assert client.get("/health/ready").is_success
+    assert client.get("/v1/models").json() == {"models": ["first", "org/second"]}
+    assert client.post("/v2/repository/index").json() == [
+        {"name": name, "version": "1", "state": "READY", "reason": ""}
+        for name in ("first", "org/second")
+    ]
+
+
+def test_a_name_that_is_not_served(client: TestClient) -> None:
+    """Is told, with those that are."""
+    expected = {"error": 'There is no model "third" here; "first", "org/second" are served.'}
+    for path in ("/models/third", "/models/third/score", "/v2/models/third/infer"):
+        answer = client.post(path, json=BODY)
+        assert answer.status_code == 404
+        assert answer.json() == expected
+
+
+def test_the_default_may_be_named(bundles: Path) -> None:
+    """By the settings; it must be one of those that are there."""
+    settings = Settings(bundle=bundles, threads=1, model="org/second")
+    with TestClient(create_app(settings)) as client:
+        assert client.get("/info").json()["name"] == "org/second"
+    with (
+        pytest.raises(StartError, match='model is "x"; allowed is one of "first", "org/'),
+        TestClient(create_app(settings.model_copy(update={"model": "x"}))),
+    ):
+        pass
+
+
+def test_no_bundle_and_two_of_a_name(bundles: Path, tiny: Tiny, tmp_path: Path) -> None:
+    """Neither can be served."""
+    with (
+        pytest.raises(StartError, match="nor a directory in it has a bundle"),
+        TestClient(create_app(Settings(bundle=bundles / ".hidden"))),
+    ):
+        pass
+    put_bundle(tiny, bundles / "c", "first")
+    with (
+        pytest.raises(StartError, match='have the same name, "first"'),
+        TestClient(create_app(Settings(bundle=bundles))),
+    ):
+        pass
+
+
+def test_a_changed_bundle_is_taken_and_no_request_lost(
+    start_server: StartServer, bundles: Path, tiny: Tiny
+) -> None:
+    """While requests come all the time, one model is replaced again and again."""
+    with (
+        start_server("--bundle", str(bundles), "--threads=2") as (process, url),
+        ThreadPoolExecutor() as pool,
+    ):
+        stop = time.monotonic() + 60
+        done = False
+
+        def ask() -> set[int]:
+            statuses = set()
+            with httpx.Client() as client:
+                while not done and time.monotonic() < stop:
+                    statuses.add(client.post(f"{url}/fill-mask", json=BODY).status_code)
+            return statuses
+
+        asking = [pool.submit(ask) for _ in range(4)]
+        for version in range(5):
+            put_bundle(tiny, bundles / "a", f"version-{version}")
+            os.kill(process.pid, signal.SIGHUP)
+            until(lambda: httpx.get(f"{url}/info").json()["name"] == f"version-{version}")  # noqa: B023 - asked at once
+        done = True
+        assert [one.result() for one in asking] == [{200}] * 4
+        assert httpx.get(f"{url}/models/version-3").status_code == 404
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+
+
+def test_changes_are_looked_for(tiny: Tiny, bundles: Path) -> None:
+    """A new bundle, without a signal."""
+    settings = Settings(bundle=bundles, threads=1, reload_every_s=1)
+    with TestClient(create_app(settings)) as client:
+        put_bundle(tiny, bundles / "c", "third")
+        until(lambda: client.post("/models/third", json=BODY).is_success)
+        assert client.get("/info").json()["name"] == "first"
+
+
+@pytest.mark.parametrize("harm", ["corrupt", "truncated", "no file", "a name twice", "all gone"])
+def test_a_bad_change_is_not_taken(
+    harm: str, bundles: Path, tiny: Tiny, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The old model goes on, and the log says why; a good one is taken after it."""
+    settings = Settings(bundle=bundles, threads=1)
+    service = create_app(settings)
+    with TestClient(service) as client, caplog.at_level(logging.ERROR):
+        put_bundle(tiny, bundles / "a", "org/second" if harm == "a name twice" else "changed")
+        file = bundles / "a" / "weights.bin"
+        if harm == "corrupt":
+            file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:])
+        elif harm == "truncated":
+            file.write_bytes(file.read_bytes()[:-1])
+        elif harm == "no file":
+            file.unlink()
+        elif harm == "all gone":
+            shutil.rmtree(bundles)
+        assert client.portal is not None
+        client.portal.call(service.state.models.reload)
+        assert client.get("/info").json()["name"] == "first"
+        assert client.post("/models/first", json=BODY).is_success
+        assert "reloaded" in caplog.text
+        bundles.mkdir(exist_ok=True)
+        put_bundle(tiny, bundles / "a", "good")
+        client.portal.call(service.state.models.reload)
+        assert client.get("/info").json()["name"] == "good"
+
+
+def test_uses_are_waited_for() -> None:
+    """Until the last one ends; at once if there is none."""
+
+    async def play() -> list[str]:
+        uses, said = Uses(), []
+        await uses.none()
+
+        async def use(seconds: float) -> None:
+            with uses:
+                await asyncio.sleep(seconds)
+                said.append("used")
+                with contextlib.suppress(LookupError), uses:
+                    raise LookupError
+
+        async def wait() -> None:
+            await uses.none()
+            said.append("none")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(use(0.02))
+            group.create_task(use(0.01))
+            await asyncio.sleep(0)
+            group.create_task(wait())
+        return said
+
+    assert asyncio.run(play()) == ["used", "used", "none"]
