@@ -1,16 +1,20 @@
 """create_app: all the wiring, from the settings to an application that is ready."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
+from service.api_keys import ApiKeys
+from service.authenticate import Authenticate
 from service.body_limit import BodyLimit
 from service.caller import CallerLeftError
 from service.deadline import Deadline
@@ -26,6 +30,9 @@ from service.settings import Settings
 
 LONG_WORK_THREADS = 2
 
+# puts itself around an application
+Layer = Callable[[ASGIApp], ASGIApp]
+
 
 class Service(FastAPI):
     """FastAPI, past which the requests that count go straight to their endpoint.
@@ -38,6 +45,13 @@ class Service(FastAPI):
     """
 
     fill_mask_endpoints: Mapping[str, ASGIApp] = {}
+    _layers: Sequence[Layer] = ()
+
+    def surround(self, layers: Sequence[Layer]) -> None:
+        """Put middleware around all endpoints, the outermost first."""
+        self._layers = layers
+        for layer in reversed(layers):
+            self.add_middleware(layer)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
@@ -50,12 +64,14 @@ class Service(FastAPI):
         else:
             await super().__call__(scope, receive, send)
 
-    def answer_with(self, models: Models, settings: Settings) -> None:
+    def answer_with(self, models: Models) -> None:
         """Take these models from the next request on."""
 
         def endpoint(name: str | None) -> ASGIApp:
-            in_time = Deadline(FillMaskEndpoint(models, name), settings.request_timeout_ms)
-            return RequestId(BodyLimit(in_time, settings.max_body_bytes))
+            app: ASGIApp = FillMaskEndpoint(models, name)
+            for layer in reversed(self._layers):
+                app = layer(app)
+            return app
 
         default = endpoint(None)
         named = {MODEL_PATH.format(name=name): endpoint(name) for name in models.by_name}
@@ -69,7 +85,7 @@ def create_app(settings: Settings) -> Service:
     `app.state.health` tells whether it can answer; end it to have it say that it stops.
 
     Raises:
-        StartError: when the lifespan begins, and the bundle or a setting is no good.
+        StartError: a setting is no good; or, when the lifespan begins, a bundle.
     """
     health = Health()
 
@@ -79,7 +95,7 @@ def create_app(settings: Settings) -> Service:
         asyncio.get_running_loop().set_default_executor(
             ThreadPoolExecutor(LONG_WORK_THREADS, thread_name_prefix="fillmask-long-work")
         )
-        models = Models(settings, health.fail, lambda: service.answer_with(models, settings))
+        models = Models(settings, health.fail, lambda: service.answer_with(models))
         try:
             await models.open()
             if settings.reload_every_s:
@@ -101,16 +117,34 @@ def create_app(settings: Settings) -> Service:
         redoc_url=None,
     )
     service.state.health = health
+    service.surround(_layers(settings))
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
     service.include_router(create_protocol_router())
     add_docs_page(service)
-    service.add_middleware(Deadline, default_ms=settings.request_timeout_ms)
-    service.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
-    service.add_middleware(RequestId)
     service.add_exception_handler(FillMaskError, _answer_error)
     service.add_exception_handler(CallerLeftError, _answer_nobody)
     service.add_exception_handler(HTTPException, _answer_http_exception)
     return service
+
+
+def _layers(settings: Settings) -> list[Layer]:
+    layers: list[Layer] = []
+    if settings.cors_origins:  # outside of all: a page must be able to read errors too
+        layers.append(
+            partial(
+                CORSMiddleware,
+                allow_origins=[origin.strip() for origin in settings.cors_origins.split(",")],
+                allow_methods=["GET", "POST"],
+                allow_headers=["Authorization", "X-Request-ID", "X-Request-Timeout-Ms"],
+                expose_headers=["X-Request-ID", "Retry-After"],
+            )
+        )
+    layers.append(RequestId)
+    if settings.api_keys_file is not None:
+        layers.append(partial(Authenticate, keys=ApiKeys(settings.api_keys_file)))
+    layers.append(partial(BodyLimit, max_body_bytes=settings.max_body_bytes))
+    layers.append(partial(Deadline, default_ms=settings.request_timeout_ms))
+    return layers
 
 
 async def _answer_error(_request: Request, error: Exception) -> JSONResponse:

@@ -22,6 +22,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorBody, "description": description}
     for status, description in {
         400: "The body is not JSON.",
+        401: "An API key is needed, where the server has any.",
         413: "The body is too large.",
         415: "The content type is not application/json, or the body is compressed.",
         422: "The request asks for something that is not done; the error says what is.",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from pydantic_core import PydanticUndefined
 
 from service.app import create_app
 from service.settings import Settings, _variable
@@ -77,7 +78,7 @@ def test_settings_table_is_the_settings() -> None:
     expected = [
         [
             f"`{_variable(name)}`",
-            f"`{field.default}`" if not field.default_factory and field.default != "" else "",
+            f"`{field.default}`" if field.default not in {None, "", PydanticUndefined} else "",
             field.description,
         ]
         for name, field in Settings.model_fields.items()
