@@ -1,6 +1,7 @@
 """fillmask-serve: read the settings, load the model, serve until told to stop."""
 
 import asyncio
+import contextlib
 import logging
 import signal
 import socket
@@ -39,12 +40,13 @@ def main() -> int:
 
 def _serve(settings: Settings) -> int:
     app = create_app(settings)
+    connection = partial(
+        Connection, max_connections=settings.max_connections, statistics=app.state.statistics
+    )
     # uvicorn takes uvloop where it is installed; _run says what lifespan="off" is
     config = uvicorn.Config(
         app,
-        http=cast(
-            "type[asyncio.Protocol]", partial(Connection, max_connections=settings.max_connections)
-        ),
+        http=cast("type[asyncio.Protocol]", connection),
         lifespan="off",
         ws="none",
         log_config=None,
@@ -55,15 +57,15 @@ def _serve(settings: Settings) -> int:
         timeout_graceful_shutdown=settings.shutdown_grace_s,
     )
     # bound before the model is loaded, so that a port in use is told at once
-    with (
-        _bind(settings.host, settings.port) as listener,
-        asyncio.Runner(loop_factory=config.get_loop_factory()) as runner,
-    ):
-        return runner.run(_run(config, app, settings.drain_delay_s, listener))
+    with contextlib.ExitStack() as closing:
+        ports = [settings.port, *filter(None, [settings.metrics_port])]
+        listeners = [closing.enter_context(_bind(settings.host, port)) for port in ports]
+        runner = closing.enter_context(asyncio.Runner(loop_factory=config.get_loop_factory()))
+        return runner.run(_run(config, app, settings.drain_delay_s, listeners))
 
 
 async def _run(
-    config: uvicorn.Config, app: FastAPI, drain_delay_s: int, listener: socket.socket
+    config: uvicorn.Config, app: FastAPI, drain_delay_s: int, listeners: list[socket.socket]
 ) -> int:
     def started(url: str) -> None:
         names = ", ".join(models.by_name)
@@ -76,7 +78,7 @@ async def _run(
         if sys.platform != "win32":
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGHUP, models.reload_soon)
-        await Server(config, health, drain_delay_s, started).serve(sockets=[listener])
+        await Server(config, health, drain_delay_s, started).serve(sockets=listeners)
     return 1 if health.failed else 0
 
 

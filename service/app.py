@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import NamedTuple
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -13,6 +14,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
+from service.access import Access
 from service.api_keys import ApiKeys
 from service.authenticate import Authenticate
 from service.body_limit import BodyLimit
@@ -22,7 +24,9 @@ from service.docs_page import add_docs_page
 from service.errors import FillMaskError
 from service.fill_mask_endpoint import FillMaskEndpoint
 from service.health import Health
+from service.metrics_page import add_metrics_page
 from service.models import Models
+from service.process_statistics import ProcessStatistics
 from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
@@ -32,6 +36,13 @@ LONG_WORK_THREADS = 2
 
 # puts itself around an application
 Layer = Callable[[ASGIApp], ASGIApp]
+
+
+class _Endpoint(NamedTuple):
+    """What answers at a path, and the path's template as a route of FastAPI has it."""
+
+    path_format: str
+    app: ASGIApp
 
 
 class Service(FastAPI):
@@ -44,7 +55,7 @@ class Service(FastAPI):
         fill_mask_endpoints: by their paths, what answers the POST requests that ask for fills.
     """
 
-    fill_mask_endpoints: Mapping[str, ASGIApp] = {}
+    fill_mask_endpoints: Mapping[str, _Endpoint] = {}
     _layers: Sequence[Layer] = ()
 
     def surround(self, layers: Sequence[Layer]) -> None:
@@ -60,22 +71,25 @@ class Service(FastAPI):
             and scope["method"] == "POST"
             and (endpoint := self.fill_mask_endpoints.get(scope["path"])) is not None
         ):
-            await endpoint(scope, receive, send)
+            scope["route"] = endpoint  # where FastAPI notes its own
+            await endpoint.app(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
     def answer_with(self, models: Models) -> None:
         """Take these models from the next request on."""
 
-        def endpoint(name: str | None) -> ASGIApp:
+        def endpoint(path_format: str, name: str | None = None) -> _Endpoint:
             app: ASGIApp = FillMaskEndpoint(models, name)
             for layer in reversed(self._layers):
                 app = layer(app)
-            return app
+            return _Endpoint(path_format, app)
 
-        default = endpoint(None)
-        named = {MODEL_PATH.format(name=name): endpoint(name) for name in models.by_name}
-        self.fill_mask_endpoints = {FILL_MASK_PATH: default, ROOT_PATH: default, **named}
+        self.fill_mask_endpoints = {
+            FILL_MASK_PATH: endpoint(FILL_MASK_PATH),
+            ROOT_PATH: endpoint(ROOT_PATH),
+            **{MODEL_PATH.format(name=name): endpoint(MODEL_PATH, name) for name in models.by_name},
+        }
         self.state.models = models
 
 
@@ -83,11 +97,13 @@ def create_app(settings: Settings) -> Service:
     """The service; its lifespan loads and verifies the models, and drains them at the end.
 
     `app.state.health` tells whether it can answer; end it to have it say that it stops.
+    `app.state.statistics` is to be told of connections.
 
     Raises:
         StartError: a setting is no good; or, when the lifespan begins, a bundle.
     """
     health = Health()
+    statistics = ProcessStatistics()
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -95,7 +111,7 @@ def create_app(settings: Settings) -> Service:
         asyncio.get_running_loop().set_default_executor(
             ThreadPoolExecutor(LONG_WORK_THREADS, thread_name_prefix="fillmask-long-work")
         )
-        models = Models(settings, health.fail, lambda: service.answer_with(models))
+        models = Models(settings, health.fail, lambda: service.answer_with(models), statistics)
         try:
             await models.open()
             if settings.reload_every_s:
@@ -115,19 +131,23 @@ def create_app(settings: Settings) -> Service:
         # their pages load scripts from elsewhere; docs_page has its own
         docs_url=None,
         redoc_url=None,
+        # FastAPI's own may send what callers have written: bodies, queries, texts of exceptions
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     service.state.health = health
-    service.surround(_layers(settings))
+    service.state.statistics = statistics
+    service.surround(_layers(settings, statistics))
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
     service.include_router(create_protocol_router())
     add_docs_page(service)
+    add_metrics_page(service, statistics, health, settings.metrics_port or None)
     service.add_exception_handler(FillMaskError, _answer_error)
     service.add_exception_handler(CallerLeftError, _answer_nobody)
     service.add_exception_handler(HTTPException, _answer_http_exception)
     return service
 
 
-def _layers(settings: Settings) -> list[Layer]:
+def _layers(settings: Settings, statistics: ProcessStatistics) -> list[Layer]:
     layers: list[Layer] = []
     if settings.cors_origins:  # outside of all: a page must be able to read errors too
         layers.append(
@@ -139,7 +159,7 @@ def _layers(settings: Settings) -> list[Layer]:
                 expose_headers=["X-Request-ID", "Retry-After"],
             )
         )
-    layers.append(RequestId)
+    layers += [partial(Access, statistics=statistics.requests), RequestId]
     if settings.api_keys_file is not None:
         layers.append(partial(Authenticate, keys=ApiKeys(settings.api_keys_file)))
     layers.append(partial(BodyLimit, max_body_bytes=settings.max_body_bytes))

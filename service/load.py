@@ -13,6 +13,7 @@ from service.bundle import Bundle, read_bundle
 from service.errors import SettingsError
 from service.fill_mask import FillMask
 from service.golden import replay
+from service.process_statistics import ProcessStatistics
 from service.runtime import Runtime
 from service.scoring import Scoring
 from service.settings import Settings
@@ -46,6 +47,7 @@ async def load(
     path: Path | None = None,
     *,
     background: bool = False,
+    statistics: ProcessStatistics | None = None,
 ) -> AsyncIterator[LoadedModel]:
     """Load and verify a model; answers what was accepted before it is closed.
 
@@ -54,6 +56,7 @@ async def load(
         on_failure: called on the event loop with a sentence when nothing can be computed any more.
         path: its bundle, if that is not the settings' own.
         background: others are answered meanwhile, so that the event loop must go on.
+        statistics: where its batches are counted; nowhere by default.
 
     Raises:
         StartError: the bundle or a setting is no good.
@@ -70,6 +73,7 @@ async def load(
         max_patient_tokens=settings.max_patient_tokens,
         max_wait_s=settings.max_wait_ms / 1000,
         on_failure=on_failure,
+        statistics=None if statistics is None else statistics.of_model(bundle.name),
     )
     fills = partial(
         FillMask,

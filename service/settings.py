@@ -27,6 +27,13 @@ class Settings(BaseSettings):
     port: int = Field(
         default=8000, ge=0, le=65535, description="port to listen on; 0 takes a free one"
     )
+    metrics_port: int = Field(
+        default=0,
+        ge=0,
+        le=65535,
+        description="another port to listen on, the only one then that answers `GET /metrics`; "
+        "0 for none: the port above does",
+    )
     bundle: Path = Field(
         default_factory=default_bundle_path,
         description="directory of the model, or of several models' directories; "
@@ -131,7 +138,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
     flags = _read_flags(arguments)
     _refuse_unknown_variables()
     try:
-        return Settings(**flags)
+        settings = Settings(**flags)
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]).lower().removeprefix(ENV_PREFIX.lower())
@@ -139,6 +146,11 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         raise SettingsError(
             f"{source} is {quote(str(first['input']))}; allowed is {allowed(name)}."
         ) from None
+    if settings.metrics_port and settings.metrics_port == settings.port:
+        raise SettingsError(
+            f"metrics_port is {settings.metrics_port}, as port is; allowed is another one, or 0."
+        )
+    return settings
 
 
 def allowed(name: str) -> str:

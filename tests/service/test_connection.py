@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.service.conftest import StartServer
+from tests.service.scrape import samples, value
 
 # the service, with little patience
 HASTY = """
@@ -39,6 +40,13 @@ def address(start_server: StartServer) -> Iterator[tuple[str, int]]:
         yield host, int(port)
         # whatever was done to it, it answers others
         assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).status_code == 200
+        assert value(samples(httpx.get(f"{url}/metrics").text), "fillmask_connections") == 1
+
+
+def refused(address: tuple[str, int], reason: str) -> float:
+    """How many connections were refused for that."""
+    found = samples(httpx.get(f"http://{address[0]}:{address[1]}/metrics").text)
+    return value(found, "fillmask_rejected_total", reason=reason, model="")
 
 
 def exchange(address: tuple[str, int], *parts: bytes, pause_s: float = 0) -> bytes:
@@ -72,6 +80,7 @@ def test_slow_senders_are_told_so(address: tuple[str, int]) -> None:
     """Nothing at all, a head without an end, a body without an end: each has its time."""
     for parts in ([], [HEAD], [REQUEST[:-5]], [b"\r\n"]):
         check(exchange(address, *parts), 408, "The request was not there within 1 s.")
+    assert refused(address, "slow_client") == 4
 
 
 def test_a_trickle_is_no_way_around_it(address: tuple[str, int]) -> None:
@@ -101,6 +110,7 @@ def test_a_head_has_a_limit(address: tuple[str, int]) -> None:
     field = b"X-Much: " + b"x" * 8000 + b"\r\n"
     for parts in ([HEAD + field * 5 + b"\r\n"], [HEAD, *[field] * 5], [b"GET /" + b"x" * 40_000]):
         check(exchange(address, *parts), 431, sentence)
+    assert refused(address, "large_head") == 3
     body = json.dumps({"inputs": "the [MASK]" + " " * 40_000}).encode()
     large = HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
     # a body is no head
@@ -119,6 +129,7 @@ def test_what_is_no_http(address: tuple[str, int]) -> None:
         HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
     ):
         check(exchange(address, nonsense), 400, "The request is not valid HTTP.")
+    assert refused(address, "not_http") == 7
 
 
 def test_too_many_connections(address: tuple[str, int]) -> None:
@@ -131,6 +142,7 @@ def test_too_many_connections(address: tuple[str, int]) -> None:
     check(answer, 429, "There are too many connections; try again in 1 s.")
     assert b"retry-after: 1" in answer
     time.sleep(0.2)
+    assert refused(address, "connections") == 1
 
 
 def test_an_answer_that_nobody_takes(address: tuple[str, int]) -> None:
@@ -147,3 +159,4 @@ def test_an_answer_that_nobody_takes(address: tuple[str, int]) -> None:
     assert announced is not None
     assert int(announced[1]) > 4_500_000
     assert len(answer) < int(announced[1])
+    assert refused(address, "slow_client") == 1

@@ -136,3 +136,10 @@ def test_settings_are_frozen() -> None:
     """Nothing changes a setting after the start."""
     with pytest.raises(ValueError, match="frozen"):
         read_settings([]).port = 1
+
+
+def test_two_ports_are_two() -> None:
+    """Metrics cannot have a port of their own that is the other one."""
+    with pytest.raises(SettingsError, match="metrics_port is 9000, as port is; allowed is another"):
+        read_settings(["--port=9000", "--metrics-port=9000"])
+    assert read_settings(["--port=9000", "--metrics-port=9001"]).metrics_port == 9001

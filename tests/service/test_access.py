@@ -1,0 +1,90 @@
+"""Each request is counted, under a name that no caller chooses."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.access import CALLER_LEFT, OTHER, Access
+from service.request_statistics import RequestStatistics
+
+
+def call(app: ASGIApp, **scope: Any) -> RequestStatistics:
+    """Send one request through the middleware."""
+    statistics = RequestStatistics()
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(_message: Message) -> None:
+        pass
+
+    whole = {"type": "http", "method": "POST", "path": "/a path", "headers": []} | scope
+    asyncio.run(Access(app, statistics)(whole, receive, send))
+    return statistics
+
+
+def counted(statistics: RequestStatistics) -> dict[tuple[str, str], dict[int, int]]:
+    """Statuses by method and route."""
+    return {route: one.statuses for route, one in statistics.routes}
+
+
+async def teapot(_scope: Scope, _receive: Receive, send: Send) -> None:
+    """An application that answers."""
+    await send({"type": "http.response.start", "status": 418, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def silent(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """An application whose caller has left."""
+
+
+async def failing(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    """An application with a bug."""
+    raise RuntimeError
+
+
+async def routed(scope: Scope, receive: Receive, send: Send) -> None:
+    """An application that notes the route, as FastAPI does."""
+    scope["route"] = SimpleNamespace(path_format="/models/{name}")
+    await teapot(scope, receive, send)
+
+
+def test_a_request_is_counted_by_route_and_status() -> None:
+    """The route is the template that was noted on the way."""
+    statistics = call(routed)
+    assert counted(statistics) == {("POST", "/models/{name}"): {418: 1}}
+    [(_, one)] = statistics.routes
+    assert one.seconds.cumulative[-1][1] == 1
+    assert 0 < one.seconds.total < 10
+
+
+def test_what_has_no_route_is_one() -> None:
+    """Whatever the path is."""
+    assert counted(call(teapot, path="/made/up")) == {("POST", OTHER): {418: 1}}
+
+
+def test_a_caller_who_has_left() -> None:
+    """Got no answer, and has a status of its own."""
+    assert counted(call(silent)) == {("POST", OTHER): {CALLER_LEFT: 1}}
+
+
+def test_an_exception_passes_and_is_counted() -> None:
+    """It is somebody else's to answer."""
+    statistics = RequestStatistics()
+
+    async def nothing(*_: object) -> Any:
+        return None
+
+    with pytest.raises(RuntimeError):
+        asyncio.run(
+            Access(failing, statistics)({"type": "http", "method": "GET"}, nothing, nothing)
+        )
+    assert len(statistics.routes) == 1
+
+
+def test_other_connections_pass() -> None:
+    """The lifespan is no request."""
+    assert counted(call(silent, type="lifespan")) == {}
