@@ -16,9 +16,12 @@ from service import __version__
 from service.app import create_app
 from service.connection import Connection
 from service.errors import SettingsError, StartError
+from service.log import log_loop_error, start_logging
 from service.models import Models
 from service.server import SIGNALS, Server
 from service.settings import Settings, read_settings
+
+_log = logging.getLogger("service")
 
 # longer than proxies keep theirs, mostly 60 s: who closes first may cut off a request on its way
 KEEP_ALIVE_S = 75
@@ -31,7 +34,9 @@ def main() -> int:
         signal.signal(number, lambda *_: sys.exit(0))
     try:
         settings = read_settings(sys.argv[1:])
-        _start_logging(settings)
+        start_logging(settings.log_level, settings.log_format)
+        if settings.log_texts:
+            _log.warning("log_texts is on: what callers send is written to the log")
         return _serve(settings)
     except StartError as error:
         print(error, file=sys.stderr)
@@ -71,6 +76,7 @@ async def _run(
         names = ", ".join(models.by_name)
         print(f"fillmask {__version__} serves {names} on {url}, docs on {url}/docs", flush=True)
 
+    asyncio.get_running_loop().set_exception_handler(log_loop_error)
     health = app.state.health
     # The lifespan is ours to run: uvicorn would print a traceback for a bad bundle.
     async with app.router.lifespan_context(app):
@@ -94,14 +100,6 @@ def _bind(host: str, port: int) -> socket.socket:
         reason = (error.strerror or "unknown").lower()
         raise SettingsError(f"Cannot listen on {host} port {port}: {reason}.") from error
     return listener
-
-
-def _start_logging(settings: Settings) -> None:
-    logging.basicConfig(
-        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    # what uvicorn says of its own life is in our start line
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from service.access import Access
 from service.api_keys import ApiKeys
 from service.authenticate import Authenticate
 from service.body_limit import BodyLimit
+from service.body_log import BodyLog
 from service.caller import CallerLeftError
 from service.deadline import Deadline
 from service.docs_page import add_docs_page
@@ -159,11 +160,14 @@ def _layers(settings: Settings, statistics: ProcessStatistics) -> list[Layer]:
                 expose_headers=["X-Request-ID", "Retry-After"],
             )
         )
-    layers += [partial(Access, statistics=statistics.requests), RequestId]
+    access = partial(Access, statistics=statistics.requests, logged=settings.access_log)
+    layers += [access, RequestId]
     if settings.api_keys_file is not None:
         layers.append(partial(Authenticate, keys=ApiKeys(settings.api_keys_file)))
     layers.append(partial(BodyLimit, max_body_bytes=settings.max_body_bytes))
     layers.append(partial(Deadline, default_ms=settings.request_timeout_ms))
+    if settings.log_texts:
+        layers.append(BodyLog)
     return layers
 
 

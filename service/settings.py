@@ -125,6 +125,21 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="least severe messages to log"
     )
+    log_format: Literal["auto", "json", "text"] = Field(
+        default="auto",
+        description="json: an object a line; text: for people; auto: text on a terminal, json "
+        "elsewhere",
+    )
+    access_log: Literal["off", "errors", "all"] = Field(
+        default="errors",
+        description="requests that have a line in the log each; errors are those that the service "
+        "could not answer, 500 and above",
+    )
+    log_texts: bool = Field(
+        default=False,
+        description="log the bodies of requests, and so what callers write; needs the log level "
+        "debug",
+    )
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:
@@ -150,6 +165,10 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         raise SettingsError(
             f"metrics_port is {settings.metrics_port}, as port is; allowed is another one, or 0."
         )
+    if settings.log_texts and settings.log_level != "debug":
+        raise SettingsError(
+            f"log_texts needs the log level debug, and log_level is {settings.log_level}."
+        )
     return settings
 
 
@@ -160,6 +179,8 @@ def allowed(name: str) -> str:
         return "one of " + ", ".join(schema["enum"])
     if "allowed" in schema:
         return str(schema["allowed"])
+    if schema.get("type") == "boolean":
+        return "true or false"
     if schema.get("type") != "integer":
         return "a text that is not empty"
     if "maximum" in schema:

@@ -1,19 +1,32 @@
 """Each request is counted, under a name that no caller chooses."""
 
 import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.access import CALLER_LEFT, OTHER, Access
+from service.access import CALLER_LEFT, OTHER, Access, Logged
+from service.log import FIELDS
+from service.request_scope import MODEL
 from service.request_statistics import RequestStatistics
 
 
-def call(app: ASGIApp, **scope: Any) -> RequestStatistics:
+async def run(call: Awaitable[None]) -> None:
+    """An application's call is awaitable, which is less than a coroutine."""
+    await call
+
+
+def call(
+    app: ASGIApp, around: Callable[[ASGIApp], ASGIApp] | None = None, **scope: Any
+) -> RequestStatistics:
     """Send one request through the middleware."""
     statistics = RequestStatistics()
+    around = around or partial(Access, statistics=statistics)
 
     async def receive() -> Message:
         return {"type": "http.request", "body": b"", "more_body": False}
@@ -22,7 +35,7 @@ def call(app: ASGIApp, **scope: Any) -> RequestStatistics:
         pass
 
     whole = {"type": "http", "method": "POST", "path": "/a path", "headers": []} | scope
-    asyncio.run(Access(app, statistics)(whole, receive, send))
+    asyncio.run(run(around(app)(whole, receive, send)))
     return statistics
 
 
@@ -88,3 +101,56 @@ def test_an_exception_passes_and_is_counted() -> None:
 def test_other_connections_pass() -> None:
     """The lifespan is no request."""
     assert counted(call(silent, type="lifespan")) == {}
+
+
+@pytest.mark.parametrize(
+    ("logged", "levels"),
+    [
+        ("off", []),
+        ("errors", ["ERROR", "WARNING"]),
+        ("all", ["INFO", "INFO", "ERROR", "WARNING"]),
+    ],
+)
+def test_which_requests_are_logged(
+    logged: Logged, levels: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Errors are those of the service; one that is temporary is a warning."""
+
+    async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": scope["answer"], "headers": []})
+
+    app = partial(Access, statistics=RequestStatistics(), logged=logged)
+    with caplog.at_level(logging.DEBUG, "service.access"):
+        for status in (200, 422, 500, 503):
+            call(answer, app, answer=status)
+    assert [record.levelname for record in caplog.records] == levels
+
+
+def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """What was asked of which model and how it went; neither the path nor a header."""
+
+    async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
+        scope[MODEL] = "a model"
+        headers = [(b"content-type", b"text/plain"), (b"content-length", b"12")]
+        await send({"type": "http.response.start", "status": 201, "headers": headers})
+
+    app = partial(Access, statistics=RequestStatistics(), logged="all")
+    with caplog.at_level(logging.INFO, "service.access"):
+        call(answer, app)
+        call(silent, app)
+    answered, left = (vars(record) for record in caplog.records)
+    named = {name: answered.get(name) for name in FIELDS}
+    assert answered["duration_ms"] > 0
+    del named["duration_ms"]
+    assert named == {
+        "method": "POST",
+        "route": OTHER,
+        "status": 201,
+        "answer_bytes": 12,
+        "model": "a model",
+        "body": None,
+        "body_bytes": None,
+    }
+    assert (left["status"], left["answer_bytes"]) == (CALLER_LEFT, 0)
+    assert "model" not in left
+    assert "/a path" not in str(answered) + str(left)
