@@ -8,7 +8,7 @@ NPM    := tests/javascript
 # the tests and benchmarks import onnxruntime themselves; service/runtime.py says what this stops
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: serve test check format lock train-default race audit sbom clean help
+.PHONY: serve test check format lock train-default race fuzz audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -82,6 +82,9 @@ $(RACE)/.installed: pyproject.toml constraints/race.txt
 	$(PYTHON) -m venv $(RACE)
 	$(RACE)/bin/pip install --quiet --disable-pip-version-check -c constraints/race.txt -e '.[race]'
 	@touch $@
+
+fuzz: $(DEV)/.installed  ## some 20,000 requests that nobody would write (20 minutes; FUZZ_EXAMPLES for more)
+	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest tests/service/test_fuzz.py
 
 audit: $(TOOLS)/.installed  ## compare what serving installs with the known holes (asks pypi.org)
 	$(TOOLS)/bin/pip-audit --requirement constraints/serve.txt --no-deps --disable-pip
