@@ -23,8 +23,8 @@ from service.errors import FillMaskError
 from service.fill_mask_endpoint import FillMaskEndpoint
 from service.health import Health
 from service.models import Models
-from service.protocols.routes import create_protocol_router
 from service.openapi import documented_methods
+from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
 from service.settings import Settings

@@ -55,7 +55,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     assert "Traceback" not in log.read_text()
 
 
-def test_answers_are_as_documented(url: str) -> None:
+def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
     """Requests made from the document, good and bad, and in sequences: every check there is."""
     done = subprocess.run(
         [
@@ -67,6 +67,7 @@ def test_answers_are_as_documented(url: str) -> None:
         capture_output=True,
         text=True,
         check=False,
+        cwd=tmp_path,  # where it keeps what it has found
     )
     assert done.returncode == 0, done.stdout
     generated = re.search(r"(\d+) generated", done.stdout)
