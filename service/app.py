@@ -23,6 +23,7 @@ from service.fill_mask import FillMask
 from service.fill_mask_endpoint import FillMaskEndpoint
 from service.golden import replay
 from service.health import Health
+from service.playground_page import add_playground_page
 from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
@@ -140,6 +141,7 @@ def create_app(settings: Settings) -> Service:
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
     service.include_router(create_protocol_router())
     add_docs_page(service)
+    add_playground_page(service)
     service.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
     service.add_middleware(RequestId)
     service.add_exception_handler(FillMaskError, _answer_error)
