@@ -38,7 +38,7 @@ export class Alternatives {
       },
       answer: (answer) => {
         this.#tell(null);
-        const lists = listsOf(this.#request, answer);
+        const lists = listsOf(answer);
         this.#scale.textContent = this.view.render(lists, { current: this.#current });
         this.view.stale = false;
         on.settled(this.#request);

@@ -5,10 +5,9 @@
  * `fills` and the `window` the model saw; of each fill the `words` it puts in, its `share` (what its
  * bar shows), the `probability` over the vocabulary where that is something else, and `sequence`.
  */
-export function listsOf({ body }, answer) {
+export function listsOf(answer) {
   const several = Array.isArray(answer[0]);
   return (several ? answer : [answer]).map((fills) => ({
-    together: body.parameters.strategy === "joint",
     window: fills[0]?.window,
     fills: fills.map((fill) => ({
       words: (fill.token_strs ?? [fill.token_str]).map(shown),

@@ -170,7 +170,7 @@ function settle() {
 }
 
 function showFills(answer) {
-  const lists = listsOf(asked, answer);
+  const lists = listsOf(answer);
   const { inputs } = asked.body;
   const contexts = findMasks(inputs, maskToken).map((span) =>
     around(span, inputs).map((side) => side.replaceAll(maskToken, "___")),
