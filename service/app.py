@@ -24,6 +24,7 @@ from service.fill_mask_endpoint import FillMaskEndpoint
 from service.health import Health
 from service.models import Models
 from service.openapi import documented_methods
+from service.playground_page import add_playground_page
 from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
@@ -122,6 +123,7 @@ def create_app(settings: Settings) -> Service:
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
     service.include_router(create_protocol_router(settings.max_texts, settings.max_top_k))
     add_docs_page(service)
+    add_playground_page(service)
     service.add_exception_handler(FillMaskError, _answer_error)
     service.add_exception_handler(CallerLeftError, _answer_nobody)
     service.add_exception_handler(HTTPException, _answer_http_exception)
