@@ -27,6 +27,8 @@ from service.fill_mask_endpoint import FillMaskEndpoint
 from service.health import Health
 from service.metrics_page import add_metrics_page
 from service.models import Models
+from service.openapi import documented_methods
+from service.playground_page import add_playground_page
 from service.process_statistics import ProcessStatistics
 from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
@@ -139,9 +141,10 @@ def create_app(settings: Settings) -> Service:
     service.state.statistics = statistics
     service.surround(_layers(settings, statistics))
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
-    service.include_router(create_protocol_router())
+    service.include_router(create_protocol_router(settings.max_texts, settings.max_top_k))
     add_docs_page(service)
     add_metrics_page(service, statistics, health, settings.metrics_port or None)
+    add_playground_page(service)
     service.add_exception_handler(FillMaskError, _answer_error)
     service.add_exception_handler(CallerLeftError, _answer_nobody)
     service.add_exception_handler(HTTPException, _answer_http_exception)
@@ -185,7 +188,11 @@ async def _answer_http_exception(request: Request, error: Exception) -> JSONResp
     sentence = f"{error.detail}."
     if error.status_code == 404:
         sentence = "There is nothing at this path; POST /fill-mask fills masks, /docs says more."
-    elif error.status_code == 405 and error.headers:
-        allowed = error.headers["Allow"]
+    headers = error.headers
+    if error.status_code == 405 and headers:
+        # Starlette knows only the methods of the first endpoint that has the path
+        methods = documented_methods(request.app.openapi(), request.url.path)
+        allowed = ", ".join(sorted({headers["Allow"], *methods}))
         sentence = f"The method {request.method[:20]} is not allowed here; allowed is {allowed}."
-    return JSONResponse({"error": sentence}, error.status_code, error.headers)
+        headers = {"Allow": allowed}
+    return JSONResponse({"error": sentence}, error.status_code, headers)

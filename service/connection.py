@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
@@ -34,7 +34,7 @@ class Connection(HttpToolsProtocol):
         self._awaited_since_s: float | None = None
         self._unsent_since_s: float | None = None
         self._head_bytes = 0
-        self._in_head = True
+        self._awaited: Literal["request", "rest of the head", "body"] = "request"
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client has connected."""
@@ -52,25 +52,26 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """The client has sent something."""
-        if self._in_head and self._head_bytes + len(data) > MAX_HEAD_BYTES:
+        if self._awaited != "body" and self._head_bytes + len(data) > MAX_HEAD_BYTES:
             room = max(0, MAX_HEAD_BYTES - self._head_bytes)
             if data.find(b"\r\n\r\n", 0, room) < 0:
                 sentence = f"The head of the request is above {MAX_HEAD_BYTES} bytes."
                 self._refuse(431, "large_head", sentence)
                 return
         super().data_received(data)
-        if self._in_head:
+        if self._awaited == "rest of the head":
             self._head_bytes += len(data)
 
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
+        self._awaited = "rest of the head"
         if self._awaited_since_s is None:
             self._awaited_since_s = self.loop.time()
 
     def on_headers_complete(self) -> None:
         """Its head is there."""
-        self._in_head = False
+        self._awaited = "body"
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -78,7 +79,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
         self._awaited_since_s = None
         self._head_bytes = 0
-        self._in_head = True
+        self._awaited = "request"
 
     def check(self) -> None:
         """End the connection if its client is too slow; to be called once in a while."""

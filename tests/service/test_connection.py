@@ -113,7 +113,11 @@ def test_a_head_has_a_limit(address: tuple[str, int]) -> None:
     assert refused(address, "large_head") == 3
     body = json.dumps({"inputs": "the [MASK]" + " " * 40_000}).encode()
     large = HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    # a body is no head
+    # neither a body is a head, nor what went before on the same connection
+    with httpx.Client() as client:
+        url = f"http://{address[0]}:{address[1]}/fill-mask"
+        for _ in range(3):
+            assert client.post(url, content=body).status_code == 415
     assert b"at most 2048" in exchange(address, large)
 
 
