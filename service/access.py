@@ -7,15 +7,13 @@ from typing import Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.request_scope import MODEL
+from service.request_scope import MODEL, route_of
 from service.request_statistics import RequestStatistics
 
 Logged = Literal["off", "errors", "all"]
 
 # what nginx logs for it, and what the endpoints of FastAPI answer nobody
 CALLER_LEFT = 499
-# an unknown path, a page's file, or a request that was refused before its route was looked up
-OTHER = "other"
 
 
 # the lowest status that is logged
@@ -65,12 +63,6 @@ class Access:
             self._statistics.of(scope["method"], route_of(scope)).note(status, seconds)
             if status >= self._logged_from:
                 _log.log(_level(status), "request", extra=_fields(scope, start, status, seconds))
-
-
-def route_of(scope: Scope) -> str:
-    """The template of the route that a request has taken; never what a caller wrote."""
-    route = scope.get("route")
-    return OTHER if route is None else str(route.path_format)
 
 
 def _level(status: int) -> int:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -22,7 +22,7 @@ from service.body_log import BodyLog
 from service.caller import CallerLeftError
 from service.deadline import Deadline
 from service.docs_page import add_docs_page
-from service.errors import FillMaskError
+from service.errors import FillMaskError, SettingsError
 from service.fill_mask_endpoint import FillMaskEndpoint
 from service.health import Health
 from service.metrics_page import add_metrics_page
@@ -34,6 +34,9 @@ from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
 from service.settings import Settings
+
+if TYPE_CHECKING:
+    from service.traces import Traces
 
 LONG_WORK_THREADS = 2
 
@@ -107,6 +110,7 @@ def create_app(settings: Settings) -> Service:
     """
     health = Health()
     statistics = ProcessStatistics()
+    traces = _open_traces(settings)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -114,7 +118,9 @@ def create_app(settings: Settings) -> Service:
         asyncio.get_running_loop().set_default_executor(
             ThreadPoolExecutor(LONG_WORK_THREADS, thread_name_prefix="fillmask-long-work")
         )
-        models = Models(settings, health.fail, lambda: service.answer_with(models), statistics)
+        models = Models(
+            settings, health.fail, lambda: service.answer_with(models), statistics, traces
+        )
         try:
             await models.open()
             if settings.reload_every_s:
@@ -124,6 +130,8 @@ def create_app(settings: Settings) -> Service:
         finally:
             health.end("The service is shutting down.")
             await models.close()
+            if traces is not None:
+                await traces.close()
 
     service = Service(
         title="fillmask",
@@ -139,7 +147,8 @@ def create_app(settings: Settings) -> Service:
     )
     service.state.health = health
     service.state.statistics = statistics
-    service.surround(_layers(settings, statistics))
+    outermost = [] if traces is None else [traces.surround]
+    service.surround([*outermost, *_layers(settings, statistics)])
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
     service.include_router(create_protocol_router(settings.max_texts, settings.max_top_k))
     add_docs_page(service)
@@ -149,6 +158,19 @@ def create_app(settings: Settings) -> Service:
     service.add_exception_handler(CallerLeftError, _answer_nobody)
     service.add_exception_handler(HTTPException, _answer_http_exception)
     return service
+
+
+def _open_traces(settings: Settings) -> "Traces | None":
+    if not settings.traced:
+        return None
+    try:
+        from service.traces import Traces  # noqa: PLC0415 - its packages need not be installed
+    except ImportError as error:
+        raise SettingsError(
+            "Traces are asked for, and OpenTelemetry's packages are not installed; install "
+            "fillmask[otel], or set traces to off."
+        ) from error
+    return Traces()
 
 
 def _layers(settings: Settings, statistics: ProcessStatistics) -> list[Layer]:

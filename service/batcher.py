@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from service.batch import Batch, Fills, Outputs, Request
 from service.batch_statistics import BatchStatistics, Load
 from service.errors import InvalidRequestError, NotReadyError, OverloadedError, trace
+from service.spans import Spans
 from service.submission import Entry, Submission
 from service.waiting import Waiting
 
@@ -44,6 +45,7 @@ class Batcher:
         on_failure: called on the event loop with a sentence when a worker has died and nothing
             can be computed any more.
         statistics: told of each batch; those of this batcher alone by default.
+        spans: told of each batch as well, where requests are traced.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Batcher:
         max_wait_s: float,
         on_failure: Callable[[str], None],
         statistics: BatchStatistics | None = None,
+        spans: Spans | None = None,
     ) -> None:
         self._run = run
         self._max_batch_tokens = max_batch_tokens
@@ -63,6 +66,7 @@ class Batcher:
         self._max_wait_s = max_wait_s
         self._on_failure = on_failure
         self._statistics = statistics or BatchStatistics()
+        self._spans = spans
         self._loop = asyncio.get_running_loop()
         # guards all below
         self._lock = threading.Lock()
@@ -97,7 +101,8 @@ class Batcher:
             Exception: whatever `run` raised for one of these requests alone.
         """
         assert requests, "nobody would ever be told that nothing is done"  # noqa: S101
-        submission = Submission(self._loop.create_future(), len(requests))
+        span = None if self._spans is None else self._spans.current()
+        submission = Submission(self._loop.create_future(), len(requests), span)
         entries = [Entry(request, submission, i, patient) for i, request in enumerate(requests)]
         tokens = sum(request.tokens for request in requests)
         with self._lock:
@@ -213,12 +218,21 @@ class Batcher:
                 return [error]
             _log.warning("a batch failed, each request is tried alone:\n%s", trace(error))
             return [answer for entry in entries for answer in self._compute([entry])]
+        ended_s = time.perf_counter()
         self._statistics.note_batch(
             batch.tokens,
             batch.slots,
             (started_s - entry.submission.arrived_s for entry in entries),
-            time.perf_counter() - started_s,
+            ended_s - started_s,
         )
+        if self._spans is not None:
+            callers = {entry.submission: None for entry in entries}  # each once, in order
+            self._spans.note_batch(
+                [(caller.span, caller.arrived_s) for caller in callers],
+                started_s,
+                ended_s,
+                {"fillmask.batch.tokens": batch.tokens, "fillmask.batch.sequences": len(entries)},
+            )
         return answers
 
     def _release(self, entries: Sequence[Entry], elapsed_s: float) -> None:

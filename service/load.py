@@ -17,6 +17,7 @@ from service.process_statistics import ProcessStatistics
 from service.runtime import Runtime
 from service.scoring import Scoring
 from service.settings import Settings
+from service.spans import Spans
 from service.tokenizer import Tokenizer
 from service.warm_up import warm_up
 
@@ -48,6 +49,7 @@ async def load(
     *,
     background: bool = False,
     statistics: ProcessStatistics | None = None,
+    spans: Spans | None = None,
 ) -> AsyncIterator[LoadedModel]:
     """Load and verify a model; answers what was accepted before it is closed.
 
@@ -57,6 +59,7 @@ async def load(
         path: its bundle, if that is not the settings' own.
         background: others are answered meanwhile, so that the event loop must go on.
         statistics: where its batches are counted; nowhere by default.
+        spans: told of the parts of requests, where they are traced.
 
     Raises:
         StartError: the bundle or a setting is no good.
@@ -74,6 +77,7 @@ async def load(
         max_wait_s=settings.max_wait_ms / 1000,
         on_failure=on_failure,
         statistics=None if statistics is None else statistics.of_model(bundle.name),
+        spans=spans,
     )
     fills = partial(
         FillMask,
@@ -81,6 +85,7 @@ async def load(
         batcher,
         max_tokens=bundle.max_tokens,
         vocab_size=bundle.architecture.vocab_size,
+        spans=spans,
     )
     try:
         # not the users' limits: a golden prompt may have more masks than they may send
@@ -89,7 +94,7 @@ async def load(
             bundle,
             limits,
             fills(max_masks=settings.max_masks, max_passes=settings.max_passes),
-            Scoring(tokenizer, batcher, bundle.max_tokens, settings.max_passes),
+            Scoring(tokenizer, batcher, bundle.max_tokens, settings.max_passes, spans),
             batcher,
         )
     finally:

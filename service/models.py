@@ -17,6 +17,7 @@ from service.process_statistics import ProcessStatistics
 from service.schemas import InfoBody
 from service.served import Served
 from service.settings import Settings
+from service.spans import Spans
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ class Models:
         on_failure: called with a sentence when a model cannot answer any more.
         on_change: called when the models are others than before.
         statistics: where their batches are counted, and how often they are loaded anew.
+        spans: told of the parts of requests, where they are traced.
     """
 
     def __init__(
@@ -55,11 +57,13 @@ class Models:
         on_failure: Callable[[str], None],
         on_change: Callable[[], None],
         statistics: ProcessStatistics,
+        spans: Spans | None = None,
     ) -> None:
         self._settings = settings
         self._on_failure = on_failure
         self._on_change = on_change
         self._statistics = statistics
+        self._spans = spans
         self._open: dict[Path, _Open] = {}
         self._by_name: dict[str, Served] = {}
         self._reloading = asyncio.Lock()
@@ -192,6 +196,7 @@ class Models:
             path,
             background=background,
             statistics=self._statistics,
+            spans=self._spans,
         )
         model = await closing.enter_async_context(loading)
         return _Open(self._served(model), seen, closing)

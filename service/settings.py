@@ -16,6 +16,8 @@ from service.cpus import usable_cpus
 from service.errors import SettingsError, quote
 
 ENV_PREFIX = "FILLMASK_"
+# OpenTelemetry's own; its packages read what they say
+_COLLECTOR_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 class Settings(BaseSettings):
@@ -140,6 +142,18 @@ class Settings(BaseSettings):
         description="log the bodies of requests, and so what callers write; needs the log level "
         "debug",
     )
+    traces: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="send traces to OpenTelemetry's collector; auto: if "
+        "OTEL_EXPORTER_OTLP_ENDPOINT names one",
+    )
+
+    @property
+    def traced(self) -> bool:
+        """Whether traces are sent."""
+        if self.traces == "auto":
+            return any(os.environ.get(variable) for variable in _COLLECTOR_VARIABLES)
+        return self.traces == "on"
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:

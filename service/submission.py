@@ -13,14 +13,19 @@ class Submission:
     Attributes:
         future: done when it has them.
         arrived_s: when they were asked for, by the performance counter.
+        span: of the caller, where requests are traced.
 
     Args:
         future: of the caller's event loop.
         count: how many answers there are to be.
+        span: of the caller.
     """
 
-    def __init__(self, future: asyncio.Future[list[Fills]], count: int) -> None:
+    def __init__(
+        self, future: asyncio.Future[list[Fills]], count: int, span: object = None
+    ) -> None:
         self.future = future
+        self.span = span
         self.arrived_s = time.perf_counter()
         self._answers: dict[int, Fills] = {}
         self._count = count

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.access import CALLER_LEFT, OTHER, Access, Logged
+from service.access import CALLER_LEFT, Access, Logged
 from service.log import FIELDS
-from service.request_scope import MODEL
+from service.request_scope import MODEL, OTHER
 from service.request_statistics import RequestStatistics
 
 
