@@ -24,8 +24,8 @@ _MODEL = ("model",)
 _ROUTE = ("method", "route")
 _OVERDUE = 504
 # all of them are shown from the start: an alert cannot see the first increase of what was not there
-_REFUSED_CONNECTIONS = ("connections", "slow_client", "large_head", "not_http")
-_REFUSED_REQUESTS = ("queue_full", "wait_too_long")
+REFUSED_CONNECTIONS = ("connections", "slow_client", "large_head", "not_http")
+REFUSED_REQUESTS = ("queue_full", "wait_too_long")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +155,10 @@ class _Service(Collector):
             labels=["reason", "model"],
         )
         rejected.add_metric(["deadline", ""], overdue)
-        for reason in _REFUSED_CONNECTIONS:
+        for reason in REFUSED_CONNECTIONS:
             rejected.add_metric([reason, ""], self._statistics.refused_connections[reason])
         for model, one in self._statistics.batches:
-            for reason in _REFUSED_REQUESTS:
+            for reason in REFUSED_REQUESTS:
                 rejected.add_metric([reason, model], one.refusals[reason])
         return rejected
 
