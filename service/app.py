@@ -48,6 +48,7 @@ class Service(FastAPI):
 
     fill_mask_endpoints: Mapping[str, ASGIApp] = {}
     _layers: Sequence[Layer] = ()
+    _asked_names: Mapping[str, str | None] = {}
 
     def surround(self, layers: Sequence[Layer]) -> None:
         """Put middleware around all endpoints, the outermost first."""
@@ -66,6 +67,13 @@ class Service(FastAPI):
         else:
             await super().__call__(scope, receive, send)
 
+    def retry_after_s(self, path: str) -> int | None:
+        """Seconds after which there should be room for a request for fills, if there is none."""
+        if path not in self._asked_names or self.state.health.reason is not None:
+            return None
+        models: Models = self.state.models
+        return models.get(self._asked_names[path]).batcher.retry_after_s
+
     def answer_with(self, models: Models) -> None:
         """Take these models from the next request on."""
 
@@ -78,6 +86,8 @@ class Service(FastAPI):
         default = endpoint(None)
         named = {MODEL_PATH.format(name=name): endpoint(name) for name in models.by_name}
         self.fill_mask_endpoints = {FILL_MASK_PATH: default, ROOT_PATH: default, **named}
+        names = {MODEL_PATH.format(name=name): name for name in models.by_name}
+        self._asked_names = {FILL_MASK_PATH: None, ROOT_PATH: None, **names}
         self.state.models = models
 
 

@@ -9,12 +9,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from service.batch import Batch, Fills, Outputs, Request
-from service.errors import InvalidRequestError, NotReadyError, OverloadedError, trace
+from service.errors import (
+    InvalidRequestError,
+    NotReadyError,
+    OverloadedError,
+    overloaded_text,
+    trace,
+)
 from service.waiting import Waiting
 
 _log = logging.getLogger(__name__)
 
 MAX_RETRY_AFTER_S = 30
+# a request of more tokens than fit so many batches waits while others do
+PROMPT_BATCHES = 8
 # how much the latest batch weighs in the measured speed
 _LATEST_WEIGHT = 0.2
 
@@ -112,7 +120,8 @@ class Batcher:
 
         Args:
             requests: at least one.
-            patient: whether they are many for one caller, and wait while others do.
+            patient: whether they are a part of many passes, and wait while others do; so do they
+                if they are many themselves.
 
         Raises:
             OverloadedError: too much waits already.
@@ -121,9 +130,10 @@ class Batcher:
             Exception: whatever `run` raised for one of these requests alone.
         """
         assert requests, "nobody would ever be told that nothing is done"  # noqa: S101
+        tokens = sum(request.tokens for request in requests)
+        patient |= tokens > PROMPT_BATCHES * self._max_batch_tokens
         submission = _Submission(self._loop.create_future(), len(requests))
         entries = [_Entry(request, submission, i, patient) for i, request in enumerate(requests)]
-        tokens = sum(request.tokens for request in requests)
         with self._lock:
             self._admit(tokens, patient=patient)
             self._accepted_tokens[patient] += tokens
@@ -149,6 +159,13 @@ class Batcher:
         """
         self._admit(1, patient=patient)
 
+    @property
+    def retry_after_s(self) -> int | None:
+        """Whole seconds after which there should be room, where there is none now."""
+        if self._has_room(1, patient=False):
+            return None
+        return self._retry_after_s(patient=False)
+
     async def close(self) -> None:
         """Refuse what comes, answer what was accepted, stop the workers."""
         with self._lock:
@@ -168,13 +185,17 @@ class Batcher:
             raise InvalidRequestError(
                 f"The request has {tokens} tokens {where}; at most {most} are allowed."
             )
-        too_long = not patient and self._wait_s(patient=False) > self._max_wait_s
-        if too_long or self._accepted_tokens[patient] + tokens > most:
-            wait_s = self._wait_s(patient=patient)
-            retry_after_s = min(max(1, math.ceil(wait_s)), MAX_RETRY_AFTER_S)
-            raise OverloadedError(
-                f"The service is overloaded; try again in {retry_after_s} s.", retry_after_s
-            )
+        if not self._has_room(tokens, patient=patient):
+            retry_after_s = self._retry_after_s(patient=patient)
+            raise OverloadedError(overloaded_text(retry_after_s), retry_after_s)
+
+    def _has_room(self, tokens: int, *, patient: bool) -> bool:
+        if self._accepted_tokens[patient] + tokens > self._max_accepted_tokens[patient]:
+            return False
+        return patient or self._wait_s(patient=False) <= self._max_wait_s
+
+    def _retry_after_s(self, *, patient: bool) -> int:
+        return min(max(1, math.ceil(self._wait_s(patient=patient))), MAX_RETRY_AFTER_S)
 
     def _wait_s(self, *, patient: bool) -> float:
         """Seconds in which what was accepted should be done, at the speed of late."""
