@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
@@ -13,7 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from service import __version__
-from service.app import create_app
+from service.app import Service, create_app
 from service.connection import Connection
 from service.errors import SettingsError, StartError
 from service.log import log_loop_error, start_logging
@@ -46,7 +47,10 @@ def main() -> int:
 def _serve(settings: Settings) -> int:
     app = create_app(settings)
     connection = partial(
-        Connection, max_connections=settings.max_connections, statistics=app.state.statistics
+        Connection,
+        max_connections=settings.max_connections,
+        statistics=app.state.statistics,
+        retry_after_s=_room(app, settings),
     )
     # uvicorn takes uvloop where it is installed; _run says what lifespan="off" is
     config = uvicorn.Config(
@@ -67,6 +71,17 @@ def _serve(settings: Settings) -> int:
         listeners = [closing.enter_context(_bind(settings.host, port)) for port in ports]
         runner = closing.enter_context(asyncio.Runner(loop_factory=config.get_loop_factory()))
         return runner.run(_run(config, app, settings.drain_delay_s, listeners))
+
+
+def _room(app: Service, settings: Settings) -> Callable[[str], int | None]:
+    """Who says at the door whether there is room for a request.
+
+    Pages of other origins could not read an answer without the headers of CORS, and all requests
+    are to be logged where that is asked for: then it is for the application to say.
+    """
+    if settings.cors_origins or settings.access_log == "all":
+        return lambda _path: None
+    return app.retry_after_s
 
 
 async def _run(

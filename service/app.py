@@ -45,9 +45,10 @@ Layer = Callable[[ASGIApp], ASGIApp]
 
 
 class _Endpoint(NamedTuple):
-    """What answers at a path, and the path's template as a route of FastAPI has it."""
+    """What answers at a path, for which model, and the path's template as FastAPI has it."""
 
     path_format: str
+    name: str | None
     app: ASGIApp
 
 
@@ -82,6 +83,21 @@ class Service(FastAPI):
         else:
             await super().__call__(scope, receive, send)
 
+    def retry_after_s(self, path: str) -> int | None:
+        """Refuse a request for fills, if there is no room for it.
+
+        Returns:
+            Seconds after which there should be room; None where there is.
+        """
+        endpoint = self.fill_mask_endpoints.get(path)
+        if endpoint is None or self.state.health.reason is not None:
+            return None
+        models: Models = self.state.models
+        seconds = models.get(endpoint.name).batcher.refuse_s()
+        if seconds is not None:
+            self.state.statistics.requests.of("POST", endpoint.path_format).note_refused(429)
+        return seconds
+
     def answer_with(self, models: Models) -> None:
         """Take these models from the next request on."""
 
@@ -89,7 +105,7 @@ class Service(FastAPI):
             app: ASGIApp = FillMaskEndpoint(models, name)
             for layer in reversed(self._layers):
                 app = layer(app)
-            return _Endpoint(path_format, app)
+            return _Endpoint(path_format, name, app)
 
         self.fill_mask_endpoints = {
             FILL_MASK_PATH: endpoint(FILL_MASK_PATH),

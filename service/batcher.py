@@ -9,7 +9,13 @@ from collections.abc import Callable, Sequence
 
 from service.batch import Batch, Fills, Outputs, Request
 from service.batch_statistics import BatchStatistics, Load
-from service.errors import InvalidRequestError, NotReadyError, OverloadedError, trace
+from service.errors import (
+    InvalidRequestError,
+    NotReadyError,
+    OverloadedError,
+    overloaded_text,
+    trace,
+)
 from service.spans import Spans
 from service.submission import Entry, Submission
 from service.waiting import Waiting
@@ -17,6 +23,8 @@ from service.waiting import Waiting
 _log = logging.getLogger(__name__)
 
 MAX_RETRY_AFTER_S = 30
+# a request of more tokens than fit so many batches waits while others do
+PROMPT_BATCHES = 8
 # how much the latest batch weighs in the measured speed
 _LATEST_WEIGHT = 0.2
 # by whether they can wait
@@ -92,7 +100,8 @@ class Batcher:
 
         Args:
             requests: at least one.
-            patient: whether they are many for one caller, and wait while others do.
+            patient: whether they are a part of many passes, and wait while others do; so do they
+                if they are many themselves.
 
         Raises:
             OverloadedError: too much waits already.
@@ -101,10 +110,11 @@ class Batcher:
             Exception: whatever `run` raised for one of these requests alone.
         """
         assert requests, "nobody would ever be told that nothing is done"  # noqa: S101
+        tokens = sum(request.tokens for request in requests)
+        patient |= tokens > PROMPT_BATCHES * self._max_batch_tokens
         span = None if self._spans is None else self._spans.current()
         submission = Submission(self._loop.create_future(), len(requests), span)
         entries = [Entry(request, submission, i, patient) for i, request in enumerate(requests)]
-        tokens = sum(request.tokens for request in requests)
         with self._lock:
             self._admit(tokens, patient=patient)
             self._accepted_tokens[patient] += tokens
@@ -141,6 +151,14 @@ class Batcher:
         """
         self._admit(1, patient=patient)
 
+    def refuse_s(self) -> int | None:
+        """Refuse a request of which nothing is known, if there is no room for it.
+
+        Returns:
+            Whole seconds after which there should be room; None where there is.
+        """
+        return self._retry_after_s(patient=False) if self._refused(1, patient=False) else None
+
     async def close(self) -> None:
         """Refuse what comes, answer what was accepted, stop the workers."""
         with self._lock:
@@ -160,14 +178,22 @@ class Batcher:
             raise InvalidRequestError(
                 f"The request has {tokens} tokens {where}; at most {most} are allowed."
             )
-        too_long = not patient and self._wait_s(patient=False) > self._max_wait_s
-        if too_long or self._accepted_tokens[patient] + tokens > most:
-            self._statistics.note_refusal("wait_too_long" if too_long else "queue_full")
-            wait_s = self._wait_s(patient=patient)
-            retry_after_s = min(max(1, math.ceil(wait_s)), MAX_RETRY_AFTER_S)
-            raise OverloadedError(
-                f"The service is overloaded; try again in {retry_after_s} s.", retry_after_s
-            )
+        if self._refused(tokens, patient=patient):
+            retry_after_s = self._retry_after_s(patient=patient)
+            raise OverloadedError(overloaded_text(retry_after_s), retry_after_s)
+
+    def _refused(self, tokens: int, *, patient: bool) -> bool:
+        """Whether there is no room, which is counted."""
+        if self._accepted_tokens[patient] + tokens > self._max_accepted_tokens[patient]:
+            self._statistics.note_refusal("queue_full")
+            return True
+        if not patient and self._wait_s(patient=False) > self._max_wait_s:
+            self._statistics.note_refusal("wait_too_long")
+            return True
+        return False
+
+    def _retry_after_s(self, *, patient: bool) -> int:
+        return min(max(1, math.ceil(self._wait_s(patient=patient))), MAX_RETRY_AFTER_S)
 
     def _wait_s(self, *, patient: bool) -> float:
         """Seconds in which what was accepted should be done, at the speed of late."""

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, Literal, cast
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
+from service.errors import overloaded_text
 from service.json_answer import error_json, send_sentence
 from service.process_statistics import ProcessStatistics
+from service.request_id import request_id_of
 
 MAX_HEAD_BYTES = 32 * 1024
 REQUEST_S = 30  # for a request to arrive, from its first byte to its last
@@ -18,16 +26,29 @@ ANSWER_S = 60  # for an answer to be taken
 class Connection(HttpToolsProtocol):
     """uvicorn's, with limits that it does not have.
 
+    A request for which there is no room is refused here, as soon as it has been read: to make a
+    task of it, and have the application say no, costs several times as much, and then of all times
+    the time is wanted for those who are in.
+
     Args:
         max_connections: above it a connection is told so, and closed.
         statistics: told of connections, and of those that are refused.
+        retry_after_s: tells of the path of a POST request in how many seconds there should be room
+            for it, where there is none now.
         of_uvicorn: what uvicorn makes its connections with.
     """
 
     def __init__(
-        self, *, max_connections: int, statistics: ProcessStatistics, **of_uvicorn: Any
+        self,
+        *,
+        max_connections: int,
+        statistics: ProcessStatistics,
+        retry_after_s: Callable[[str], int | None],
+        **of_uvicorn: Any,
     ) -> None:
         super().__init__(**of_uvicorn)
+        self._retry_after_s = retry_after_s
+        self._refused_s: int | None = None
         self._max_connections = max_connections
         self._statistics = statistics
         # since when a request is awaited of which there is no end yet; None between requests
@@ -72,7 +93,10 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Its head is there."""
         self._awaited = "body"
-        super().on_headers_complete()
+        if self._has_no_room():
+            self.cycle = _DONE
+        else:
+            super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """All of it is there."""
@@ -80,6 +104,9 @@ class Connection(HttpToolsProtocol):
         self._awaited_since_s = None
         self._head_bytes = 0
         self._awaited = "request"
+        if self._refused_s is not None:
+            self._say_no(self._refused_s)
+            self._refused_s = None
 
     def check(self) -> None:
         """End the connection if its client is too slow; to be called once in a while."""
@@ -97,6 +124,31 @@ class Connection(HttpToolsProtocol):
             sentence = f"The request was not there within {REQUEST_S} s."
             self._refuse(408, "slow_client", sentence)
 
+    def _has_no_room(self) -> bool:
+        busy = self.cycle is not None and not self.cycle.response_complete
+        if busy or self.expect_100_continue or self.parser.get_method() != b"POST":
+            return False  # the answer to the one before must come first
+        path = self.url.partition(b"?")[0].decode("latin-1")
+        self._refused_s = self._retry_after_s(path)
+        return self._refused_s is not None
+
+    def _say_no(self, retry_after_s: int) -> None:
+        body = error_json(overloaded_text(retry_after_s))
+        keep = self.parser.should_keep_alive()
+        headers = [
+            *self.server_state.default_headers,
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"retry-after", b"%d" % retry_after_s),
+            (b"x-request-id", request_id_of(self.headers)),
+            *([] if keep else [(b"connection", b"close")]),
+        ]
+        head = b"".join(b"%b: %b\r\n" % header for header in headers)
+        self.transport.write(STATUS_LINE[429] + head + b"\r\n" + body)
+        if not keep:
+            self.transport.close()
+        self.on_response_complete()
+
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words for it
         """Answer what is no HTTP."""
         self._refuse(400, "not_http", "The request is not valid HTTP.")
@@ -109,6 +161,13 @@ class Connection(HttpToolsProtocol):
         head = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
         self.transport.write(STATUS_LINE[status] + head + b"connection: close\r\n\r\n" + body)
         self.transport.close()
+
+
+# stands for a request that has its answer
+_DONE = cast(
+    "RequestResponseCycle",
+    SimpleNamespace(response_complete=True, message_event=asyncio.Event()),
+)
 
 
 async def _too_many(_scope: Any, _receive: Any, send: Any) -> None:

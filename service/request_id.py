@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -36,7 +36,7 @@ class RequestId:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = scope[REQUEST_ID] = _request_id(scope)
+        request_id = scope[REQUEST_ID] = request_id_of(scope["headers"])
         CURRENT.set(scope)  # each request has a context of its own
         started = False
 
@@ -61,8 +61,9 @@ class RequestId:
             await fail(500, f"Internal error. Request id: {text}")
 
 
-def _request_id(scope: Scope) -> bytes:
-    for name, value in scope["headers"]:
+def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The caller's, if it is sane, or a new one."""
+    for name, value in headers:
         if name == _HEADER and _SANE.fullmatch(value):
             return bytes(value)
     # not a secret: os.urandom is a system call, and gives the interpreter's lock away meanwhile

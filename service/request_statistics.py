@@ -26,8 +26,12 @@ class RouteStatistics:
 
     def note(self, status: int, seconds: float) -> None:
         """Count a request that is over."""
-        self.statuses[status] = self.statuses.get(status, 0) + 1
+        self.note_refused(status)
         self.seconds.note(seconds)
+
+    def note_refused(self, status: int) -> None:
+        """Count a request that was refused before anybody looked at it: it took no time."""
+        self.statuses[status] = self.statuses.get(status, 0) + 1
 
 
 class RequestStatistics:

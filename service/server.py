@@ -15,6 +15,7 @@ import uvicorn
 
 from service.connection import Connection
 from service.health import Health
+from service.no_more_connections import refuse_more
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # after the grace is over, for what does not end though it was told to
@@ -54,42 +55,21 @@ class Server(uvicorn.Server):
         self._started = started
         self._signalled_s: float | None = None
         self._draining = False
-        self._listeners: list[socket.socket] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
-        # a second hold on each: closed by the first, it would reset who has not been accepted yet
-        self._listeners = [listener.dup() for listener in sockets or []]
         await super().startup(sockets)
         for listener in (sockets or [])[:1]:  # another one is for metrics
             host, port = listener.getsockname()[:2]
             self._started(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop listening, serve who had connected before that, and end."""
-        for server in self.servers:
-            server.close()
-        for listener in self._listeners:
-            await self._accept_the_last(listener)
-            listener.close()
-        # what they have sent may still be on its way
+        """Let nobody else connect, serve who has, and end."""
+        for listener in sockets or []:
+            refuse_more(listener)
+        # who has connected last may not have been accepted, nor its request have come
         await asyncio.sleep(_LAST_REQUESTS_S)
         await super().shutdown(sockets)
-
-    async def _accept_the_last(self, listener: socket.socket) -> None:
-        listener.settimeout(0)
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                accepted, _ = listener.accept()
-            except OSError:  # there is none any more
-                return
-            await loop.connect_accepted_socket(self._protocol, accepted)
-
-    def _protocol(self) -> asyncio.Protocol:
-        """As uvicorn makes them, inside of its startup."""
-        make: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
-        return make(config=self.config, server_state=self.server_state, app_state={})
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

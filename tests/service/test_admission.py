@@ -181,6 +181,7 @@ def test_refusals_are_counted_by_reason() -> None:
         await fake.wait_until_at_work()
         with pytest.raises(OverloadedError):
             batcher.check_room()
+        assert batcher.refuse_s() == 1
         with pytest.raises(InvalidRequestError):
             await batcher.submit([text(1, 11)])
         fake.go.set()
@@ -188,6 +189,7 @@ def test_refusals_are_counted_by_reason() -> None:
 
     async def slow(batcher: Batcher) -> None:
         await batcher.submit([text(1)])
+        assert batcher.refuse_s() is None
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1)]))
         await asyncio.sleep(0)
@@ -197,6 +199,6 @@ def test_refusals_are_counted_by_reason() -> None:
         await first
 
     with_batcher(fake, full, max_waiting_tokens=10, statistics=statistics)
-    assert statistics.refusals == {"queue_full": 1}
+    assert statistics.refusals == {"queue_full": 2}
     with_batcher(fake, slow, max_wait_s=0, statistics=statistics)
-    assert statistics.refusals == {"queue_full": 1, "wait_too_long": 1}
+    assert statistics.refusals == {"queue_full": 2, "wait_too_long": 1}

@@ -23,3 +23,12 @@ def test_strange_methods_are_one() -> None:
         requests.of(method, "/").note(405, 0)
     assert [key for key, _ in requests.routes] == [("other", "/")]
     assert dict(requests.routes)["other", "/"].statuses == {405: 3}
+
+
+def test_what_was_refused_at_once_took_no_time() -> None:
+    """It is counted, and does not flatter the latency."""
+    route = RequestStatistics().of("POST", "/fill-mask")
+    route.note_refused(429)
+    route.note(200, 0.5)
+    assert route.statuses == {429: 1, 200: 1}
+    assert route.seconds.cumulative[-1][1] == 1
