@@ -16,6 +16,7 @@ from service.errors import (
     overloaded_text,
     trace,
 )
+from service.speed import Speed
 from service.waiting import Waiting
 
 _log = logging.getLogger(__name__)
@@ -23,8 +24,6 @@ _log = logging.getLogger(__name__)
 MAX_RETRY_AFTER_S = 30
 # a request of more tokens than fit so many batches waits while others do
 PROMPT_BATCHES = 8
-# how much the latest batch weighs in the measured speed
-_LATEST_WEIGHT = 0.2
 
 
 class _Submission:
@@ -104,7 +103,7 @@ class Batcher:
         self._accepted_tokens = {False: 0, True: 0}  # by whether they can wait
         self._closing = False
         self._failure: str | None = None
-        self._tokens_per_s: float | None = None
+        self._speed = Speed()  # of a worker
         self._answered_s = time.monotonic()
         self._workers = [
             threading.Thread(target=self._work, name=f"fillmask-worker-{i}", daemon=True)
@@ -199,10 +198,11 @@ class Batcher:
 
     def _wait_s(self, *, patient: bool) -> float:
         """Seconds in which what was accepted should be done, at the speed of late."""
-        if self._tokens_per_s is None:
+        speed = self._speed.tokens_per_s
+        if speed is None:
             return 0
         tokens = self._accepted_tokens[False] + patient * self._accepted_tokens[True]
-        return tokens / (self._tokens_per_s * len(self._workers))
+        return tokens / (speed * len(self._workers))
 
     def _forget(self, submission: _Submission) -> None:
         with self._lock:
@@ -247,13 +247,10 @@ class Batcher:
 
     def _release(self, entries: Sequence[_Entry], elapsed_s: float) -> None:
         tokens = sum(entry.request.tokens for entry in entries)
-        speed = tokens / max(elapsed_s, 1e-6)
         with self._lock:
             for entry in entries:
                 self._accepted_tokens[entry.patient] -= entry.request.tokens
-            if self._tokens_per_s is None:
-                self._tokens_per_s = speed
-            self._tokens_per_s += _LATEST_WEIGHT * (speed - self._tokens_per_s)
+            self._speed.note(tokens, elapsed_s)
             self._answered_s = time.monotonic()
 
     def _deliver(self, entries: Sequence[_Entry], answers: Sequence[Fills | Exception]) -> None:
