@@ -71,6 +71,20 @@ class FillMask:
         # those who rank a list of words rank it in many texts
         self._resolve = lru_cache(_CACHED_TARGETS)(partial(Targets.resolve, tokenizer))
 
+    @property
+    def accepted_tokens(self) -> int:
+        """Of all passes that wait or are computed."""
+        return self._batcher.accepted_tokens
+
+    def check_targets(self, options: FillOptions) -> None:
+        """Refuse targets that no text can be filled with.
+
+        Raises:
+            InvalidRequestError: one of them cannot be used.
+        """
+        if options.targets:
+            self._resolve(tuple(options.targets))
+
     async def fill(
         self, texts: Sequence[str], options: FillOptions, called: str = "inputs"
     ) -> Answer:
