@@ -12,20 +12,39 @@ from service.command.problems import OnError
 from service.command.rows import is_text
 from service.command.shard import Shard
 from service.command.tasks import DEFAULT_FIELD, FileTask, Filling, StreamTask, Task, TextTask
+from service.fill_options import (
+    DEFAULT_TOP_K,
+    DEFAULT_WORD_TOKENS,
+    MAX_WORD_TOKENS,
+    Granularity,
+    OnLongText,
+    Order,
+    Strategy,
+)
 from service.settings import Settings
 
 STANDARD_STREAM = "-"
 # of the settings, those that mean something without a server
 _SETTINGS = ("bundle", "threads", "max_batch_tokens")
-_PARAMETERS = {
-    "top_k": "most fills a mask: 5 by default, or all targets",
-    "granularity": "token (the default), or word: whole words, of several tokens too",
-    "max_word_tokens": "most tokens of a word: 3 by default, up to 5",
-    "strategy": "independent (the default): each mask alone; joint: all masks of a text together",
-    "order": "in which masks are filled together: confidence (the default) or left_to_right",
-    "on_long_text": "error (the default), or window: texts longer than the model reads",
+# Each with what may be said, and what it means. None is checked here: that is done as over HTTP, so
+# that what is wrong is told in the same words.
+_PARAMETERS: dict[str, tuple[tuple[str, ...], str]] = {
+    "top_k": ((), f"most fills a mask: {DEFAULT_TOP_K} by default, or all targets"),
+    "granularity": (get_args(Granularity), "tokens, or whole words, of several tokens too"),
+    "max_word_tokens": (
+        (),
+        f"most tokens of a word: {DEFAULT_WORD_TOKENS} by default, up to {MAX_WORD_TOKENS}",
+    ),
+    "strategy": (get_args(Strategy), "each mask alone, or all masks of a text together"),
+    "order": (
+        get_args(Order),
+        "in which masks are filled together: the most certain first, or from the left",
+    ),
+    "on_long_text": (
+        get_args(OnLongText),
+        "what becomes of texts that are longer than the model reads",
+    ),
 }
-_NUMBERS = ("top_k", "max_word_tokens")
 _EPILOG = """\
 fillmask "Paris is the [MASK] of France."
 fillmask --input texts.jsonl --output fills.jsonl --top-k 3
@@ -96,10 +115,9 @@ def _rows_task(given: dict[str, Any], parameters: dict[str, Any]) -> FileTask | 
 def _parameters(given: dict[str, Any]) -> dict[str, Any]:
     """The parameters among what was given, as they would come over HTTP; taken out of it."""
     parameters = {name: given.pop(name) for name in _PARAMETERS if name in given}
-    for name in _NUMBERS:
-        # what is no number is told by the check that all parameters pass
-        if name in parameters and parameters[name].isdecimal():
-            parameters[name] = int(parameters[name][:20])
+    for name, (choices, _) in _PARAMETERS.items():
+        if name in parameters and not choices and parameters[name].isdecimal():
+            parameters[name] = int(parameters[name][:20])  # more digits are too much as well
     targets = given.pop("target", [])
     if any(not is_text(target) for target in targets):
         raise CommandError("--target: a word is not valid UTF-8.")
@@ -145,8 +163,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print what POST /fill-mask answers")
 
     filling = parser.add_argument_group("how masks are filled")
-    for name, help_text in _PARAMETERS.items():
-        filling.add_argument(_flag(name), metavar="VALUE", help=help_text)
+    for name, (choices, meaning) in _PARAMETERS.items():
+        default = f" (default {choices[0]})" if choices else ""
+        filling.add_argument(
+            _flag(name), metavar="|".join(choices) or "N", help=f"{meaning}{default}"
+        )
     filling.add_argument(
         "--target", action="append", metavar="WORD", help="rank only this and other targets"
     )
@@ -157,12 +178,15 @@ def _parser() -> argparse.ArgumentParser:
     files = parser.add_argument_group("files")
     files.add_argument("--input", metavar="FILE", help="what to fill; - for standard input")
     files.add_argument("--output", metavar="FILE", help="what to write; - for standard output")
-    files.add_argument("--field", help=f"field or column with the texts (default {DEFAULT_FIELD})")
+    files.add_argument(
+        "--field", metavar="NAME", help=f"field or column with the texts (default {DEFAULT_FIELD})"
+    )
     files.add_argument(
         "--on-error",
         choices=get_args(OnError),
-        help="error (the default): a row that cannot be filled ends the command; report: it gets "
-        "a field error and no fills",
+        metavar="error|report",
+        help="a row that cannot be filled ends the command, or has a field error and no fills "
+        "(default error)",
     )
     files.add_argument("--shard", metavar="I/N", help="do the I-th of N parts, I from 0")
     files.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
@@ -173,5 +197,7 @@ def _parser() -> argparse.ArgumentParser:
     model = parser.add_argument_group("the model")
     for name in _SETTINGS:
         description = str(Settings.model_fields[name].description)
-        model.add_argument(_flag(name), metavar="VALUE", help=description)
+        model.add_argument(
+            _flag(name), metavar="DIRECTORY" if name == "bundle" else "N", help=description
+        )
     return parser

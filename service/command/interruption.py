@@ -17,7 +17,7 @@ Main = Callable[[], Coroutine[Any, Any, None]]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _ENDED = 0  # where signals have their numbers, which begin at 1
-_GRACE_S = 1.0
+GRACE_S = 1.0
 
 
 class SignalError(Exception):
@@ -54,7 +54,7 @@ def run(main: Main) -> None:
             thread.finish()
             return
         thread.cancel()
-        ours.settimeout(_GRACE_S)
+        ours.settimeout(GRACE_S)
         with contextlib.suppress(TimeoutError):
             ours.recv(1)
         raise SignalError(event)

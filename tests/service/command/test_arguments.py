@@ -133,7 +133,7 @@ def test_files_of_targets_that_are_none(tmp_path: Path) -> None:
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     """They are printed, and that is all."""
-    for flag, printed in (("--help", "--on-long-text VALUE"), ("--version", "fillmask 0")):
+    for flag, printed in (("--help", "--on-long-text error|window"), ("--version", "fillmask 0")):
         with pytest.raises(SystemExit) as caught:
             read_arguments([flag])
         assert caught.value.code == 0
