@@ -49,10 +49,8 @@ class Job:
         Raises:
             CommandError: the directory is another job's, or no job's.
         """
-        if restart:
-            self._remove_files()
-        known = _read(self.directory / _DESCRIPTION)
-        if known is None:
+        known = None if restart else _read(self.directory / _DESCRIPTION)
+        if known is None or not (known.get("joined") or self._has_parts()):
             self._refuse_strangers()
             self._remove_files()
             self._describe(joined=False)
@@ -82,6 +80,10 @@ class Job:
         for name in _FILES:
             (self.directory / name).unlink(missing_ok=True)
 
+    def _has_parts(self) -> bool:
+        """Whether anything is done that could be lost."""
+        return any(NAME.fullmatch(path.name) for path in self.directory.iterdir())
+
     def _refuse_strangers(self) -> None:
         for path in sorted(self.directory.iterdir()):
             if path.name not in {*_FILES, _LOCK} and not NAME.fullmatch(path.name):
@@ -93,17 +95,17 @@ class Job:
     def _refuse_differences(self, known: object) -> None:
         before = known if isinstance(known, dict) else {}
         differences = [
-            f"the {name} was {_show(before.get(name))} and is {_show(value)}"
+            f"{name} {_show(before.get(name))} and not {_show(value)}"
             if name != INPUT
-            else "the input was another one"
+            else "another input"
             for name, value in self._description.items()
             if before.get(name) != value
         ]
         if differences:
             raise CommandError(
-                f"{self.directory} holds what is done of another job: {', '.join(differences)}. "
-                "Go on with that one by the same command, or throw it away with --restart, or name "
-                "another --output."
+                f"{self.directory} holds what is done of another job, with "
+                f"{' and '.join(differences)}. Its own command goes on with it; --restart throws "
+                "it away."
             )
 
 

@@ -86,7 +86,9 @@ class ProgressLines:
         self._stream.flush()
 
 
-def show_progress(stream: TextIO, label: str, total: int | None, done: int = 0) -> Progress:
+def show_progress(
+    stream: TextIO, label: str, total: int | None, done: int = 0, *, bar: bool = True
+) -> Progress:
     """A bar where the stream is a terminal, or else lines.
 
     Args:
@@ -94,8 +96,9 @@ def show_progress(stream: TextIO, label: str, total: int | None, done: int = 0) 
         label: what is worked on.
         total: rows in all, where that is known.
         done: rows of an earlier run.
+        bar: whether there may be one; not where other lines are printed to the same terminal.
     """
-    if stream.isatty():
+    if bar and stream.isatty():
         return tqdm(
             desc=label, total=total, initial=done, unit=_UNIT, file=stream, dynamic_ncols=True
         )

@@ -50,7 +50,8 @@ async def fill_stream(task: StreamTask, settings: Settings) -> None:
     if task.input is not None:
         start, stop = filling.shard.range_of(await asyncio.to_thread(rows.count))
     total = None if stop is None else stop - start
-    with show_progress(sys.stderr, rows.name, total) as progress:
+    bar = not sys.stdout.isatty()
+    with show_progress(sys.stderr, rows.name, total, bar=bar) as progress:
         write_to_output = write_lines(sys.stdout.buffer)
 
         def write(block: Block, answers: Sequence[bytes]) -> None:

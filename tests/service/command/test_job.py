@@ -14,6 +14,13 @@ from service.command.job import Job, locked, parts_directory
 DESCRIPTION = {"version": "1", "input": "abc", "field": "inputs", "parameters": {"top_k": 2}}
 
 
+def touch_part(output: Path) -> Path:
+    """Something that is done."""
+    part = parts_directory(output) / "000000000000-000000000001.jsonl"
+    part.touch()
+    return part
+
+
 def begin(output: Path, *, restart: bool = False, **changes: Any) -> bool:
     """Begin a job or go on with it."""
     with locked(output):
@@ -29,8 +36,7 @@ def output(tmp_path: Path) -> Path:
 def test_the_same_job_goes_on(output: Path) -> None:
     """What is done of it is left alone."""
     assert begin(output)
-    part = parts_directory(output) / "000000000000-000000000001.jsonl"
-    part.touch()
+    part = touch_part(output)
     assert begin(output)
     assert part.exists()
 
@@ -38,23 +44,24 @@ def test_the_same_job_goes_on(output: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"input": "xyz"}, "the input was another one"),
-        ({"field": "text"}, 'the field was "inputs" and is "text"'),
-        ({"version": "2"}, 'the version was "1" and is "2"'),
+        ({"input": "xyz"}, "another input"),
+        ({"field": "text"}, 'field "inputs" and not "text"'),
+        ({"version": "2"}, 'version "1" and not "2"'),
         (
             {"parameters": {}, "field": "x"},
-            'the field was "inputs" and is "x", the parameters was "{\\"top_k\\": 2}" and is "{}"',
+            'field "inputs" and not "x" and parameters "{\\"top_k\\": 2}" and not "{}"',
         ),
     ],
 )
 def test_another_job_is_refused(output: Path, change: dict[str, Any], sentence: str) -> None:
     """With what differs and what one can do."""
     begin(output)
+    touch_part(output)
     with pytest.raises(CommandError) as caught:
         begin(output, **change)
     assert str(caught.value) == (
-        f"{parts_directory(output)} holds what is done of another job: {sentence}. Go on with that "
-        "one by the same command, or throw it away with --restart, or name another --output."
+        f"{parts_directory(output)} holds what is done of another job, with {sentence}. Its own "
+        "command goes on with it; --restart throws it away."
     )
     assert begin(output, restart=True, **change)
     assert begin(output, **change)
@@ -63,10 +70,19 @@ def test_another_job_is_refused(output: Path, change: dict[str, Any], sentence: 
 def test_restart_throws_parts_away(output: Path) -> None:
     """Those alone."""
     begin(output)
-    (parts_directory(output) / "000000000000-000000000001.jsonl").touch()
+    touch_part(output)
     begin(output, restart=True)
     names = {path.name for path in parts_directory(output).iterdir()}
     assert names == {"job.json", "lock"}
+
+
+def test_a_job_of_which_nothing_is_done_is_no_job(output: Path) -> None:
+    """A mistake that shows before the first row does not stand in the way of the right command."""
+    begin(output)
+    assert begin(output, field="text")
+    touch_part(output)
+    with pytest.raises(CommandError, match='field "text" and not "inputs"'):
+        begin(output)
 
 
 def test_a_directory_of_somebody_else_is_refused(output: Path) -> None:
@@ -87,6 +103,7 @@ def test_a_description_that_is_broken_is_told(output: Path) -> None:
     with pytest.raises(CommandError, match=r"job.json is not valid JSON; start anew"):
         begin(output)
     assert begin(output, restart=True)
+    touch_part(output)
     (parts_directory(output) / "job.json").write_text("[]")
     with pytest.raises(CommandError, match="holds what is done of another job"):
         begin(output)

@@ -27,6 +27,15 @@ def test_a_bar_on_a_terminal() -> None:
     assert "texts/s" in last
 
 
+def test_no_bar_among_other_lines() -> None:
+    """Of a terminal that shows the rows themselves."""
+    stream = Terminal()
+    with show_progress(stream, "in.csv", 10, bar=False) as lines:
+        lines.update(6)
+    assert isinstance(lines, ProgressLines)
+    assert stream.getvalue() == ""
+
+
 def test_lines_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """One from time to time, none of which is written over; the speed is this run's."""
     times_s = iter((0.0, 1.0, 29.0, 30.0, 31.0, 60.0))
