@@ -112,6 +112,12 @@ class Batcher:
         for worker in self._workers:
             worker.start()
 
+    @property
+    def accepted_tokens(self) -> int:
+        """Of all requests that wait or are computed."""
+        with self._lock:
+            return sum(self._accepted_tokens.values())
+
     async def submit(self, requests: Sequence[Request], *, patient: bool = False) -> list[Fills]:
         """Answer all the requests, in their order; they are admitted together or not at all.
 
