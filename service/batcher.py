@@ -17,6 +17,7 @@ from service.errors import (
     trace,
 )
 from service.spans import Spans
+from service.speed import Speed
 from service.submission import Entry, Submission
 from service.waiting import Waiting
 
@@ -25,8 +26,6 @@ _log = logging.getLogger(__name__)
 MAX_RETRY_AFTER_S = 30
 # a request of more tokens than fit so many batches waits while others do
 PROMPT_BATCHES = 8
-# how much the latest batch weighs in the measured speed
-_LATEST_WEIGHT = 0.2
 # by whether they can wait
 _LANES = {False: "prompt", True: "patient"}
 
@@ -84,7 +83,7 @@ class Batcher:
         self._accepted_tokens = {False: 0, True: 0}  # by whether they can wait
         self._closing = False
         self._failure: str | None = None
-        self._tokens_per_s: float | None = None
+        self._speed = Speed()  # of a worker
         self._answered_s = time.monotonic()
         self._workers = [
             threading.Thread(target=self._work, name=f"fillmask-worker-{i}", daemon=True)
@@ -92,6 +91,12 @@ class Batcher:
         ]
         for worker in self._workers:
             worker.start()
+
+    @property
+    def accepted_tokens(self) -> int:
+        """Of all requests that wait or are computed."""
+        with self._lock:
+            return sum(self._accepted_tokens.values())
 
     async def submit(self, requests: Sequence[Request], *, patient: bool = False) -> list[Fills]:
         """Answer all the requests, in their order; they are admitted together or not at all.
@@ -134,7 +139,7 @@ class Batcher:
     @property
     def load(self) -> Load:
         """How much there is to do, by lane: `prompt` is computed before `patient`."""
-        speed = self._tokens_per_s
+        speed = self._speed.tokens_per_s
         return Load(
             {_LANES[patient]: tokens for patient, tokens in self._accepted_tokens.items()},
             {_LANES[patient]: tokens for patient, tokens in self._max_accepted_tokens.items()},
@@ -197,10 +202,11 @@ class Batcher:
 
     def _wait_s(self, *, patient: bool) -> float:
         """Seconds in which what was accepted should be done, at the speed of late."""
-        if self._tokens_per_s is None:
+        speed = self._speed.tokens_per_s
+        if speed is None:
             return 0
         tokens = self._accepted_tokens[False] + patient * self._accepted_tokens[True]
-        return tokens / (self._tokens_per_s * len(self._workers))
+        return tokens / (speed * len(self._workers))
 
     def _forget(self, submission: Submission) -> None:
         with self._lock:
@@ -263,13 +269,10 @@ class Batcher:
 
     def _release(self, entries: Sequence[Entry], elapsed_s: float) -> None:
         tokens = sum(entry.request.tokens for entry in entries)
-        speed = tokens / max(elapsed_s, 1e-6)
         with self._lock:
             for entry in entries:
                 self._accepted_tokens[entry.patient] -= entry.request.tokens
-            if self._tokens_per_s is None:
-                self._tokens_per_s = speed
-            self._tokens_per_s += _LATEST_WEIGHT * (speed - self._tokens_per_s)
+            self._speed.note(tokens, elapsed_s)
             self._answered_s = time.monotonic()
 
     def _deliver(self, entries: Sequence[Entry], answers: Sequence[Fills | Exception]) -> None:

@@ -65,10 +65,24 @@ class FillMask:
         spans: Spans | None = None,
     ) -> None:
         self._reader = FillReader(tokenizer, max_tokens)
+        self._batcher = batcher
         self._ways = FillWays(tokenizer, batcher, vocab_size)
         self._max_masks = max_masks
         self._max_passes = max_passes
         self._read_all = self._read if spans is None else spans.around("tokenize", self._read)
+
+    @property
+    def accepted_tokens(self) -> int:
+        """Of all passes that wait or are computed."""
+        return self._batcher.accepted_tokens
+
+    def check_targets(self, options: FillOptions) -> None:
+        """Refuse targets that no text can be filled with.
+
+        Raises:
+            InvalidRequestError: one of them cannot be used.
+        """
+        self._reader.check_targets(options)
 
     async def fill(
         self,

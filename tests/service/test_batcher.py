@@ -26,6 +26,24 @@ def test_every_caller_gets_its_own_answer() -> None:
     assert len(fake.seen) == 300
 
 
+def test_what_was_accepted_is_counted_until_it_is_computed() -> None:
+    """Of both lanes, waiting or running."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        first = asyncio.create_task(batcher.submit([text(1, 3)]))
+        await fake.wait_until_at_work()
+        rest = asyncio.create_task(batcher.submit([text(2, 4), text(3, 5)], patient=True))
+        await asyncio.sleep(0)
+        assert batcher.accepted_tokens == 3 + 4 + 5
+        fake.go.set()
+        await asyncio.gather(first, rest)
+        assert batcher.accepted_tokens == 0
+
+    with_batcher(fake, scenario)
+
+
 def test_several_texts_are_answered_in_their_order() -> None:
     """One caller's texts may be computed in several batches and come back in order."""
 
