@@ -3,11 +3,11 @@ PYTHON ?= python3
 SERVE  := .venv
 DEV    := .venv-dev
 RACE   := .venv-race
-NPM    := tests/javascript
+NPM    := tests/javascript tests/deploy/kubernetes
 # the tests and benchmarks import onnxruntime themselves; service/runtime.py says what this stops
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: serve test check format lock train-default race clean help
+.PHONY: serve test check format image-check lock train-default race clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -33,11 +33,15 @@ $(SERVE)/.installed: pyproject.toml constraints/serve.txt
 	$(SERVE)/bin/pip install --quiet --disable-pip-version-check -c constraints/serve.txt -e .
 	@touch $@
 
-$(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM)/package-lock.json
+$(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM:=/package-lock.json)
 	$(PYTHON) -m venv $(DEV)
 	$(DEV)/bin/pip install --quiet --disable-pip-version-check -c constraints/dev.txt -e '.[dev]'
-	PATH="$(CURDIR)/$(DEV)/bin:$$PATH" npm ci --prefix $(NPM) --silent --no-audit --no-fund
+	for directory in $(NPM); do \
+		PATH="$(CURDIR)/$(DEV)/bin:$$PATH" npm ci --prefix $$directory --silent --no-audit --no-fund || exit; done
 	@touch $@
+
+image-check:     ## build the real image without a container engine, and run it (root; see tests/deploy/image/build.sh)
+	PYTHON="$(PYTHON)" tests/deploy/image/build.sh
 
 lock:            ## resolve the newest versions and write them into constraints/ (names and versions only)
 	constraints/lock.sh
