@@ -3,11 +3,12 @@ PYTHON ?= python3
 SERVE  := .venv
 DEV    := .venv-dev
 RACE   := .venv-race
+POLICY := .venv-policy
 NPM    := tests/javascript tests/deploy/kubernetes
 # the tests and benchmarks import onnxruntime themselves; service/runtime.py says what this stops
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: serve test check format image-check lock train-default race clean help
+.PHONY: serve test check format image-check policy-check lock train-default race clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -42,6 +43,14 @@ $(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM:=/package-lock.json)
 
 image-check:     ## build the real image without a container engine, and run it (root; see tests/deploy/image/build.sh)
 	PYTHON="$(PYTHON)" tests/deploy/image/build.sh
+
+policy-check: $(DEV)/.installed $(POLICY)/.installed  ## checkov over the image and all that k8s/ renders, in an environment of its own
+	$(DEV)/bin/python -m tests.deploy.policy $(POLICY)/bin/checkov
+
+$(POLICY)/.installed: Makefile
+	$(PYTHON) -m venv $(POLICY)
+	$(POLICY)/bin/pip install --quiet --disable-pip-version-check checkov==3.3.30
+	@touch $@
 
 lock:            ## resolve the newest versions and write them into constraints/ (names and versions only)
 	constraints/lock.sh
@@ -87,4 +96,4 @@ $(RACE)/.installed: pyproject.toml constraints/race.txt
 	@touch $@
 
 clean:           ## remove environments and caches
-	rm -rf $(SERVE) $(DEV) $(RACE) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(SERVE) $(DEV) $(RACE) $(POLICY) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
