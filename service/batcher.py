@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 MAX_RETRY_AFTER_S = 30
 # how much the latest batch weighs in the measured speed
-_LATEST_WEIGHT = 0.2
+LATEST_WEIGHT = 0.2
 
 
 class _Submission:
@@ -232,7 +232,7 @@ class Batcher:
                 self._accepted_tokens[entry.patient] -= entry.request.tokens
             if self._tokens_per_s is None:
                 self._tokens_per_s = speed
-            self._tokens_per_s += _LATEST_WEIGHT * (speed - self._tokens_per_s)
+            self._tokens_per_s += LATEST_WEIGHT * (speed - self._tokens_per_s)
             self._answered_s = time.monotonic()
 
     def _deliver(self, entries: Sequence[_Entry], answers: Sequence[Fills | Exception]) -> None:

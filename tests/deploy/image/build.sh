@@ -18,6 +18,16 @@ base=$(sed -n 's/^FROM \(python:\S*\) AS python$/\1/p' Dockerfile)
 version=${base#python:} release=${base##*-}
 version=${version%%-*}
 
+# what the official image's Python is linked with, and what its Debian has besides
+libraries=(ca-certificates libbz2-1.0 libffi8 liblzma5 libncursesw6 libreadline8t64 libsqlite3-0 libssl3t64 libuuid1
+    netbase tzdata zlib1g)
+
+clean_up() {
+    "${buildah[@]}" rm --all > /dev/null
+    umount "$store/storage/overlay" 2> /dev/null || true
+}
+trap clean_up EXIT
+
 make_base() {
     local root prefix
     root=$(mktemp -d "$store/base.XXXXXX")
@@ -25,8 +35,7 @@ make_base() {
     prefix=$("${PYTHON:-python3}" -c "import sys
 assert sys.version_info[:2] == tuple(map(int, '$version'.split('.'))), 'PYTHON must be $version'
 print(sys.base_prefix)")
-    debootstrap --variant=minbase --include=ca-certificates,netbase,tzdata,zlib1g,libbz2-1.0,libffi8,liblzma5 \
-        --include=libncursesw6,libreadline8t64,libsqlite3-0,libssl3t64,libuuid1 \
+    debootstrap --variant=minbase --include="$(IFS=,; echo "${libraries[*]}")" \
         "$release" "$root" > "$store/debootstrap.log"
     rm -rf "$root"/usr/share/{doc,man,info,locale} "$root"/var/{lib/apt/lists,cache/apt,log}/*
     tar --create --directory "$prefix" --exclude=__pycache__ --exclude='*.a' --exclude='*/test' --exclude='*/tests' \
@@ -49,7 +58,6 @@ print(sys.base_prefix)")
 # shellcheck disable=SC2086 # several flags
 "${buildah[@]}" build --layers --pull-never --format docker ${BUILD_FLAGS:-} --tag fillmask:check .
 container=$("${buildah[@]}" from fillmask:check)
-trap '"${buildah[@]}" umount "$container" > /dev/null; "${buildah[@]}" rm "$container" > /dev/null' EXIT
 "${buildah[@]}" inspect --type image fillmask:check > "$store/inspect.json"
 root=$("${buildah[@]}" mount "$container")
 "${PYTHON:-python3}" -m tests.deploy.image "$store/inspect.json" "$root"
