@@ -4,11 +4,12 @@ SERVE  := .venv
 DEV    := .venv-dev
 RACE   := .venv-race
 POLICY := .venv-policy
+TOOLS  := .venv-tools
 NPM    := tests/javascript tests/deploy/kubernetes
 # the tests and benchmarks import onnxruntime themselves; service/runtime.py says what this stops
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: serve test check format image-check policy-check lock train-default race clean help
+.PHONY: serve test check format image-check policy-check lock train-default race fuzz audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -95,5 +96,20 @@ $(RACE)/.installed: pyproject.toml constraints/race.txt
 	$(RACE)/bin/pip install --quiet --disable-pip-version-check -c constraints/race.txt -e '.[race]'
 	@touch $@
 
+fuzz: $(DEV)/.installed  ## some 20,000 requests that nobody would write (20 minutes; FUZZ_EXAMPLES for more)
+	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest tests/service/test_fuzz.py
+
+audit: $(TOOLS)/.installed  ## compare what serving installs with the known holes (asks pypi.org)
+	$(TOOLS)/bin/pip-audit --requirement constraints/serve.txt --no-deps --disable-pip
+
+sbom: $(TOOLS)/.installed $(SERVE)/.installed  ## write what serving installs to dist/sbom.json, as CycloneDX
+	mkdir -p dist
+	$(TOOLS)/bin/cyclonedx-py environment $(SERVE) --pyproject pyproject.toml --output-reproducible --of JSON -o dist/sbom.json
+
+$(TOOLS)/.installed: Makefile
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check pip-audit==2.10.1 cyclonedx-bom==7.5.0
+	@touch $@
+
 clean:           ## remove environments and caches
-	rm -rf $(SERVE) $(DEV) $(RACE) $(POLICY) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(SERVE) $(DEV) $(RACE) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 
 from benchmarks import marked_part, pod_size
 from benchmarks.race.texts import masked_texts
-from service.batcher import LATEST_WEIGHT
 from service.bundle import default_bundle_path, read_bundle
 from service.settings import Settings
+from service.speed import Speed
 from service.tokenizer import Tokenizer
 from service.waiting import Waiting
 
@@ -96,7 +96,7 @@ class Pod:
         self._workers = self._idle = cpus
         full = settings.max_batch_tokens
         self._token_s = cpus / tokens_per_s - PASS_S / full
-        self._speed = tokens_per_s / cpus  # of a worker, of late
+        self._speed = Speed()  # of a worker
         self._waiting: Waiting[Arrival] = Waiting(lambda arrival: arrival.tokens)
         self._accepted_tokens = 0
         self._running: list[tuple[float, int, float, list[Arrival]]] = []
@@ -121,7 +121,8 @@ class Pod:
         return PASS_S + tokens * self._token_s
 
     def _has_room(self, tokens: int) -> bool:
-        wait_s = self._accepted_tokens / (self._speed * self._workers)
+        speed = self._speed.tokens_per_s
+        wait_s = self._accepted_tokens / (speed * self._workers) if speed else 0
         if wait_s > self._settings.max_wait_ms / 1e3:
             return False
         return self._accepted_tokens + tokens <= self._settings.max_waiting_tokens
@@ -140,7 +141,7 @@ class Pod:
             ended_s, _, took_s, batch = heapq.heappop(self._running)
             tokens = sum(arrival.tokens for arrival in batch)
             self._accepted_tokens -= tokens
-            self._speed += LATEST_WEIGHT * (tokens / took_s - self._speed)
+            self._speed.note(tokens, took_s)
             outcome.latencies_s += [ended_s - arrival.at_s for arrival in batch]
             self._idle += 1
             self._start(ended_s)

@@ -43,7 +43,13 @@ def _serve(settings: Settings) -> int:
     config = uvicorn.Config(
         app,
         http=cast(
-            "type[asyncio.Protocol]", partial(Connection, max_connections=settings.max_connections)
+            "type[asyncio.Protocol]",
+            partial(
+                Connection,
+                max_connections=settings.max_connections,
+                # pages of other origins could not read an answer without the headers of CORS
+                retry_after_s=app.retry_after_s if not settings.cors_origins else _not_known,
+            ),
         ),
         lifespan="off",
         ws="none",
@@ -60,6 +66,10 @@ def _serve(settings: Settings) -> int:
         asyncio.Runner(loop_factory=config.get_loop_factory()) as runner,
     ):
         return runner.run(_run(config, app, settings.drain_delay_s, listener))
+
+
+def _not_known(_path: str) -> None:
+    """Whether there is room is for the application to say."""
 
 
 async def _run(

@@ -1,16 +1,20 @@
 """create_app: all the wiring, from the settings to an application that is ready."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
+from service.api_keys import ApiKeys
+from service.authenticate import Authenticate
 from service.body_limit import BodyLimit
 from service.caller import CallerLeftError
 from service.deadline import Deadline
@@ -19,12 +23,17 @@ from service.errors import FillMaskError
 from service.fill_mask_endpoint import FillMaskEndpoint
 from service.health import Health
 from service.models import Models
+from service.openapi import documented_methods
+from service.playground_page import add_playground_page
 from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
 from service.settings import Settings
 
 LONG_WORK_THREADS = 2
+
+# puts itself around an application
+Layer = Callable[[ASGIApp], ASGIApp]
 
 
 class Service(FastAPI):
@@ -38,6 +47,14 @@ class Service(FastAPI):
     """
 
     fill_mask_endpoints: Mapping[str, ASGIApp] = {}
+    _layers: Sequence[Layer] = ()
+    _asked_names: Mapping[str, str | None] = {}
+
+    def surround(self, layers: Sequence[Layer]) -> None:
+        """Put middleware around all endpoints, the outermost first."""
+        self._layers = layers
+        for layer in reversed(layers):
+            self.add_middleware(layer)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
@@ -50,16 +67,27 @@ class Service(FastAPI):
         else:
             await super().__call__(scope, receive, send)
 
-    def answer_with(self, models: Models, settings: Settings) -> None:
+    def retry_after_s(self, path: str) -> int | None:
+        """Seconds after which there should be room for a request for fills, if there is none."""
+        if path not in self._asked_names or self.state.health.reason is not None:
+            return None
+        models: Models = self.state.models
+        return models.get(self._asked_names[path]).batcher.retry_after_s
+
+    def answer_with(self, models: Models) -> None:
         """Take these models from the next request on."""
 
         def endpoint(name: str | None) -> ASGIApp:
-            in_time = Deadline(FillMaskEndpoint(models, name), settings.request_timeout_ms)
-            return RequestId(BodyLimit(in_time, settings.max_body_bytes))
+            app: ASGIApp = FillMaskEndpoint(models, name)
+            for layer in reversed(self._layers):
+                app = layer(app)
+            return app
 
         default = endpoint(None)
         named = {MODEL_PATH.format(name=name): endpoint(name) for name in models.by_name}
         self.fill_mask_endpoints = {FILL_MASK_PATH: default, ROOT_PATH: default, **named}
+        names = {MODEL_PATH.format(name=name): name for name in models.by_name}
+        self._asked_names = {FILL_MASK_PATH: None, ROOT_PATH: None, **names}
         self.state.models = models
 
 
@@ -69,7 +97,7 @@ def create_app(settings: Settings) -> Service:
     `app.state.health` tells whether it can answer; end it to have it say that it stops.
 
     Raises:
-        StartError: when the lifespan begins, and the bundle or a setting is no good.
+        StartError: a setting is no good; or, when the lifespan begins, a bundle.
     """
     health = Health()
 
@@ -79,7 +107,7 @@ def create_app(settings: Settings) -> Service:
         asyncio.get_running_loop().set_default_executor(
             ThreadPoolExecutor(LONG_WORK_THREADS, thread_name_prefix="fillmask-long-work")
         )
-        models = Models(settings, health.fail, lambda: service.answer_with(models, settings))
+        models = Models(settings, health.fail, lambda: service.answer_with(models))
         try:
             await models.open()
             if settings.reload_every_s:
@@ -101,16 +129,35 @@ def create_app(settings: Settings) -> Service:
         redoc_url=None,
     )
     service.state.health = health
+    service.surround(_layers(settings))
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
-    service.include_router(create_protocol_router())
+    service.include_router(create_protocol_router(settings.max_texts, settings.max_top_k))
     add_docs_page(service)
-    service.add_middleware(Deadline, default_ms=settings.request_timeout_ms)
-    service.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
-    service.add_middleware(RequestId)
+    add_playground_page(service)
     service.add_exception_handler(FillMaskError, _answer_error)
     service.add_exception_handler(CallerLeftError, _answer_nobody)
     service.add_exception_handler(HTTPException, _answer_http_exception)
     return service
+
+
+def _layers(settings: Settings) -> list[Layer]:
+    layers: list[Layer] = []
+    if settings.cors_origins:  # outside of all: a page must be able to read errors too
+        layers.append(
+            partial(
+                CORSMiddleware,
+                allow_origins=[origin.strip() for origin in settings.cors_origins.split(",")],
+                allow_methods=["GET", "POST"],
+                allow_headers=["Authorization", "X-Request-ID", "X-Request-Timeout-Ms"],
+                expose_headers=["X-Request-ID", "Retry-After"],
+            )
+        )
+    layers.append(RequestId)
+    if settings.api_keys_file is not None:
+        layers.append(partial(Authenticate, keys=ApiKeys(settings.api_keys_file)))
+    layers.append(partial(BodyLimit, max_body_bytes=settings.max_body_bytes))
+    layers.append(partial(Deadline, default_ms=settings.request_timeout_ms))
+    return layers
 
 
 async def _answer_error(_request: Request, error: Exception) -> JSONResponse:
@@ -127,7 +174,11 @@ async def _answer_http_exception(request: Request, error: Exception) -> JSONResp
     sentence = f"{error.detail}."
     if error.status_code == 404:
         sentence = "There is nothing at this path; POST /fill-mask fills masks, /docs says more."
-    elif error.status_code == 405 and error.headers:
-        allowed = error.headers["Allow"]
+    headers = error.headers
+    if error.status_code == 405 and headers:
+        # Starlette knows only the methods of the first endpoint that has the path
+        methods = documented_methods(request.app.openapi(), request.url.path)
+        allowed = ", ".join(sorted({headers["Allow"], *methods}))
         sentence = f"The method {request.method[:20]} is not allowed here; allowed is {allowed}."
-    return JSONResponse({"error": sentence}, error.status_code, error.headers)
+        headers = {"Allow": allowed}
+    return JSONResponse({"error": sentence}, error.status_code, headers)

@@ -9,14 +9,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from service.batch import Batch, Fills, Outputs, Request
-from service.errors import InvalidRequestError, NotReadyError, OverloadedError, trace
+from service.errors import (
+    InvalidRequestError,
+    NotReadyError,
+    OverloadedError,
+    overloaded_text,
+    trace,
+)
+from service.speed import Speed
 from service.waiting import Waiting
 
 _log = logging.getLogger(__name__)
 
 MAX_RETRY_AFTER_S = 30
-# how much the latest batch weighs in the measured speed
-LATEST_WEIGHT = 0.2
+# a request of more tokens than fit so many batches waits while others do
+PROMPT_BATCHES = 8
 
 
 class _Submission:
@@ -96,7 +103,7 @@ class Batcher:
         self._accepted_tokens = {False: 0, True: 0}  # by whether they can wait
         self._closing = False
         self._failure: str | None = None
-        self._tokens_per_s: float | None = None
+        self._speed = Speed()  # of a worker
         self._answered_s = time.monotonic()
         self._workers = [
             threading.Thread(target=self._work, name=f"fillmask-worker-{i}", daemon=True)
@@ -112,7 +119,8 @@ class Batcher:
 
         Args:
             requests: at least one.
-            patient: whether they are many for one caller, and wait while others do.
+            patient: whether they are a part of many passes, and wait while others do; so do they
+                if they are many themselves.
 
         Raises:
             OverloadedError: too much waits already.
@@ -121,9 +129,10 @@ class Batcher:
             Exception: whatever `run` raised for one of these requests alone.
         """
         assert requests, "nobody would ever be told that nothing is done"  # noqa: S101
+        tokens = sum(request.tokens for request in requests)
+        patient |= tokens > PROMPT_BATCHES * self._max_batch_tokens
         submission = _Submission(self._loop.create_future(), len(requests))
         entries = [_Entry(request, submission, i, patient) for i, request in enumerate(requests)]
-        tokens = sum(request.tokens for request in requests)
         with self._lock:
             self._admit(tokens, patient=patient)
             self._accepted_tokens[patient] += tokens
@@ -149,6 +158,13 @@ class Batcher:
         """
         self._admit(1, patient=patient)
 
+    @property
+    def retry_after_s(self) -> int | None:
+        """Whole seconds after which there should be room, where there is none now."""
+        if self._has_room(1, patient=False):
+            return None
+        return self._retry_after_s(patient=False)
+
     async def close(self) -> None:
         """Refuse what comes, answer what was accepted, stop the workers."""
         with self._lock:
@@ -168,20 +184,25 @@ class Batcher:
             raise InvalidRequestError(
                 f"The request has {tokens} tokens {where}; at most {most} are allowed."
             )
-        too_long = not patient and self._wait_s(patient=False) > self._max_wait_s
-        if too_long or self._accepted_tokens[patient] + tokens > most:
-            wait_s = self._wait_s(patient=patient)
-            retry_after_s = min(max(1, math.ceil(wait_s)), MAX_RETRY_AFTER_S)
-            raise OverloadedError(
-                f"The service is overloaded; try again in {retry_after_s} s.", retry_after_s
-            )
+        if not self._has_room(tokens, patient=patient):
+            retry_after_s = self._retry_after_s(patient=patient)
+            raise OverloadedError(overloaded_text(retry_after_s), retry_after_s)
+
+    def _has_room(self, tokens: int, *, patient: bool) -> bool:
+        if self._accepted_tokens[patient] + tokens > self._max_accepted_tokens[patient]:
+            return False
+        return patient or self._wait_s(patient=False) <= self._max_wait_s
+
+    def _retry_after_s(self, *, patient: bool) -> int:
+        return min(max(1, math.ceil(self._wait_s(patient=patient))), MAX_RETRY_AFTER_S)
 
     def _wait_s(self, *, patient: bool) -> float:
         """Seconds in which what was accepted should be done, at the speed of late."""
-        if self._tokens_per_s is None:
+        speed = self._speed.tokens_per_s
+        if speed is None:
             return 0
         tokens = self._accepted_tokens[False] + patient * self._accepted_tokens[True]
-        return tokens / (self._tokens_per_s * len(self._workers))
+        return tokens / (speed * len(self._workers))
 
     def _forget(self, submission: _Submission) -> None:
         with self._lock:
@@ -226,13 +247,10 @@ class Batcher:
 
     def _release(self, entries: Sequence[_Entry], elapsed_s: float) -> None:
         tokens = sum(entry.request.tokens for entry in entries)
-        speed = tokens / max(elapsed_s, 1e-6)
         with self._lock:
             for entry in entries:
                 self._accepted_tokens[entry.patient] -= entry.request.tokens
-            if self._tokens_per_s is None:
-                self._tokens_per_s = speed
-            self._tokens_per_s += LATEST_WEIGHT * (speed - self._tokens_per_s)
+            self._speed.note(tokens, elapsed_s)
             self._answered_s = time.monotonic()
 
     def _deliver(self, entries: Sequence[_Entry], answers: Sequence[Fills | Exception]) -> None:

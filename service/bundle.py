@@ -16,6 +16,8 @@ WEIGHTS_FILE = "weights.bin"  # beside the graph: mapped, not read, and it may b
 TOKENIZER_FILE = "tokenizer.json"
 DESCRIPTION_FILE = "bundle.json"
 FILES = (MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE)
+# what is read into memory whole: the largest known have 3 KB, 150 KB and 20 MB
+MAX_BYTES = {DESCRIPTION_FILE: 2**24, MODEL_FILE: 2**26, TOKENIZER_FILE: 2**28}
 PRECISIONS = ("fp32", "int8")
 
 
@@ -200,6 +202,9 @@ def _inside(path: Path, name: str) -> Path:
     file = path / name
     if not file.is_file():
         refuse(f"{name} is missing from {path}")
+    most = MAX_BYTES.get(name)
+    if most is not None and file.stat().st_size > most:
+        refuse(f"{name} has {file.stat().st_size} bytes; at most {most} are allowed")
     if not file.resolve().is_relative_to(path.resolve()):
         refuse(f"{name} is a link to a file outside of the bundle")
     return file

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, Literal, cast
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
+from service.errors import overloaded_text
 from service.json_answer import error_json, send_sentence
+from service.request_id import request_id_of
 
 MAX_HEAD_BYTES = 32 * 1024
 REQUEST_S = 30  # for a request to arrive, from its first byte to its last
@@ -17,19 +25,29 @@ ANSWER_S = 60  # for an answer to be taken
 class Connection(HttpToolsProtocol):
     """uvicorn's, with limits that it does not have.
 
+    A request for which there is no room is refused here, as soon as it has been read: to make a
+    task of it, and have the application say no, costs several times as much, and then of all times
+    the time is wanted for those who are in.
+
     Args:
         max_connections: above it a connection is told so, and closed.
+        retry_after_s: tells of the path of a POST request in how many seconds there should be room
+            for it, where there is none now.
         of_uvicorn: what uvicorn makes its connections with.
     """
 
-    def __init__(self, *, max_connections: int, **of_uvicorn: Any) -> None:
+    def __init__(
+        self, *, max_connections: int, retry_after_s: Callable[[str], int | None], **of_uvicorn: Any
+    ) -> None:
         super().__init__(**of_uvicorn)
+        self._retry_after_s = retry_after_s
+        self._refused_s: int | None = None
         self._max_connections = max_connections
         # since when a request is awaited of which there is no end yet; None between requests
         self._awaited_since_s: float | None = None
         self._unsent_since_s: float | None = None
         self._head_bytes = 0
-        self._in_head = True
+        self._awaited: Literal["request", "rest of the head", "body"] = "request"
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client has connected."""
@@ -40,32 +58,39 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """The client has sent something."""
-        if self._in_head and self._head_bytes + len(data) > MAX_HEAD_BYTES:
+        if self._awaited != "body" and self._head_bytes + len(data) > MAX_HEAD_BYTES:
             room = max(0, MAX_HEAD_BYTES - self._head_bytes)
             if data.find(b"\r\n\r\n", 0, room) < 0:
                 self._refuse(431, f"The head of the request is above {MAX_HEAD_BYTES} bytes.")
                 return
         super().data_received(data)
-        if self._in_head:
+        if self._awaited == "rest of the head":
             self._head_bytes += len(data)
 
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
+        self._awaited = "rest of the head"
         if self._awaited_since_s is None:
             self._awaited_since_s = self.loop.time()
 
     def on_headers_complete(self) -> None:
         """Its head is there."""
-        self._in_head = False
-        super().on_headers_complete()
+        self._awaited = "body"
+        if self._has_no_room():
+            self.cycle = _DONE
+        else:
+            super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """All of it is there."""
         super().on_message_complete()
         self._awaited_since_s = None
         self._head_bytes = 0
-        self._in_head = True
+        self._awaited = "request"
+        if self._refused_s is not None:
+            self._say_no(self._refused_s)
+            self._refused_s = None
 
     def check(self) -> None:
         """End the connection if its client is too slow; to be called once in a while."""
@@ -81,6 +106,31 @@ class Connection(HttpToolsProtocol):
         if awaited_s is not None and now_s - awaited_s > REQUEST_S:
             self._refuse(408, f"The request was not there within {REQUEST_S} s.")
 
+    def _has_no_room(self) -> bool:
+        busy = self.cycle is not None and not self.cycle.response_complete
+        if busy or self.expect_100_continue or self.parser.get_method() != b"POST":
+            return False  # the answer to the one before must come first
+        path = self.url.partition(b"?")[0].decode("latin-1")
+        self._refused_s = self._retry_after_s(path)
+        return self._refused_s is not None
+
+    def _say_no(self, retry_after_s: int) -> None:
+        body = error_json(overloaded_text(retry_after_s))
+        keep = self.parser.should_keep_alive()
+        headers = [
+            *self.server_state.default_headers,
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"retry-after", b"%d" % retry_after_s),
+            (b"x-request-id", request_id_of(self.headers)),
+            *([] if keep else [(b"connection", b"close")]),
+        ]
+        head = b"".join(b"%b: %b\r\n" % header for header in headers)
+        self.transport.write(STATUS_LINE[429] + head + b"\r\n" + body)
+        if not keep:
+            self.transport.close()
+        self.on_response_complete()
+
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words for it
         """Answer what is no HTTP."""
         self._refuse(400, "The request is not valid HTTP.")
@@ -92,6 +142,13 @@ class Connection(HttpToolsProtocol):
         head = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
         self.transport.write(STATUS_LINE[status] + head + b"connection: close\r\n\r\n" + body)
         self.transport.close()
+
+
+# stands for a request that has its answer
+_DONE = cast(
+    "RequestResponseCycle",
+    SimpleNamespace(response_complete=True, message_event=asyncio.Event()),
+)
 
 
 async def _too_many(_scope: Any, _receive: Any, send: Any) -> None:

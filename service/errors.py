@@ -60,6 +60,11 @@ class OverloadedError(FillMaskError):
         self.retry_after_s = retry_after_s
 
 
+def overloaded_text(retry_after_s: int) -> str:
+    """What an OverloadedError says."""
+    return f"The service is overloaded; try again in {retry_after_s} s."
+
+
 class NotReadyError(FillMaskError):
     """The service is starting, stopping, or has failed."""
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -35,7 +35,7 @@ class RequestId:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = _request_id(scope)
+        request_id = request_id_of(scope["headers"])
         started = False
 
         def send_with_id(message: Message) -> Awaitable[None]:
@@ -59,8 +59,9 @@ class RequestId:
             await fail(500, f"Internal error. Request id: {text}")
 
 
-def _request_id(scope: Scope) -> bytes:
-    for name, value in scope["headers"]:
+def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The caller's, if it is sane, or a new one."""
+    for name, value in headers:
         if name == _HEADER and _SANE.fullmatch(value):
             return bytes(value)
     # not a secret: os.urandom is a system call, and gives the interpreter's lock away meanwhile

@@ -11,6 +11,7 @@ from service.caller import WhileConnected
 from service.errors import NotReadyError
 from service.fill_answer import FillMaskAnswer
 from service.health import Health
+from service.openapi import takes
 from service.schemas import FillMaskBody, InfoBody, StatusBody
 from service.score_schemas import ScoreAnswer, ScoreBody, scores_json
 
@@ -22,14 +23,21 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorBody, "description": description}
     for status, description in {
         400: "The body is not JSON.",
+        401: "An API key is needed, where the server has any.",
+        408: "The request did not arrive in its time.",
         413: "The body is too large.",
         415: "The content type is not application/json, or the body is compressed.",
         422: "The request asks for something that is not done; the error says what is.",
         429: "The service is overloaded; Retry-After says for how many seconds.",
+        431: "The head of the request is too large.",
         500: "The service has failed on this request; its log has the request id.",
         503: "The service is stopping or has failed.",
         504: "There was no answer in the time that the request had.",
     }.items()
+}
+
+_NO_SUCH_MODEL: dict[int | str, dict[str, Any]] = {
+    404: {"model": ErrorBody, "description": "There is no model of that name."}
 }
 
 
@@ -45,17 +53,19 @@ def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
 def _add_fills(router: APIRouter, health: Health, max_texts: int, max_top_k: int) -> None:
     fills: dict[str, Any] = {
         "summary": "Fill the masks of one text or several",
-        "responses": {200: {"model": FillMaskAnswer}, **_ERRORS},
-        "openapi_extra": _takes(FillMaskBody.schema_with_limits(max_texts, max_top_k)),
+        "openapi_extra": takes(FillMaskBody.schema_with_limits(max_texts, max_top_k)),
     }
+    answers = {200: {"model": FillMaskAnswer}, **_ERRORS}
 
-    @router.post(FILL_MASK_PATH, tags=["Fills"], **fills)
-    @router.post(ROOT_PATH, tags=["Hugging Face"], **fills)
+    @router.post(FILL_MASK_PATH, tags=["Fills"], responses=answers, **fills)
+    @router.post(ROOT_PATH, tags=["Hugging Face"], responses=answers, **fills)
     async def fill_mask() -> None:
         # `service.app.Service` has such requests answered by FillMaskEndpoint, once it can answer
         raise NotReadyError(health.reason or "The service is starting.")
 
-    @router.post("/models/{name:path}", tags=["Hugging Face"], **fills)
+    @router.post(
+        "/models/{name:path}", tags=["Hugging Face"], responses=answers | _NO_SUCH_MODEL, **fills
+    )
     async def fill_mask_of_model(request: Request, name: str) -> None:
         models_of(request.app).get(name)
         await fill_mask()
@@ -64,15 +74,17 @@ def _add_fills(router: APIRouter, health: Health, max_texts: int, max_top_k: int
 def _add_scores(router: APIRouter, max_texts: int) -> None:
     scores: dict[str, Any] = {
         "summary": "Score each token of one text or several",
-        "responses": {200: {"model": ScoreAnswer}, **_ERRORS},
-        "openapi_extra": _takes(ScoreBody.schema_with_limits(max_texts)),
+        "openapi_extra": takes(ScoreBody.schema_with_limits(max_texts)),
     }
+    answers = {200: {"model": ScoreAnswer}, **_ERRORS}
 
-    @router.post("/models/{name:path}/score", tags=["Scores"], **scores)
+    @router.post(
+        "/models/{name:path}/score", tags=["Scores"], responses=answers | _NO_SUCH_MODEL, **scores
+    )
     async def score_of_model(request: Request, name: str) -> Response:
         return await score(request, name)
 
-    @router.post("/score", tags=["Scores"], **scores)
+    @router.post("/score", tags=["Scores"], responses=answers, **scores)
     async def score_of_default(request: Request) -> Response:
         return await score(request, None)
 
@@ -122,8 +134,3 @@ def _add_service(router: APIRouter) -> None:
     )
     async def model(request: Request, name: str) -> InfoBody:
         return models_of(request.app).get(name).info
-
-
-def _takes(schema: dict[str, Any]) -> dict[str, Any]:
-    content = {"application/json": {"schema": schema}}
-    return {"requestBody": {"required": True, "content": content}}

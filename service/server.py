@@ -1,5 +1,6 @@
 """The life of the process: what it says when it starts, and how it ends."""
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -14,10 +15,12 @@ import uvicorn
 
 from service.connection import Connection
 from service.health import Health
+from service.no_more_connections import refuse_more
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # after the grace is over, for what does not end though it was told to
 _CEILING_S = 5
+_LAST_REQUESTS_S = 0.2
 _CLOSE = (b"connection", b"close")
 _TICKS_A_CHECK = 10  # of 0.1 s
 
@@ -59,6 +62,14 @@ class Server(uvicorn.Server):
         for listener in sockets or []:
             host, port = listener.getsockname()[:2]
             self._started(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let nobody else connect, serve who has, and end."""
+        for listener in sockets or []:
+            refuse_more(listener)
+        # who has connected last may not have been accepted, nor its request have come
+        await asyncio.sleep(_LAST_REQUESTS_S)
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

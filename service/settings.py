@@ -50,6 +50,18 @@ class Settings(BaseSettings):
         description="batches computed at the same time, one thread each; "
         "by default the CPUs this process may use",
     )
+    api_keys_file: Path | None = Field(
+        default=None,
+        description="file with API keys, one a line; with it, requests need one of them as "
+        "Authorization: Bearer; read again when it changes",
+    )
+    cors_origins: str = Field(
+        default="",
+        pattern=r"^(\*|https?://[^/,\s]+(\s*,\s*https?://[^/,\s]+)*)?$",
+        json_schema_extra={"allowed": "a list such as https://a.example,http://localhost:3000"},
+        description="origins whose pages may send requests, such as https://app.example.com, with "
+        "commas between them; none by default",
+    )
     max_body_bytes: int = Field(default=2**20, ge=1, description="largest body of a request")
     max_texts: int = Field(default=64, ge=1, description="most texts of a request")
     max_masks: int = Field(
@@ -74,7 +86,7 @@ class Settings(BaseSettings):
         description="most tokens accepted and not yet answered; above it the answer is 429",
     )
     max_wait_ms: int = Field(
-        default=1000,
+        default=500,
         ge=1,
         description="longest wait for an answer that a request is accepted with, at the speed "
         "measured of late; above it the answer is 429",
@@ -134,7 +146,9 @@ def allowed(name: str) -> str:
     schema = Settings.model_json_schema()["properties"][name]
     if "enum" in schema:
         return "one of " + ", ".join(schema["enum"])
-    if schema["type"] != "integer":
+    if "allowed" in schema:
+        return str(schema["allowed"])
+    if schema.get("type") != "integer":
         return "a text that is not empty"
     if "maximum" in schema:
         return f"a whole number from {schema['minimum']} to {schema['maximum']}"

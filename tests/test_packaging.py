@@ -67,6 +67,14 @@ def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_pa
     assert "dog" in {fill["token_str"] for fill in fills}
 
 
+def test_carries_the_playground(environment: Path) -> None:
+    """Each file of the page is installed, as it is in the checkout."""
+    [installed] = environment.glob("lib/python*/site-packages/service/playground")
+    files = {path.name: path.read_bytes() for path in (ROOT / "service" / "playground").iterdir()}
+    assert "index.html" in files
+    assert {path.name: path.read_bytes() for path in installed.iterdir()} == files
+
+
 @pytest.mark.parametrize("command", ["fillmask-train", "fillmask-export"])
 def test_commands_that_need_torch_say_so(environment: Path, command: str) -> None:
     """One line that names what is missing and how to get it, instead of a traceback."""

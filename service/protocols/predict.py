@@ -1,5 +1,7 @@
 """The V1 protocol of TensorFlow Serving and KServe: `:predict`, bodies in and out. No HTTP."""
 
+from typing import Any
+
 from service.body import Limits, Reading
 from service.errors import InvalidRequestError, quote
 from service.fill_answer import answer_json
@@ -8,6 +10,19 @@ from service.json_body import read_json
 from service.schemas import FillMaskBody
 
 _FIELDS = ("instances", "parameters", "on_error")
+
+
+def predict_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
+    """The JSON schema of a request, in one piece and with this server's limits."""
+    schema = FillMaskBody.schema_with_limits(max_texts, max_top_k)
+    properties = schema["properties"]
+    texts = properties.pop("inputs")["anyOf"][1]
+    return schema | {
+        "title": "PredictBody",
+        "required": ["instances"],
+        "examples": [{"instances": ["Paris is the [MASK] of France."]}],
+        "properties": {"instances": texts, **properties},
+    }
 
 
 def read_predict(body: bytes, content_type: str | None, limits: Limits) -> FillMaskBody:

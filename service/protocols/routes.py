@@ -11,8 +11,15 @@ from service.body import ErrorBody
 from service.caller import WhileConnected
 from service.errors import NotFoundError, quote
 from service.fill_mask import Answer
-from service.protocols.open_inference import MODEL_VERSION, InferRequest, answer, metadata
-from service.protocols.predict import predictions, read_predict
+from service.openapi import in_one_piece, takes
+from service.protocols.open_inference import (
+    MODEL_VERSION,
+    InferBody,
+    InferRequest,
+    answer,
+    metadata,
+)
+from service.protocols.predict import predict_schema, predictions, read_predict
 from service.schemas import FillMaskBody
 from service.served import Served
 
@@ -27,11 +34,11 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_protocol_router() -> APIRouter:
+def create_protocol_router(max_texts: int, max_top_k: int) -> APIRouter:
     """The endpoints; `app.state.models` are what they answer with."""
     router = APIRouter(responses=_ERRORS)
     _add_open_inference(router)
-    _add_predict(router)
+    _add_predict(router, max_texts, max_top_k)
     return router
 
 
@@ -79,8 +86,13 @@ def _add_open_inference(router: APIRouter) -> None:
         _check_version(version)
         return {"name": name, "ready": True}
 
-    @router.post(f"{model}/infer", summary="Fill masks", tags=tags)
-    @router.post(f"{version}/infer", summary="Fill masks", tags=tags)
+    infers: dict[str, Any] = {
+        "summary": "Fill masks",
+        "openapi_extra": takes(in_one_piece(InferBody.model_json_schema())),
+    }
+
+    @router.post(f"{model}/infer", tags=tags, **infers)
+    @router.post(f"{version}/infer", tags=tags, **infers)
     async def infer(request: Request, name: str, version: str = MODEL_VERSION) -> Response:
         body, json_bytes = await request.body(), request.headers.get(_JSON_BYTES)
         served = models_of(request.app).get(name)
@@ -96,19 +108,16 @@ def _add_open_inference(router: APIRouter) -> None:
         return Response(content, media_type="application/octet-stream", headers=headers)
 
 
-def _add_predict(router: APIRouter) -> None:
+def _add_predict(router: APIRouter, max_texts: int, max_top_k: int) -> None:
     tags: list[Any] = ["V1 protocol"]
 
-    @router.get("/v1/models", summary="The models", tags=tags)
-    async def models(request: Request) -> dict[str, list[str]]:
-        return {"models": list(models_of(request.app).by_name)}
-
-    @router.get("/v1/models/{name}", summary="Can the model answer?", tags=tags)
-    async def model(request: Request, name: str) -> dict[str, Any]:
-        await ready_model(request.app, name)
-        return {"name": name, "ready": True}
-
-    @router.post("/v1/models/{name}:predict", summary="Fill masks", tags=tags)
+    # before the paths of GET: of all that fit a path, the first says which methods it has
+    @router.post(
+        "/v1/models/{name}:predict",
+        summary="Fill masks",
+        tags=tags,
+        openapi_extra=takes(predict_schema(max_texts, max_top_k)),
+    )
     async def predict(request: Request, name: str) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type")
         served = models_of(request.app).get(name)
@@ -118,6 +127,15 @@ def _add_predict(router: APIRouter) -> None:
             filled = await _fill(request, served, read, "instances")
         content = await asyncio.to_thread(predictions, filled)
         return Response(content, media_type=_JSON)
+
+    @router.get("/v1/models", summary="The models", tags=tags)
+    async def models(request: Request) -> dict[str, list[str]]:
+        return {"models": list(models_of(request.app).by_name)}
+
+    @router.get("/v1/models/{name}", summary="Can the model answer?", tags=tags)
+    async def model(request: Request, name: str) -> dict[str, Any]:
+        await ready_model(request.app, name)
+        return {"name": name, "ready": True}
 
 
 async def _fill(request: Request, served: Served, body: FillMaskBody, called: str) -> Answer:

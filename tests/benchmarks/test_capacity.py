@@ -65,9 +65,10 @@ def test_second_worker_takes_the_second_request() -> None:
 
 def test_no_more_wait_than_are_admitted() -> None:
     """Tokens above the limit are refused, and so is what would wait too long."""
-    crowd = [Arrival(0.0, 100)] * 10
+    first = [Arrival(0.0, 100)]  # its batch tells how fast the pod is
+    crowd = first + [Arrival(1.0, 100)] * 10
     assert pod(max_waiting_tokens=500).serve(crowd).refused == 5
-    # 170 tokens are 10 ms of the pod's work
+    # at that speed 10 ms are 157 tokens
     assert pod(max_wait_ms=10).serve(crowd).refused == 8
     assert pod().serve(crowd).refused == 0
 

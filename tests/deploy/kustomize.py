@@ -22,6 +22,7 @@ COMMAND = [str(PROGRAM), "build"] if PROGRAM.exists() else ["kubectl", "kustomiz
 KUSTOMIZATIONS = sorted(files.K8S.rglob("kustomization.yaml"))
 ROOTS = [path.parent for path in KUSTOMIZATIONS if files.read_yaml(path)["kind"] == "Kustomization"]
 COMPONENTS = [path.parent for path in KUSTOMIZATIONS if path.parent not in ROOTS]
+BUNDLES = [path for path in COMPONENTS if path.name.startswith("bundle-")]
 
 
 def render(directory: Path) -> list[dict[str, Any]]:

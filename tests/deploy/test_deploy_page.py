@@ -112,7 +112,7 @@ def test_overlay_of_the_page_renders(tmp_path: Path) -> None:
     (container,) = pod["containers"]
     assert container["image"] == f"{image['newName']}@{image['digest']}"
     chosen = kustomize.one(objects, "ConfigMap")["data"]
-    assert chosen.items() >= {**settings(), "FILLMASK_MAX_WAIT_MS": "500"}.items()
+    assert chosen.items() >= {**settings(), "FILLMASK_MAX_WAIT_MS": "250"}.items()
     assert pod["volumes"][0]["image"]
 
 
@@ -164,7 +164,7 @@ def test_queue_that_scales_is_a_fraction_of_a_seconds_work() -> None:
     (waiting,) = (each for each in scaled()["triggers"] if each["type"] == "prometheus")
     seconds = float(waiting["metadata"]["threshold"]) / capacity.pod_tokens_per_s()
     assert 1 / 10 < seconds < 1 / 6
-    assert Settings().max_wait_ms == 1000
+    assert Settings().max_wait_ms == 500
 
 
 def test_first_rows_of_the_simulation_are_its_own() -> None:

@@ -2,6 +2,7 @@
 
 import re
 from itertools import chain
+from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
@@ -181,7 +182,7 @@ def test_kserves_protocol_is_one_that_the_service_speaks(paths: set[str]) -> Non
     assert {"/v2/models/{name}/infer", "/v2/health/ready", "/v1/models/{name}:predict"} <= paths
 
 
-@pytest.mark.parametrize("component", kustomize.COMPONENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("component", kustomize.BUNDLES, ids=lambda path: path.name)
 def test_bundles_are_where_the_service_looks_for_them(component: Any) -> None:
     """Whatever brings them, they are mounted, for reading only, at the place that is set."""
     objects = kustomize.rendered_with(component)
@@ -198,7 +199,7 @@ def test_bundles_come_in_three_ways() -> None:
     """As an image, from a claim, and copied before the start."""
     sources = chain.from_iterable(
         volume.keys() - {"name"}
-        for component in kustomize.COMPONENTS
+        for component in kustomize.BUNDLES
         for volume in pod_of(kustomize.rendered_with(component))["volumes"]
     )
     assert set(sources) == {"image", "persistentVolumeClaim", "emptyDir"}
@@ -206,3 +207,16 @@ def test_bundles_come_in_three_ways() -> None:
     (init,) = pod_of(copied)["initContainers"]
     (mount,) = init["volumeMounts"]
     assert init["command"][-1] == mount["mountPath"]
+
+
+def test_keys_are_the_services_alone() -> None:
+    """The file is where the setting says, and is read by the service's group."""
+    objects = kustomize.rendered_with(files.K8S / "components" / "api-keys")
+    pod = pod_of(objects)
+    (mount,) = pod["containers"][0]["volumeMounts"]
+    named = PurePosixPath(kustomize.one(objects, "ConfigMap")["data"]["FILLMASK_API_KEYS_FILE"])
+    assert str(named.parent) == mount["mountPath"]
+    assert mount["readOnly"] is True
+    (volume,) = pod["volumes"]
+    assert volume["secret"]["defaultMode"] == 0o440
+    assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsGroup"]

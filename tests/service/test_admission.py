@@ -84,7 +84,7 @@ def test_retry_after_is_measured() -> None:
 
     async def scenario(batcher: Batcher) -> None:
         fake.go.clear()
-        batcher._tokens_per_s = 2.0
+        batcher._speed.note(2, 1)
         accepted = asyncio.create_task(batcher.submit([text(4, 20)]))
         await asyncio.sleep(0)
         with pytest.raises(OverloadedError) as caught:
@@ -144,7 +144,7 @@ def test_a_wait_that_would_be_too_long_is_refused() -> None:
 
     async def scenario(batcher: Batcher) -> None:
         fake.go.clear()
-        batcher._tokens_per_s = 2.0
+        batcher._speed.note(2, 1)
         accepted = [asyncio.create_task(batcher.submit([text(i, 5)])) for i in (1, 2)]
         await fake.wait_until_at_work()
         with pytest.raises(OverloadedError) as caught:
@@ -164,7 +164,7 @@ def test_nothing_is_too_long_for_who_waits_for_nobody() -> None:
     """A request that alone takes longer than the limit is accepted when there is no other."""
 
     async def scenario(batcher: Batcher) -> None:
-        batcher._tokens_per_s = 2.0
+        batcher._speed.note(2, 1)
         assert ends(await batcher.submit([text(1, 50)])) == [[1, 1]]
 
     with_batcher(FakeRuntime(), scenario, max_wait_s=1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.bundle import read_bundle
+from service.bundle import MAX_BYTES, read_bundle
 from service.errors import BundleError
 from tests.service.conftest import EditBundle
 
@@ -158,6 +158,19 @@ def test_refuses_a_link_out_of_the_directory(bundle_copy: Path, tmp_path: Path) 
     (bundle_copy / "tokenizer.json").rename(tmp_path / "elsewhere")
     (bundle_copy / "tokenizer.json").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(BundleError, match=r"tokenizer.json is a link to a file outside"):
+        read_bundle(bundle_copy)
+
+
+@pytest.mark.parametrize("name", sorted(MAX_BYTES))
+def test_refuses_what_is_too_large_to_be_read(
+    name: str, bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it is read, whatever bundle.json says of it."""
+    size = (bundle_copy / name).stat().st_size
+    monkeypatch.setitem(MAX_BYTES, name, size)
+    read_bundle(bundle_copy)
+    monkeypatch.setitem(MAX_BYTES, name, size - 1)
+    with pytest.raises(BundleError, match=f"{name} has {size} bytes; at most {size - 1} are"):
         read_bundle(bundle_copy)
 
 

@@ -6,6 +6,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -103,7 +104,11 @@ def test_a_head_has_a_limit(address: tuple[str, int]) -> None:
         check(exchange(address, *parts), 431, sentence)
     body = json.dumps({"inputs": "the [MASK]" + " " * 40_000}).encode()
     large = HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    # a body is no head
+    # neither a body is a head, nor what went before on the same connection
+    with httpx.Client() as client:
+        url = f"http://{address[0]}:{address[1]}/fill-mask"
+        for _ in range(3):
+            assert client.post(url, content=body).status_code == 415
     assert b"at most 2048" in exchange(address, large)
 
 
@@ -147,3 +152,54 @@ def test_an_answer_that_nobody_takes(address: tuple[str, int]) -> None:
     assert announced is not None
     assert int(announced[1]) > 4_500_000
     assert len(answer) < int(announced[1])
+
+
+# the service, with a model that takes its time and says when it begins
+SLOW = """
+import sys, time
+from service.runtime import Runtime
+run = Runtime.run
+def slow(self, batch):
+    print("running", flush=True)
+    time.sleep(1)
+    return run(self, batch)
+Runtime.run = slow
+from service.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_overload_is_refused_at_the_door(start_server: StartServer) -> None:
+    """With all that a refusal has elsewhere; the connection is as good as before."""
+    flags = ("--threads=1", "--max-waiting-tokens=32")
+    long, short = {"inputs": "the " * 25 + "[MASK]"}, {"inputs": "a [MASK] of the dog"}
+    with (
+        start_server(*flags, command=("-c", SLOW)) as (process, url),
+        ThreadPoolExecutor() as pool,
+        httpx.Client() as client,
+    ):
+        assert client.post(f"{url}/fill-mask", json=short).is_success
+        assert process.stdout is not None
+        while process.stdout.readline() != "running\n":
+            pass
+        running = pool.submit(httpx.post, f"{url}/fill-mask", json=long)
+        process.stdout.readline()
+        address = client.post(f"{url}/", json=short).extensions["network_stream"]
+        for path in ("/fill-mask", "/", "/models/tiny"):
+            answer = client.post(f"{url}{path}", json=short, headers={"X-Request-ID": "mine"})
+            assert answer.status_code == 429
+            seconds = answer.headers["retry-after"]
+            assert 1 <= int(seconds) <= 30
+            sentence = f"The service is overloaded; try again in {seconds} s."
+            assert answer.json() == {"error": sentence}
+            assert answer.headers["x-request-id"] == "mine"
+            assert answer.headers["content-type"] == "application/json"
+            assert "date" in answer.headers
+            stream = answer.extensions["network_stream"]
+            assert stream.get_extra_info("client_addr") == address.get_extra_info("client_addr")
+        assert client.get(f"{url}/info").is_success
+        last = httpx.post(f"{url}/fill-mask", json=short, headers={"Connection": "close"})
+        assert last.status_code == 429
+        assert last.headers["connection"] == "close"
+        assert running.result().is_success
+        assert client.post(f"{url}/fill-mask", json=short).is_success

@@ -1,5 +1,7 @@
 """The page at /docs is whole without any other host."""
 
+import base64
+import hashlib
 import re
 
 from fastapi.testclient import TestClient
@@ -21,3 +23,14 @@ def test_every_address_in_the_page_is_ours_and_there(client: TestClient) -> None
 def test_there_is_no_second_page(client: TestClient) -> None:
     """ReDoc, which FastAPI would load from elsewhere, is off."""
     assert client.get("/redoc").status_code == 404
+
+
+def test_only_its_own_script_may_run(client: TestClient) -> None:
+    """The policy names the script that is in the page, and nothing that another could use."""
+    answer = client.get("/docs")
+    policy = answer.headers["content-security-policy"]
+    [script] = re.findall(r"<script>(.*?)</script>", answer.text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'self' 'sha256-{digest}';" in policy
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy

@@ -189,7 +189,20 @@ def test_openapi_tells_the_truth(client: TestClient) -> None:
     assert document["info"]["title"] == "fillmask"
     assert document["info"]["version"] == __version__
     post = document["paths"]["/fill-mask"]["post"]
-    assert set(post["responses"]) == {"200", "400", "413", "415", "422", "429", "500", "503", "504"}
+    assert set(post["responses"]) == {
+        "200",
+        "400",
+        "401",
+        "408",
+        "413",
+        "415",
+        "422",
+        "429",
+        "431",
+        "500",
+        "503",
+        "504",
+    }
     for status, response in post["responses"].items():
         schema = response["content"]["application/json"]["schema"]
         name = "FillMaskAnswer" if status == "200" else "ErrorBody"

@@ -112,6 +112,37 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
         Runtime(tmp_path / "model.onnx")
 
 
+def test_an_operator_of_others_is_refused(tiny: Tiny, tmp_path: Path) -> None:
+    """Only onnxruntime's own are ever run: no library is loaded for a model's sake."""
+    model = onnx.load(tiny.path / "model.onnx")
+    model.graph.node[0].domain = "com.example"
+    model.opset_import.add(domain="com.example", version=1)
+    onnx.save(model, tmp_path / "model.onnx")
+    with pytest.raises(BundleError, match=r"onnxruntime cannot load model.onnx"):
+        Runtime(tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("place", ["../elsewhere", "absolute", "link"])
+def test_weights_from_elsewhere_are_refused(place: str, tiny: Tiny, tmp_path: Path) -> None:
+    """A graph cannot have other files of the machine read as its weights."""
+    elsewhere, directory = tmp_path / "elsewhere", tmp_path / "bundle"
+    directory.mkdir()
+    model = onnx.load(tiny.path / "model.onnx")
+    table = next(one for one in model.graph.initializer if one.name == "words")
+    elsewhere.write_bytes(table.raw_data)
+    (directory / "inside").write_bytes(table.raw_data)
+    (directory / "link").symlink_to(elsewhere)
+    table.ClearField("raw_data")
+    table.data_location = onnx.TensorProto.EXTERNAL
+    location = table.external_data.add(key="location", value="inside")
+    onnx.save(model, directory / "model.onnx")
+    Runtime(directory / "model.onnx")
+    location.value = str(elsewhere) if place == "absolute" else place
+    onnx.save(model, directory / "model.onnx")
+    with pytest.raises(BundleError, match=r"onnxruntime cannot load model.onnx"):
+        Runtime(directory / "model.onnx")
+
+
 def rename(model: onnx.ModelProto, old: str, new: str) -> None:
     """Give a value another name everywhere."""
     for values in (model.graph.input, model.graph.output):

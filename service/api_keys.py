@@ -1,0 +1,81 @@
+"""API keys: who may ask, read from a file that may change while the service runs."""
+
+import hashlib
+import hmac
+import logging
+import time
+from pathlib import Path
+
+from service.errors import SettingsError
+
+MIN_KEY_CHARS = 16
+LOOK_EVERY_S = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class ApiKeys:
+    """Keys of a file, one a line; empty lines and those that begin with # are none.
+
+    Only their SHA-256 is kept. The file is looked at once a second at most, so that keys are
+    rotated without a restart; if it cannot be read, or has no key, the keys stay as they were.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        SettingsError: it cannot be read, has no key, or a key that is too short.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._digests: tuple[bytes, ...] = ()
+        self._seen: tuple[int, ...] = ()
+        self._looked_s = time.monotonic()
+        self._read()
+
+    def allow(self, key: bytes) -> bool:
+        """Whether it is one of the keys; takes the same time for any that is not."""
+        now_s = time.monotonic()
+        if now_s - self._looked_s >= LOOK_EVERY_S:
+            self._looked_s = now_s
+            self._read_if_changed()
+        digest = hashlib.sha256(key).digest()
+        allowed = False
+        for known in self._digests:
+            allowed |= hmac.compare_digest(digest, known)
+        return allowed
+
+    def _read_if_changed(self) -> None:
+        try:
+            if self._state() != self._seen:
+                self._read()
+                _log.info("the API keys have been read anew: %d", len(self._digests))
+        except (OSError, SettingsError) as error:
+            _log.error("the API keys stay as they were: %s", error)
+
+    def _read(self) -> None:
+        try:
+            self._seen = self._state()
+            lines = self._path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"api_keys_file cannot be read: {self._path}.") from error
+        digests = []
+        for number, line in enumerate(lines, start=1):
+            key = line.strip()
+            if not key or key.startswith("#"):
+                continue
+            if len(key) < MIN_KEY_CHARS:
+                raise SettingsError(
+                    f"api_keys_file has a key of {len(key)} characters in line {number}; allowed "
+                    f"are at least {MIN_KEY_CHARS}."
+                )
+            digests.append(hashlib.sha256(key.encode()).digest())
+        if not digests:
+            raise SettingsError(f"api_keys_file has no key: {self._path}.")
+        self._digests = tuple(digests)
+
+    def _state(self) -> tuple[int, ...]:
+        """What differs when the file does; Kubernetes puts another one in its place."""
+        stat = self._path.stat()
+        return stat.st_ino, stat.st_mtime_ns, stat.st_size

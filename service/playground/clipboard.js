@@ -1,0 +1,39 @@
+// Copying, with and without the clipboard API: browsers give it to https and localhost only.
+
+import { el } from "./dom.js";
+
+const SAID_MS = 1600;
+
+/** Copy a text, and let the button that asked for it say how that went. */
+export async function copy(text, button, say) {
+  const done = (await byApi(text)) || byCommand(text);
+  const label = button.dataset.label ?? button.textContent;
+  button.dataset.label = label;
+  button.textContent = done ? "Copied" : "Not copied";
+  say(done ? "Copied." : "The browser does not let this page copy; select the text and copy it.");
+  clearTimeout(button.timer);
+  button.timer = setTimeout(() => {
+    button.textContent = label;
+  }, SAID_MS);
+}
+
+async function byApi(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch { // it is not there, or not allowed
+    return false;
+  }
+}
+
+function byCommand(text) {
+  const focused = document.activeElement;
+  const area = el("textarea", { class: "unseen", "aria-hidden": "true", tabindex: "-1" });
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  focused?.focus();
+  return done;
+}

@@ -1,0 +1,45 @@
+// The call as code, in tabs, to be copied.
+
+import { address } from "./api.js";
+import { copy } from "./clipboard.js";
+import { byId, setAttribute } from "./dom.js";
+import { roving } from "./roving.js";
+import { snippets } from "./snippets.js";
+
+export class CodePanel {
+  #tabs = [...byId("languages").children];
+  #snippet = byId("snippet");
+  #language = "curl";
+  #code = null;
+
+  /** `say(sentence)` tells those who do not see the page. */
+  constructor(say) {
+    const tabs = roving(byId("languages"), "[role=tab]", { onMove: (tab) => this.#select(tab) });
+    tabs.refresh();
+    for (const tab of this.#tabs) tab.addEventListener("click", () => this.#select(tab));
+    this.show(null);
+    byId("copy").addEventListener("click", () => copy(this.#snippet.textContent, byId("copy"), say));
+  }
+
+  /** Show a call; null where there is none. */
+  show(request) {
+    this.#code = request && snippets(address(request.path), request);
+    this.#draw();
+  }
+
+  #select(tab) {
+    this.#language = tab.id.replace("tab-", "");
+    for (const one of this.#tabs) {
+      setAttribute(one, "aria-selected", String(one === tab));
+      one.tabIndex = one === tab ? 0 : -1;
+    }
+    setAttribute(this.#snippet, "aria-labelledby", tab.id);
+    this.#draw();
+  }
+
+  #draw() {
+    const code = this.#code?.[this.#language] ?? "";
+    if (this.#snippet.textContent !== code) this.#snippet.textContent = code;
+    byId("copy").disabled = !code;
+  }
+}

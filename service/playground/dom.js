@@ -1,0 +1,20 @@
+// Elements, made and found. Text only ever becomes a text node.
+
+export const byId = (id) => document.getElementById(id);
+
+/** An element with attributes and children; an attribute of undefined, null or false is left out. */
+export function el(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    element.setAttribute(key, value === true ? "" : value);
+  }
+  element.append(...children);
+  return element;
+}
+
+/** Set an attribute, or remove it where the value is null. */
+export function setAttribute(element, name, value) {
+  if (value === null) element.removeAttribute(name);
+  else if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}

@@ -1,0 +1,173 @@
+// The text: a plain text area, and behind it the same text again, where the masks are drawn.
+
+import { byId, el, setAttribute } from "./dom.js";
+import { difference, findMasks, maskingAt } from "./text.js";
+
+const MAX_STEPS = 100;
+const TYPING_MS = 500; // as long after a key the button names no word
+const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
+
+export class Editor {
+  #area = byId("text");
+  #mirror = byId("mirror");
+  #button = byId("mask");
+  #undo = byId("undo");
+  #steps = []; // what the page has put in: {before, after}
+  #maskToken = null; // until it is known, nothing is masked
+  #isInserting = false;
+  #typedAt = -Infinity;
+  #timer;
+  #onChange;
+
+  /** `onChange(typed)` is called with whether the visitor is typing, or has chosen something. */
+  constructor(onChange) {
+    this.#onChange = onChange;
+    this.#label();
+    this.#area.addEventListener("input", () => {
+      if (!this.#isInserting) this.#changed(true);
+    });
+    this.#area.addEventListener("dblclick", () => this.#maskSelected());
+    document.addEventListener("selectionchange", () => this.#labelSoon());
+    document.addEventListener("keydown", (event) => {
+      if (!event.altKey || event.ctrlKey || event.metaKey) return;
+      // on a Mac the key with Alt is another character
+      if (event.key.toLowerCase() !== "m" && !(MAC && event.code === "KeyM")) return;
+      event.preventDefault();
+      this.#mask();
+    });
+    // so that the text keeps the focus, and with it its keyboard on a phone
+    this.#button.addEventListener("pointerdown", (event) => event.preventDefault());
+    this.#button.addEventListener("click", () => this.#mask());
+    this.#undo.addEventListener("click", () => this.#takeBack());
+    byId("mask-key").textContent = MAC ? "⌥M" : "Alt M";
+    if (matchMedia("(hover: none)").matches) byId("editor-hint").textContent = "Tap a word, then mask it.";
+  }
+
+  get text() {
+    return this.#area.value;
+  }
+
+  set maskToken(maskToken) {
+    this.#maskToken = maskToken;
+    this.#draw();
+  }
+
+  /** Put in the first text, which nothing takes back. */
+  start(text) {
+    this.#area.value = text;
+    this.#draw();
+  }
+
+  /** Put in another text; Undo and the browser's own undo take it back. Gives where the change ends. */
+  replace(text) {
+    const { start, end, inserted } = difference(this.text, text);
+    this.#insert(start, end, inserted);
+    return start + inserted.length;
+  }
+
+  /** Draw a mask as the one that is talked about; null for none. */
+  point(index) {
+    this.#mirror.querySelectorAll(".mask").forEach((mask, at) => {
+      mask.classList.toggle("pointed", at === index);
+    });
+  }
+
+  /** Say that the text is what a problem is about, or is not. */
+  set invalid(invalid) {
+    setAttribute(this.#area, "aria-invalid", invalid ? "true" : null);
+  }
+
+  #masking() {
+    if (!this.#maskToken) return null;
+    const { selectionStart, selectionEnd } = this.#area;
+    return maskingAt(this.text, selectionStart, selectionEnd, this.#maskToken);
+  }
+
+  #mask() {
+    const plan = this.#masking();
+    if (!plan) return;
+    this.#insert(plan.start, plan.end, plan.inserted);
+    this.#selectMask(plan.start);
+  }
+
+  /** After a double click: the word is masked and the mask selected, so that typing replaces it. */
+  #maskSelected() {
+    const { selectionStart: at, selectionEnd } = this.#area;
+    if (!this.text.slice(at, selectionEnd).trim()) return;
+    if (this.#masking()) this.#mask();
+    else if (this.#maskToken) this.#selectMask(at);
+  }
+
+  /** Select the mask at a place, or the first one after it. */
+  #selectMask(at) {
+    const mask = findMasks(this.text, this.#maskToken).find(([, end]) => end > at);
+    if (mask) this.#area.setSelectionRange(...mask);
+  }
+
+  #insert(start, end, inserted) {
+    if (start === end && !inserted) return;
+    const before = this.text;
+    const focused = document.activeElement;
+    this.#area.focus({ preventScroll: true });
+    this.#area.setSelectionRange(start, end);
+    this.#isInserting = true;
+    // deprecated, and the only way that the browser's own undo knows of
+    const isDone = document.execCommand(inserted ? "insertText" : "delete", false, inserted);
+    if (!isDone) this.#area.setRangeText(inserted, start, end, "end");
+    this.#isInserting = false;
+    this.#steps = [...this.#steps.slice(1 - MAX_STEPS), { before, after: this.text }];
+    if (focused && focused !== document.body) focused.focus({ preventScroll: true });
+    this.#changed(false);
+  }
+
+  #takeBack() {
+    const { before } = this.#steps.at(-1);
+    const { start, end, inserted } = difference(this.text, before);
+    const steps = this.#steps.slice(0, -1);
+    this.#insert(start, end, inserted);
+    this.#steps = steps;
+    this.#draw();
+    if (this.#undo.hidden) this.#area.focus();
+  }
+
+  #changed(typed) {
+    if (typed) {
+      this.#typedAt = performance.now();
+      this.#name("Mask");
+    }
+    this.#draw();
+    this.#onChange(typed);
+  }
+
+  #draw() {
+    const masks = this.#maskToken ? findMasks(this.text, this.#maskToken) : [];
+    const parts = [];
+    let at = 0;
+    masks.forEach(([start, end], index) => {
+      const number = masks.length > 1 ? index + 1 : undefined;
+      parts.push(this.text.slice(at, start));
+      parts.push(el("span", { class: "mask", "data-number": number }, this.#maskToken));
+      at = end;
+    });
+    // a line break at the end makes a line only if something follows
+    this.#mirror.replaceChildren(...parts, this.text.slice(at), "\u200b");
+    this.#undo.hidden = this.#steps.at(-1)?.after !== this.text;
+    this.#labelSoon();
+  }
+
+  #labelSoon() {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#label(), this.#typedAt + TYPING_MS - performance.now());
+  }
+
+  #label() {
+    const plan = this.#masking();
+    this.#name(!plan || plan.word ? "Mask" : "Insert a mask", plan?.word);
+    setAttribute(this.#button, "aria-disabled", plan ? null : "true");
+  }
+
+  #name(label, word) {
+    byId("mask-label").textContent = label;
+    byId("mask-word").textContent = word ? `“${word}”` : "";
+  }
+}

@@ -1,0 +1,23 @@
+// What is served, and its limits.
+
+import { byId, el } from "./dom.js";
+import { whole } from "./numbers.js";
+
+export function showFacts({ name, precision, description, license, limits, architecture, version }) {
+  byId("model-name").textContent = name;
+  byId("model-precision").textContent = precision;
+  byId("description").textContent = description;
+  const facts = {
+    Parameters: whole(architecture.parameters),
+    Vocabulary: `${whole(architecture.vocab_size)} tokens`,
+    "Longest text": `${whole(limits.max_tokens)} tokens`,
+    "Most masks": whole(limits.max_masks),
+    "Most fills a mask": whole(limits.max_top_k),
+    "Most passes of a request": whole(limits.max_passes),
+    "Model licence": license,
+    fillmask: version,
+  };
+  byId("facts").replaceChildren(
+    ...Object.entries(facts).map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value))),
+  );
+}

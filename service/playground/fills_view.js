@@ -1,0 +1,117 @@
+// Lists of fills as bars; each fill is a button that puts it into the text.
+
+import { el, setAttribute } from "./dom.js";
+import { ceiling, percent, whole } from "./numbers.js";
+import { roving } from "./roving.js";
+
+const MANY_ROWS = 200; // whose bars do not glide
+
+export class FillsView {
+  #lists = [];
+  #on;
+
+  /** `on.choose(fill, list)`, and `on.point(list)` with the list that is looked at, or null. */
+  constructor(on) {
+    this.#on = on;
+    this.root = el("div", { class: "lists" });
+  }
+
+  /**
+   * Show lists.
+   *
+   * @param lists as `listsOf` gives them.
+   * @param contexts for each the text before and after its mask; none where that needs no saying.
+   * @param current the token that is in the text already.
+   * @return what a full bar is, in words.
+   */
+  render(lists, { contexts = [], current } = {}) {
+    const most = ceiling(lists.flatMap(({ fills }) => fills.map(({ share }) => share)));
+    const rows = lists.reduce((sum, { fills }) => sum + fills.length, 0);
+    this.root.classList.toggle("gliding", rows <= MANY_ROWS);
+    while (this.#lists.length < lists.length) this.#lists.push(this.#makeList(this.#lists.length));
+    this.#lists.length = lists.length;
+    this.#lists.forEach((list, index) => {
+      const { fills, window } = lists[index];
+      const count = lists.length > 1 ? index + 1 : 0;
+      fillHeading(list.heading, count, contexts[index]);
+      list.window.hidden = !window;
+      list.window.textContent = window ? `Read from character ${whole(window[0])} to ${whole(window[1])}.` : "";
+      list.none.hidden = fills.length > 0;
+      setAttribute(list.fills, "aria-label", count ? `Fills of mask ${count}` : "Fills");
+      while (list.rows.length < fills.length) list.rows.push(makeRow());
+      list.rows.length = fills.length;
+      list.rows.forEach((row, at) => fillRow(row, fills[at], most, fills[at].token === current));
+      list.data = fills;
+      if (list.fills.children.length !== fills.length) {
+        list.fills.replaceChildren(...list.rows.map(({ item }) => item));
+      }
+      list.roving.refresh();
+    });
+    if (this.root.children.length !== lists.length) {
+      this.root.replaceChildren(...this.#lists.map(({ root }) => root));
+    }
+    return `Full bar: ${Math.round(most * 100)} %`;
+  }
+
+  /** Whether what is shown is of a text that is no more: then nothing can be chosen. */
+  set stale(stale) {
+    this.root.classList.toggle("stale", stale);
+  }
+
+  /** Focus the best fill of a mask, or of the last one. */
+  focus(index) {
+    this.#lists[Math.min(index, this.#lists.length - 1)]?.rows[0]?.button.focus();
+  }
+
+  #makeList(index) {
+    const heading = el("h3");
+    const window = el("p", { class: "quiet window" });
+    const none = el("p", { class: "quiet" }, "No word fits here.");
+    const fills = el("ol", { class: "fills", "aria-describedby": "fills-hint" });
+    const root = el("div", { class: "list" }, heading, window, none, fills);
+    const list = { root, heading, window, none, fills, rows: [], data: [] };
+    list.roving = roving(fills, ".fill");
+    fills.addEventListener("click", ({ target }) => {
+      const button = target.closest(".fill");
+      const at = list.rows.findIndex((row) => row.button === button);
+      if (at >= 0 && !this.root.classList.contains("stale")) this.#on.choose(list.data[at], index);
+    });
+    for (const name of ["pointerenter", "focusin"]) {
+      root.addEventListener(name, () => this.#on.point(index));
+    }
+    for (const name of ["pointerleave", "focusout"]) {
+      root.addEventListener(name, () => this.#on.point(null));
+    }
+    return list;
+  }
+}
+
+function fillHeading(heading, count, context) {
+  heading.hidden = !count;
+  if (!count) return heading.replaceChildren();
+  const parts = [el("span", { class: "unseen" }, "Mask "), el("span", { class: "number" }, `${count}`)];
+  if (context) {
+    const [before, after] = context;
+    const blank = el("span", { class: "blank" });
+    parts.push(el("span", { class: "context" }, before, blank, after));
+  }
+  return heading.replaceChildren(...parts);
+}
+
+function makeRow() {
+  const bar = el("span", { class: "bar", "aria-hidden": "true" });
+  const words = el("span", { class: "words" });
+  const note = el("span", { class: "note" });
+  const value = el("span", { class: "value" });
+  const button = el("button", { type: "button", class: "fill", tabindex: "-1" }, bar, words, note, value);
+  return { item: el("li", {}, button), button, bar, words, note, value };
+}
+
+function fillRow({ button, bar, words, note, value }, fill, most, isCurrent) {
+  words.replaceChildren(...fill.words.flatMap((word) => [el("span", {}, word), " "]));
+  const over = fill.probability === undefined ? "" : `${percent(fill.probability)} overall `;
+  note.textContent = isCurrent ? `${over}in the text ` : over;
+  value.textContent = percent(fill.share);
+  bar.style.setProperty("--share", fill.share / most);
+  setAttribute(button, "aria-current", isCurrent ? "true" : null);
+}

@@ -1,0 +1,52 @@
+// The text and the options in an address's fragment, which browsers do not send to any server.
+
+import { DEFAULTS } from "./requests.js";
+
+const NAMES = {
+  mode: "mode", topK: "top_k", targets: "targets", maxWordTokens: "max_word_tokens", order: "order",
+  windowed: "window",
+};
+const CHOICES = {
+  mode: ["token", "word", "targets", "joint"],
+  order: ["confidence", "left_to_right"],
+  windowed: ["true", "false"],
+  maxWordTokens: ["1", "2", "3", "4", "5"],
+};
+
+/** The fragment for a text and options, without what is as it is at first. */
+export function toFragment(text, options) {
+  const parameters = new URLSearchParams({ text });
+  for (const [key, name] of Object.entries(NAMES)) {
+    const value = String(options[key]);
+    if (value !== String(DEFAULTS[key])) parameters.set(name, value);
+  }
+  return `#${parameters}`;
+}
+
+/** `{text, options, unread}` of a fragment, `unread` naming what cannot be used; null without a text. */
+export function fromFragment(fragment) {
+  const parameters = new URLSearchParams(fragment.slice(1));
+  const text = parameters.get("text");
+  if (text === null) return null;
+  parameters.delete("text");
+  const options = {};
+  const unread = [];
+  for (const [name, value] of parameters) {
+    const key = Object.keys(NAMES).find((one) => NAMES[one] === name);
+    if (!key || !isAllowed(key, value)) unread.push(name);
+    else options[key] = READERS[key]?.(value) ?? value;
+  }
+  return { text, options, unread };
+}
+
+const READERS = {
+  topK: Number,
+  maxWordTokens: Number,
+  targets: (value) => value.split(","),
+  windowed: (value) => value === "true",
+};
+
+function isAllowed(key, value) {
+  if (key === "topK") return /^[1-9]\d{0,5}$/.test(value);
+  return CHOICES[key]?.includes(value) ?? true;
+}

@@ -1,0 +1,216 @@
+// The page: a text is asked about whenever it or an option changes, and the answer is shown.
+
+import { Alternatives } from "./alternatives.js";
+import { say } from "./announcer.js";
+import { address } from "./api.js";
+import { copy } from "./clipboard.js";
+import { CodePanel } from "./code_panel.js";
+import { byId, el, setAttribute } from "./dom.js";
+import { Editor } from "./editor.js";
+import { showExamples } from "./examples.js";
+import { showFacts } from "./facts.js";
+import { FillsView } from "./fills_view.js";
+import { listsOf } from "./fills.js";
+import { fromFragment, toFragment } from "./link.js";
+import { bits, figure, percent } from "./numbers.js";
+import { Options } from "./options.js";
+import { isPassing, showProblem, waitingSentence } from "./problem.js";
+import { Question } from "./question.js";
+import { requestFor } from "./requests.js";
+import { ScoreView } from "./score_view.js";
+import { around, findMasks } from "./text.js";
+
+const TYPING_MS = 150;
+const PATIENT_TYPING_MS = 300; // before what takes many passes of the model
+const MOST_ANNOUNCED = 5; // masks
+const EMPTY = "Write a sentence. Put a mask where a word is wanted, or none to see how surprising each word is.";
+
+const results = byId("results");
+const editor = new Editor(changed);
+const options = new Options(changed);
+const code = new CodePanel(say);
+const fills = new FillsView({ choose, point: (index) => editor.point(index) });
+const alternatives = new Alternatives({ choose, settled: (request) => code.show(request) });
+const score = new ScoreView(alternatives.panel, {
+  open: askAlternatives,
+  close: () => {
+    alternatives.close();
+    code.show(asked);
+  },
+});
+const question = new Question({ waiting, refused, answer: answered });
+const info = new Question({ waiting, refused, answer: started });
+
+let maskToken = null; // until the service has told
+let asked = null; // the latest request
+let answeredRequest = null; // that whose answer is shown, as JSON
+let place = null; // where the visitor has put a word in: `{mask, unit}`
+
+info.ask({ path: "info" });
+window.addEventListener("hashchange", beginWithLink);
+byId("again").addEventListener("click", () => {
+  byId("results-title").focus(); // the button goes when there is an answer
+  if (maskToken === null) info.ask({ path: "info" });
+  else ask(0);
+});
+byId("copy-link").addEventListener("click", () => {
+  const link = address("") + toFragment(editor.text, options.value);
+  copy(link, byId("copy-link"), say);
+});
+
+function started(answer) {
+  maskToken = editor.maskToken = answer.mask_token;
+  options.limit(answer.limits);
+  showFacts(answer);
+  const example = showExamples(maskToken, begin);
+  tell(null);
+  if (editor.text) changed(false);
+  else if (!beginWithLink()) begin(example);
+}
+
+function begin(text, given = {}) {
+  options.value = given;
+  if (editor.text) editor.replace(text);
+  else editor.start(text);
+  changed(false);
+}
+
+function beginWithLink() {
+  const link = fromFragment(location.hash);
+  if (!link) return false;
+  begin(link.text, link.options);
+  const names = link.unread.join(", ");
+  showProblem(byId("link-problem"), names && `The link has what this page cannot use: ${names}.`, "error");
+  return true;
+}
+
+function changed(typed) {
+  if (maskToken === null) return;
+  const { text } = editor;
+  question.drop();
+  setAttribute(results, "aria-busy", "false");
+  if (!text.trim()) {
+    asked = answeredRequest = null;
+    tell(null);
+    code.show(null);
+    show("Fills", el("p", { class: "empty" }, EMPTY));
+    setUsable(true);
+    return;
+  }
+  const request = requestFor(text, options.value, maskToken);
+  const isKnown = JSON.stringify(request) === answeredRequest;
+  setStale(!isKnown);
+  if (isKnown) {
+    asked = request;
+    tell(null);
+    if (score.chosen && request.path === "score") askAlternatives(score.chosen);
+    return;
+  }
+  alternatives.drop();
+  if (request.masks && options.problem) {
+    setUsable(false);
+    return;
+  }
+  asked = request;
+  const { mode } = options.value;
+  const quick = request.masks && (mode === "token" || mode === "targets");
+  ask(typed ? (quick ? TYPING_MS : PATIENT_TYPING_MS) : 0);
+}
+
+function ask(delayMs) {
+  setAttribute(results, "aria-busy", "true");
+  question.ask(asked, delayMs);
+}
+
+function askAlternatives(piece) {
+  if (options.problem) {
+    alternatives.refuse(options.problem);
+    return;
+  }
+  const { inputs } = asked.body;
+  const masked = inputs.slice(0, piece.start) + maskToken + inputs.slice(piece.end);
+  alternatives.open(piece, requestFor(masked, options.value, maskToken));
+}
+
+function choose(fill, mask = 0) {
+  place = { mask };
+  place.unit = editor.replace(fill.sequence);
+}
+
+function waiting(problem) {
+  tell(waitingSentence(problem), "notice");
+  setAttribute(results, "aria-busy", "false");
+  setUsable(false);
+}
+
+function refused(refusal) {
+  tell(refusal.message, "error", isPassing(refusal));
+  editor.invalid = !isPassing(refusal);
+  answeredRequest = place = null;
+  settle();
+  setUsable(false);
+}
+
+function answered(answer) {
+  const within = results.contains(document.activeElement);
+  setStale(false);
+  if (asked.path === "score") showScore(answer);
+  else showFills(answer);
+  tell(null);
+  answeredRequest = JSON.stringify(asked);
+  settle();
+  if (within && place) (asked.path === "score" ? score.focus(place.unit) : fills.focus(place.mask));
+  if (within && !results.contains(document.activeElement)) byId("results-title").focus();
+  place = null;
+}
+
+function settle() {
+  code.show(asked);
+  setAttribute(results, "aria-busy", "false");
+}
+
+function showFills(answer) {
+  const lists = listsOf(answer);
+  const { inputs } = asked.body;
+  const contexts = findMasks(inputs, maskToken).map((span) =>
+    around(span, inputs).map((side) => side.replaceAll(maskToken, "___")),
+  );
+  show("Fills", fills.root, fills.render(lists, { contexts }));
+  const best = lists
+    .slice(0, MOST_ANNOUNCED)
+    .map(({ fills: [fill] }) => (fill ? `${fill.words.join(" ")}, ${percent(fill.share)}` : "none"));
+  say(`Best: ${best.join("; ")}.`);
+}
+
+function showScore(answer) {
+  const most = score.render(asked.body.inputs, answer);
+  show("Surprisal", score.root);
+  say(
+    `Pseudo-perplexity ${figure(answer.pseudo_perplexity)}; ` +
+      `most surprising: ${most.text}, ${bits(most.surprisal)}.`,
+  );
+}
+
+function show(title, view, scale = "") {
+  byId("results-title").textContent = title;
+  byId("scale").textContent = scale;
+  if (byId("view").firstChild !== view) byId("view").replaceChildren(view);
+}
+
+function setStale(stale) {
+  fills.stale = score.stale = stale;
+  if (!stale) setUsable(true);
+}
+
+/** Whether what is shown is of any use; while an answer is soon to come, it may be. */
+function setUsable(usable) {
+  const within = byId("view").contains(document.activeElement);
+  byId("view").inert = !usable;
+  if (within && !usable) byId("results-title").focus();
+}
+
+function tell(sentence, kind, again = false) {
+  showProblem(byId("problem"), sentence, kind);
+  byId("again").hidden = !again;
+  editor.invalid = false;
+}

@@ -1,0 +1,31 @@
+// From the text and the options to the call that answers them.
+
+import { findMasks } from "./text.js";
+
+export const DEFAULTS = {
+  mode: "token", topK: 5, targets: [], maxWordTokens: 3, order: "confidence", windowed: false,
+};
+
+/**
+ * The call: `{path, body, masks}`. Scores where there is no mask, fills where there is one. What is
+ * the service's default is left out, but for the number of fills.
+ */
+export function requestFor(text, options, maskToken) {
+  const masks = findMasks(text, maskToken).length;
+  if (masks === 0) return { path: "score", body: { inputs: text }, masks };
+  return { path: "fill-mask", body: { inputs: text, parameters: parametersOf(options) }, masks };
+}
+
+function parametersOf({ mode, topK, targets, maxWordTokens, order, windowed }) {
+  const parameters = mode === "targets" ? { targets } : { top_k: topK };
+  if (mode === "word") {
+    parameters.granularity = "word";
+    if (maxWordTokens !== DEFAULTS.maxWordTokens) parameters.max_word_tokens = maxWordTokens;
+  }
+  if (mode === "joint") {
+    parameters.strategy = "joint";
+    if (order !== DEFAULTS.order) parameters.order = order;
+  }
+  if (windowed) parameters.on_long_text = "window";
+  return parameters;
+}

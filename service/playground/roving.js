@@ -1,0 +1,41 @@
+// Arrow keys move inside a group of buttons, which is one stop of the Tab key.
+
+/**
+ * Let arrow keys move between the elements that match, Home and End to the first and last.
+ *
+ * The elements may come and go: call `refresh` afterwards, so that one of them can be tabbed to.
+ */
+export function roving(group, selector, { onMove = () => {} } = {}) {
+  const elements = () => [...group.querySelectorAll(selector)];
+
+  function rest(element) {
+    for (const one of elements()) one.tabIndex = one === element ? 0 : -1;
+  }
+
+  group.addEventListener("focusin", ({ target }) => {
+    if (target.matches(selector)) rest(target);
+  });
+
+  group.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const all = elements();
+    const at = all.indexOf(event.target);
+    if (at < 0) return;
+    const to = {
+      ArrowLeft: at - 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowDown: at + 1,
+      Home: 0, End: all.length - 1,
+    }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const next = all.at(to % all.length);
+    next.focus();
+    onMove(next);
+  });
+
+  return {
+    refresh() {
+      const all = elements();
+      if (all.length && !all.some((one) => one.tabIndex === 0)) rest(all[0]);
+    },
+  };
+}

@@ -1,0 +1,135 @@
+// A text whose tokens are coloured by their surprisal; each is a button for what else could stand there.
+
+import { el, setAttribute } from "./dom.js";
+import { bits, figure, level, levels, percent } from "./numbers.js";
+import { roving } from "./roving.js";
+import { piecesOf } from "./tokens.js";
+
+const HINT = "Choose a token to see what else could stand there.";
+
+export class ScoreView {
+  #figures = el("dl", { class: "figures" });
+  #tokens = el("div", { class: "tokens", role: "group", "aria-label": "Tokens by surprisal" });
+  #readout = el("p", { class: "readout quiet" });
+  #roving = roving(this.#tokens, ".token");
+  #pieces = [];
+  #buttons = [];
+  #open = null;
+  #panelId;
+  #on;
+
+  /**
+   * `on.open(piece)` and `on.close()` when a token is chosen or let go.
+   *
+   * @param panel where what belongs to the chosen token is shown.
+   */
+  constructor(panel, on) {
+    this.#on = on;
+    this.root = el("div", { class: "score" }, this.#figures, this.#tokens, this.#readout, legend(), panel);
+    this.#tokens.addEventListener("click", ({ target }) => {
+      const at = this.#buttons.indexOf(target.closest(".token"));
+      if (at >= 0 && !this.root.classList.contains("stale")) this.#choose(at);
+    });
+    this.root.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || this.#open === null) return;
+      const button = this.#buttons[this.#open];
+      this.close();
+      button.focus();
+    });
+    for (const name of ["pointerover", "focusin"]) {
+      this.#tokens.addEventListener(name, ({ target }) => {
+        if (target !== this.#tokens) this.#read(this.#buttons.indexOf(target));
+      });
+    }
+    for (const name of ["pointerleave", "focusout"]) {
+      this.#tokens.addEventListener(name, () => this.#read(this.#open ?? -1));
+    }
+    this.#panelId = panel.id;
+  }
+
+  /** Show the answer of /score to a text. Gives the piece that surprises most. */
+  render(text, answer) {
+    this.close();
+    this.#pieces = piecesOf(text, answer.tokens);
+    const scored = this.#pieces.filter(({ tokens }) => tokens);
+    const most = scored.reduce((one, other) => (other.surprisal > one.surprisal ? other : one));
+    this.#figures.replaceChildren(
+      ...pair("Log-probability", `${figure(answer.log_prob)} nats`),
+      ...pair("Pseudo-perplexity", figure(answer.pseudo_perplexity)),
+      ...pair("Most surprising", el("span", { class: "excerpt" }, most.text), bits(most.surprisal)),
+    );
+    this.#buttons = this.#pieces.map((piece) => piece.tokens && this.#button(piece));
+    this.#tokens.replaceChildren(...this.#pieces.map((piece, at) => this.#buttons[at] ?? piece.text));
+    this.#roving.refresh();
+    this.#read(-1);
+    return most;
+  }
+
+  /** Let go of the chosen token. */
+  close() {
+    if (this.#open === null) return;
+    setAttribute(this.#buttons[this.#open], "aria-expanded", "false");
+    this.#open = null;
+    this.#read(-1);
+    this.#on.close();
+  }
+
+  /** The piece that is chosen, or null. */
+  get chosen() {
+    return this.#open === null ? null : this.#pieces[this.#open];
+  }
+
+  /** Whether what is shown is of a text that is no more. */
+  set stale(stale) {
+    this.root.classList.toggle("stale", stale);
+  }
+
+  /** Focus the token that ends at a place of the text, or the next one before. */
+  focus(unit) {
+    const at = this.#pieces.findLastIndex(({ tokens, start }) => tokens && start < unit);
+    (this.#buttons[at] ?? this.#buttons.find(Boolean))?.focus();
+  }
+
+  #choose(at) {
+    const again = this.#open === at;
+    this.close();
+    if (again) return;
+    this.#open = at;
+    setAttribute(this.#buttons[at], "aria-expanded", "true");
+    this.#read(at);
+    this.#on.open(this.#pieces[at]);
+  }
+
+  #button(piece) {
+    return el("button", {
+      type: "button",
+      class: "token",
+      tabindex: "-1",
+      "data-level": level(piece.surprisal),
+      "aria-label": `${piece.text}, ${bits(piece.surprisal)}`,
+      "aria-expanded": "false",
+      "aria-controls": this.#panelId,
+    }, piece.text);
+  }
+
+  #read(at) {
+    const piece = this.#pieces[at];
+    this.#readout.replaceChildren(...(piece?.tokens ? described(piece) : [HINT]));
+  }
+}
+
+function described({ text, surprisal, probability, tokens }) {
+  const names = tokens.map((token) => token.token_str.trim()).join(" ");
+  const parts = [el("b", {}, text), ` ${bits(surprisal)}, probability ${percent(probability)}`];
+  if (names !== text) parts.push(`, read as `, el("code", {}, names));
+  return parts;
+}
+
+function pair(name, ...value) {
+  return [el("div", {}, el("dt", {}, name), el("dd", {}, ...value.flatMap((one) => [one, " "])))];
+}
+
+function legend() {
+  const keys = levels.map((range, at) => el("li", { "data-level": at }, range));
+  return el("div", { class: "legend quiet" }, "Surprisal in bits", el("ol", { "aria-label": "Bits of surprisal" }, ...keys));
+}

@@ -1,0 +1,51 @@
+"""The playground at GET /: a page to try the model with, from files of this package."""
+
+from pathlib import Path
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+_DIRECTORY = Path(__file__).parent / "playground"
+_SOURCES = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "connect-src": "'self'",
+    "img-src": "'self'",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": "'none'",
+}
+_HEADERS = {
+    "Content-Security-Policy": "; ".join(f"{name} {source}" for name, source in _SOURCES.items()),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    # the files' names have no version in them: ask each time, and mostly hear 304
+    "Cache-Control": "no-cache",
+}
+
+
+class _Files(StaticFiles):
+    """Files that load nothing from elsewhere, and say so."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers.update(_HEADERS)
+        return response
+
+
+def add_playground_page(app: FastAPI) -> None:
+    """Serve the page at / and what it is made of below /playground.
+
+    All addresses in the page are relative, so that it works below any prefix of a proxy.
+    """
+    router = APIRouter()
+    files = _Files(directory=_DIRECTORY)
+
+    @router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+    async def page(request: Request) -> Response:
+        return await files.get_response("index.html", request.scope)
+
+    app.include_router(router)
+    app.mount("/playground", files, name="playground")

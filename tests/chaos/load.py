@@ -1,0 +1,121 @@
+"""Clients that ask all the time, and know what became of every request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+BODY = json.dumps({"inputs": "Paris is the [MASK] of France, on the river Seine."}).encode()
+PATIENCE_S = 40.0
+
+
+@dataclass
+class Outcome:
+    """What became of the requests.
+
+    Attributes:
+        statuses: answers by their status.
+        lost: requests that were sent on an open connection, and got no whole answer.
+        refused: attempts to connect that failed; nothing was sent.
+        latencies_s: of the answers with status 200, from sending to the last byte.
+        bad: answers that were no JSON, or errors without a sentence.
+    """
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    lost: int = 0
+    refused: int = 0
+    latencies_s: list[float] = field(default_factory=list)
+    bad: int = 0
+
+    def percentile_s(self, share: float) -> float:
+        """Of the latencies."""
+        ranked = sorted(self.latencies_s)
+        return ranked[min(len(ranked) - 1, int(share * len(ranked)))] if ranked else 0.0
+
+
+class Client:
+    """One connection, kept as long as the server keeps it.
+
+    Args:
+        host: of the service.
+        port: of the service.
+        outcome: where to count.
+        body: of each request.
+    """
+
+    def __init__(self, host: str, port: int, outcome: Outcome, body: bytes = BODY) -> None:
+        self._address = host, port
+        self._outcome = outcome
+        head = (
+            b"POST /fill-mask HTTP/1.1\r\nHost: fillmask\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n"
+        )
+        self._request = head % len(body) + body
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self) -> bool:
+        """Send one request; False if nobody listens."""
+        if self._streams is None:
+            try:
+                self._streams = await asyncio.open_connection(*self._address)
+            except OSError:
+                self._outcome.refused += 1
+                return False
+        reader, writer = self._streams
+        started_s = time.perf_counter()
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                writer.write(self._request)
+                status, closing = await self._read(reader)
+        except (OSError, EOFError, TimeoutError):
+            self._outcome.lost += 1
+            self.close()
+            return True
+        self._outcome.statuses[status] += 1
+        if status == 200:
+            self._outcome.latencies_s.append(time.perf_counter() - started_s)
+        if closing:
+            self.close()
+        return True
+
+    def close(self) -> None:
+        """Leave."""
+        if self._streams is not None:
+            self._streams[1].transport.abort()
+            self._streams = None
+
+    async def _read(self, reader: asyncio.StreamReader) -> tuple[int, bool]:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(head.split(b"content-length: ")[1].split(b"\r\n")[0])
+        content = await reader.readexactly(length)
+        status = int(head.split(b" ", 2)[1])
+        if status != 200 and not (content.startswith(b'{"error":"') and content.endswith(b'"}')):
+            self._outcome.bad += 1
+        return status, b"connection: close" in head
+
+
+async def ask_until(stop: asyncio.Event, host: str, port: int, clients: int) -> Outcome:
+    """Closed loop: each client asks again as soon as it has its answer.
+
+    Args:
+        stop: set when they are to stop.
+        host: of the service.
+        port: of the service.
+        clients: how many.
+    """
+    outcome = Outcome()
+
+    async def run() -> None:
+        client = Client(host, port, outcome)
+        while not stop.is_set():
+            if not await client.ask():
+                await asyncio.sleep(0.01)
+        client.close()
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(clients):
+            group.create_task(run())
+    return outcome

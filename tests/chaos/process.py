@@ -1,0 +1,43 @@
+"""The service as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+def free_port() -> int:
+    """One that nobody listens on now."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+@asynccontextmanager
+async def serving(
+    *flags: str, port: int = 0, code: str | None = None
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
+    """A service; gives the process and its port, and kills what is left at the end.
+
+    Args:
+        flags: of fillmask-serve.
+        port: to listen on; 0 takes a free one.
+        code: Python to run instead of the service's own start.
+    """
+    start = ["-c", code] if code is not None else ["-m", "service"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *start, f"--port={port}", *flags, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        line = (await asyncio.wait_for(process.stdout.readline(), 60)).decode()
+        found = re.search(r"http://[^:]+:(\d+)", line)
+        assert found is not None, line
+        yield process, int(found[1])
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()

@@ -1,0 +1,102 @@
+"""Clients that vanish, logs that cannot be written, clocks that jump."""
+
+import asyncio
+import contextlib
+import os
+import signal
+
+from tests.chaos.load import BODY, Client, Outcome, ask_until
+from tests.chaos.process import serving
+
+# the service, for which it is a week ago or ahead, from one moment to the next
+CLOCKLESS = """
+import itertools, sys, time
+now, jumps = time.time, itertools.cycle((-604800, 604800, 0))
+time.time = lambda: now() + next(jumps)
+from service.__main__ import main
+sys.exit(main())
+"""
+
+# the service, whose model fails on two texts at once; its log goes where nothing can be written
+FULL_DISK = """
+import os, sys
+os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
+from service.runtime import Runtime
+run = Runtime.run
+def fail(self, batch):
+    if len(batch.requests) == 2:
+        raise ValueError
+    return run(self, batch)
+Runtime.run = fail
+from service.__main__ import main
+sys.exit(main())
+"""
+
+
+async def vanish(port: int, stop: asyncio.Event) -> int:
+    """Connect, send a request or half of one, and leave; how often."""
+    times = 0
+    head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    request = head + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
+    while not stop.is_set():
+        with contextlib.suppress(OSError):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(request[: len(request) // (1 + times % 2)])
+            await writer.drain()
+            await asyncio.sleep(0.001 * (times % 5))
+            writer.transport.abort()
+        times += 1
+    return times
+
+
+def test_clients_who_vanish_harm_nobody() -> None:
+    """Those who stay have all their answers, and nothing is left of those who went."""
+
+    async def play() -> tuple[Outcome, int]:
+        stop = asyncio.Event()
+        async with serving() as (process, port):
+            vanishing = [asyncio.create_task(vanish(port, stop)) for _ in range(8)]
+            asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, 4))
+            await asyncio.sleep(2)
+            stop.set()
+            outcome = await asking
+            gone = sum(await asyncio.gather(*vanishing))
+            process.send_signal(signal.SIGTERM)
+            # who had left unanswered would be waited for
+            assert await asyncio.wait_for(process.wait(), 5) == 0
+            return outcome, gone
+
+    outcome, gone = asyncio.run(play())
+    assert gone > 50
+    assert set(outcome.statuses) == {200}
+    assert outcome.lost == outcome.refused == 0
+
+
+async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
+    """The outcome of each request to a service that was started so; then it ends well."""
+    outcomes = []
+    async with serving(code=code) as (process, port):
+        for body in bodies:
+            outcomes.append(Outcome())
+            client = Client("127.0.0.1", port, outcomes[-1], body)
+            assert await client.ask()
+            client.close()
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+    return outcomes
+
+
+def test_a_clock_that_jumps_changes_nothing() -> None:
+    """Deadlines, drains and speeds go by a clock that cannot be set."""
+    outcomes = asyncio.run(ask_well(CLOCKLESS, *[BODY] * 20))
+    assert all(one.statuses == {200: 1} for one in outcomes)
+
+
+def test_a_log_that_cannot_be_written_changes_nothing() -> None:
+    """A full disk is no reason not to answer."""
+    assert os.path.exists("/dev/full")  # noqa: PTH110 - there is nothing to read
+    two = b'{"inputs": ["a [MASK]", "the [MASK]"]}'
+    failed, *others = asyncio.run(ask_well(FULL_DISK, two, BODY, BODY))
+    # each text is tried alone when a batch fails
+    assert failed.statuses == {200: 1}
+    assert all(one.statuses == {200: 1} for one in others)

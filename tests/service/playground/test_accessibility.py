@@ -1,0 +1,193 @@
+"""For those who do not see the page, or see it small, in the dark, or without motion."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.service.playground.browser import NODE_MODULES
+from tests.service.playground.conftest import OpenPage
+from tests.service.playground.playground import Playground
+
+AXE = NODE_MODULES / "axe-core" / "axe.min.js"
+
+
+def nothing(playground: Playground) -> None:
+    """The first example."""
+
+
+def several(playground: Playground) -> None:
+    """Several masks, of which one is pointed at."""
+    playground.write("The [MASK] barked at the [MASK] in the [MASK].")
+    playground.fills_of(2).nth(1).hover()
+
+
+def targets(playground: Playground) -> None:
+    """Words of one's own."""
+    playground.page.get_by_role("button", name="Your words").click()
+    playground.wait_until_answered()
+
+
+def together(playground: Playground) -> None:
+    """Masks together."""
+    playground.page.get_by_role("button", name="Masks together").click()
+    playground.wait_until_answered()
+
+
+def alternatives(playground: Playground) -> None:
+    """Surprisal in every colour, and alternatives of a token."""
+    playground.write("The dog parked at the mailman, who had photosynthesis of the lost arcs.")
+    playground.tokens.get_by_text("parked").click()
+    expect(playground.fills).to_have_count(5)
+
+
+def refused(playground: Playground) -> None:
+    """An error, and an option that cannot be used."""
+    playground.text.fill("[MASK] " * 130)
+    expect(playground.problem).to_be_visible()
+    playground.page.get_by_label("Fills a mask").fill("0")
+
+
+def waiting(playground: Playground) -> None:
+    """The network is lost."""
+    playground.page.route("**/score", lambda route: route.abort())
+    playground.text.fill("A text.")
+    expect(playground.problem).to_be_visible()
+
+
+def empty(playground: Playground) -> None:
+    """No text."""
+    playground.text.fill("")
+
+
+STATES: list[Callable[[Playground], None]] = [
+    nothing, several, targets, together, alternatives, refused, waiting, empty,
+]  # fmt: skip
+
+
+def begin_again(playground: Playground) -> None:
+    """The first text, and the options as they are at first."""
+    playground.page.unroute_all()
+    playground.page.get_by_role("button", name="One mask").click()
+    playground.wait_until_answered()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "options"), [("light", {}), ("dark", {"runOnly": ["color-contrast"]})]
+)
+def test_axe_finds_nothing(open_page: OpenPage, scheme: str, options: dict[str, Any]) -> None:
+    """In any state: names, roles, contrast, landmarks; in the dark only colours are others."""
+    # axe comes in by the back door that bypass_csp opens, in this context alone
+    playground = open_page(
+        failing_requests=True, color_scheme=scheme, bypass_csp=True, reduced_motion="reduce"
+    )
+    playground.page.add_script_tag(path=AXE)
+    for state in STATES:
+        begin_again(playground)
+        state(playground)
+        result = playground.page.evaluate("(options) => axe.run(options)", options)
+        problems = [
+            (one["id"], node["html"], node["failureSummary"])
+            for one in result["violations"]
+            for node in one["nodes"]
+        ]
+        assert problems == [], state.__name__
+        rules = {one["id"] for one in result["passes"]}
+        assert "color-contrast" in rules
+        assert options or len(rules) > 20
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_nothing_is_wider_than_the_page(open_page: OpenPage, width: int) -> None:
+    """Whatever is shown, however long its words are."""
+    playground = open_page(failing_requests=True, viewport={"width": width, "height": 700})
+    playground.wait_until_answered()
+    for state in STATES:
+        begin_again(playground)
+        state(playground)
+        assert playground.page.evaluate("document.documentElement.scrollWidth") == width
+    begin_again(playground)
+    for long in ("x" * 400, "x" * 300 + " [MASK] " + "y" * 300):
+        playground.write(long)
+        assert playground.page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_structure_as_it_is_read_out(playground: Playground) -> None:
+    """Landmarks, headings, groups and their names."""
+    playground.write("The [MASK] barked.")
+    expect(playground.page.locator("body")).to_match_aria_snapshot(
+        """
+        - banner:
+          - heading "fillmask" [level=1]
+          - navigation "Service":
+            - link "API docs"
+            - button "Switch to the dark theme"
+        - main:
+          - region "Text":
+            - group "Try":
+              - button "One mask"
+            - textbox "Text, with masks where words are wanted"
+            - group "How to fill":
+              - group "Fill each mask with":
+                - radio "Tokens" [checked]
+                - radio "Whole words"
+                - radio "Your words"
+                - radio "Together"
+              - spinbutton "Fills a mask"
+              - checkbox "Over 256 tokens, read around the masks"
+          - region "Fills":
+            - heading "Fills" [level=2]
+            - list "Fills":
+              - listitem:
+                - button /dog/
+          - region "The same in code":
+            - heading "The same in code" [level=2]
+            - tablist "The same in code":
+              - tab "curl" [selected]
+              - tab "Python"
+              - tab "JavaScript"
+            - tabpanel "curl"
+        - contentinfo
+        """
+    )
+
+
+def test_answers_are_announced(playground: Playground) -> None:
+    """In a sentence, once typing has paused."""
+    announcer = playground.page.locator("#announcer")
+    text = "The [MASK] barked."
+    playground.write(text)
+    best = playground.service_fills(text)[0]
+    expect(announcer).to_have_text(f"Best: {best['token_str']}, {best['score'] * 100:.2f} %.")
+    playground.write("The dog barked.")
+    expect(announcer).to_have_text(
+        re.compile(r"Pseudo-perplexity [\d.,]+; most surprising: \w+, [\d.]+ bits\.")
+    )
+    assert announcer.get_attribute("role") == "status"
+
+
+def test_theme(open_page: OpenPage, url: str) -> None:
+    """As the system has it, until the visitor chooses; the choice is kept."""
+    ground = "getComputedStyle(document.body).backgroundColor"
+    playground = open_page(color_scheme="dark")
+    page = playground.page
+    dark = page.evaluate(ground)
+    page.get_by_role("button", name="Switch to the light theme").click()
+    light = page.evaluate(ground)
+    assert light != dark
+    page.reload()
+    assert page.evaluate(ground) == light
+    page.get_by_role("button", name="Switch to the dark theme").click()
+    assert page.evaluate(ground) == dark
+    page.emulate_media(color_scheme="light")  # what the system has needs no choice
+    assert page.evaluate(ground) == light
+
+
+def test_without_motion(open_page: OpenPage) -> None:
+    """Bars do not glide for those who want none."""
+    playground = open_page(reduced_motion="reduce")
+    playground.wait_until_answered()
+    bar = playground.page.locator(".bar").first
+    assert bar.evaluate("(bar) => getComputedStyle(bar).transitionDuration") == "0s"

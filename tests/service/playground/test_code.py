@@ -1,0 +1,238 @@
+"""The code to copy gives what is shown."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.service.playground.browser import NODE
+from tests.service.playground.conftest import OpenPage
+from tests.service.playground.playground import Playground
+
+AWKWARD = "It's \"a [MASK]\" \\ $HOME `date` \\n %s 😀 — naïve\n\tsecond 'line', {x} ${y}."
+# stands in for curl, of which a system may have none: what the shell hands over is what counts
+CURL = f"""#!{sys.executable}
+import json, sys
+print(json.dumps(sys.argv[1:]))
+"""
+
+Figures = list[tuple[str, str]]
+
+
+def code_of(playground: Playground, language: str) -> str:
+    """The code of a tab."""
+    playground.page.get_by_role("tab", name=language).click()
+    snippet = playground.page.get_by_role("tabpanel", name=language)
+    return snippet.text_content() or ""
+
+
+def run_curl(code: str, tmp_path: Path) -> Any:
+    """What the service answers to what the shell makes of the code."""
+    curl = tmp_path / "curl"
+    curl.write_text(CURL)
+    curl.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-c", code],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    silent, url, header, content_type, data, body = json.loads(done.stdout)
+    assert [silent, header, content_type, data] == [
+        "-s",
+        "-H",
+        "Content-Type: application/json",
+        "-d",
+    ]
+    answer = httpx.post(url, content=body.encode(), headers={"Content-Type": "application/json"})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def printed(command: list[str], code: str) -> list[str]:
+    """The lines that a program prints."""
+    done = subprocess.run(
+        [*command, code],
+        env={**os.environ, "NO_PROXY": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def fills(answer: Any, figure: str = "score") -> list[str]:
+    """Lines that name the fills of one mask."""
+    return [f"{fill[figure]:.4f} {fill['token_str']}" for fill in answer]
+
+
+def plain(playground: Playground) -> None:
+    """One mask, in the middle of what shells and languages make something of."""
+    playground.write(AWKWARD)
+
+
+def several(playground: Playground) -> None:
+    """Two masks."""
+    playground.write("The [MASK] barked at the [MASK].")
+
+
+def targets(playground: Playground) -> None:
+    """Words of one's own, with a quote in one."""
+    playground.mode("Your words")
+    playground.page.get_by_label("Rank only these").fill("tea, a 'cup'")
+    playground.write("She drank [MASK].")
+
+
+def targets_of_several(playground: Playground) -> None:
+    """The same for two masks."""
+    targets(playground)
+    playground.write("She drank [MASK] and [MASK].")
+
+
+def words(playground: Playground) -> None:
+    """Whole words, in a window."""
+    playground.mode("Whole words")
+    playground.page.get_by_label("words of at most").select_option("1 token")
+    playground.page.get_by_label("read around the masks").check()
+    playground.write("very " * 300 + "[MASK].")
+
+
+def together(playground: Playground) -> None:
+    """Two masks at once."""
+    playground.mode("Together")
+    playground.page.get_by_label("in the order").select_option("left to right")
+    playground.write("He lives in [MASK] [MASK], California.")
+
+
+def scores(playground: Playground) -> None:
+    """No mask."""
+    playground.write(AWKWARD.replace("[MASK]", "word"))
+
+
+CASES: list[tuple[Callable[[Playground], None], Callable[[Any], list[str]]]] = [
+    (plain, fills),
+    (words, fills),
+    (targets, lambda answer: fills(answer, "target_score")),
+    (
+        several,
+        lambda answer: [
+            f"{number} {line}" for number, mask in enumerate(answer, 1) for line in fills(mask)
+        ],
+    ),
+    (
+        targets_of_several,
+        lambda answer: [
+            f"{number} {line}"
+            for number, mask in enumerate(answer, 1)
+            for line in fills(mask, "target_score")
+        ],
+    ),
+    (
+        together,
+        lambda answer: [f"{fill['score']:.4f} {fill['token_strs']}" for fill in answer],
+    ),
+    (
+        scores,
+        lambda answer: [
+            f"{token['surprisal']:.1f} {token['token_str']}" for token in answer["tokens"]
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("set_up", "lines"), CASES, ids=[one.__name__ for one, _ in CASES])
+def test_the_code_gives_what_is_shown(
+    playground: Playground,
+    set_up: Callable[[Playground], None],
+    lines: Callable[[Any], list[str]],
+    tmp_path: Path,
+) -> None:
+    """curl, Python and JavaScript, run as they stand."""
+    if set_up is words:
+        playground.page.get_by_label("read around the masks").check()
+    set_up(playground)
+    answer = run_curl(code_of(playground, "curl"), tmp_path)
+    if set_up is scores:
+        texts = [button.get_attribute("aria-label") for button in playground.tokens.all()]
+        assert len(texts) == len(answer["tokens"])
+    else:
+        nested = answer if isinstance(answer[0], list) else [answer]
+        playground.expect_fills(playground.fills, [fill for mask in nested for fill in mask])
+    expected = lines(answer)
+    assert printed([sys.executable, "-c"], code_of(playground, "Python")) == expected
+    shown = printed([str(NODE), "--input-type=module", "-e"], code_of(playground, "JavaScript"))
+    if set_up is together:  # lists print in each language's own way
+        expected = [line.replace("['", "[ '").replace("']", "' ]") for line in expected]
+    assert shown == expected
+
+
+def test_python_uses_hugging_faces_client_where_that_can_ask_it(playground: Playground) -> None:
+    """For one mask and a number of fills; all else goes by httpx."""
+    assert "InferenceClient" in code_of(playground, "Python")
+    playground.mode("Whole words")
+    expect(playground.page.get_by_role("tabpanel")).to_contain_text("httpx")
+
+
+def test_copy(playground: Playground) -> None:
+    """The code is on the clipboard, and the button says so."""
+    page = playground.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    playground.write("It's [MASK].\n")
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    expect(page.locator("#announcer")).to_have_text("Copied.")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == page.locator("#snippet").text_content()
+    expect(page.get_by_role("button", name="Copy", exact=True)).to_be_visible()
+
+
+def test_copy_without_the_clipboard_api(open_page: OpenPage) -> None:
+    """As on a page that came by plain http from another machine."""
+
+    def without(page: Any) -> None:
+        page.add_init_script("delete Navigator.prototype.clipboard")
+
+    playground = open_page("/", without)
+    playground.write("It's [MASK].")
+    page = playground.page
+    assert page.evaluate("navigator.clipboard") is None
+    copy = page.get_by_role("button", name="Copy", exact=True)
+    copy.click()
+    expect(page.get_by_role("button", name="Copied")).to_be_focused()
+    playground.text.fill("")
+    playground.text.press("ControlOrMeta+v")
+    expect(playground.text).to_have_value(page_code(playground))
+
+
+def page_code(playground: Playground) -> str:
+    """What curl's tab showed for the text that was there."""
+    return (
+        f"curl -s '{playground.url}/fill-mask' \\\n"
+        "  -H 'Content-Type: application/json' \\\n"
+        """  -d '{"inputs": "It'\\''s [MASK].", "parameters": {"top_k": 5}}'"""
+    )
+
+
+def test_copy_that_is_not_allowed(open_page: OpenPage) -> None:
+    """Says that it did not work, and what to do."""
+
+    def without(page: Any) -> None:
+        page.add_init_script(
+            "delete Navigator.prototype.clipboard; document.execCommand = () => false"
+        )
+
+    playground = open_page("/", without)
+    playground.wait_until_answered()
+    playground.page.get_by_role("button", name="Copy", exact=True).click()
+    expect(playground.page.get_by_role("button", name="Not copied")).to_be_visible()
+    expect(playground.page.locator("#announcer")).to_contain_text("select the text and copy it")

@@ -1,0 +1,177 @@
+"""Masks are put into the text, and taken out again."""
+
+from playwright.sync_api import expect
+
+from tests.service.playground.conftest import OpenPage
+from tests.service.playground.playground import Playground
+
+SENTENCE = "The old man's dog barked."
+# where a character of the text area is drawn, from the mirror behind it
+CHARACTER_AT = """
+(at) => {
+  const walker = document.createTreeWalker(document.getElementById("mirror"), NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode()); at -= node.length) {
+    if (at >= node.length) continue;
+    const range = document.createRange();
+    range.setStart(node, at);
+    range.setEnd(node, at + 1);
+    const { x, y, width, height } = range.getBoundingClientRect();
+    return [x + width / 2, y + height / 2];
+  }
+}
+"""
+
+
+def put_caret(playground: Playground, start: int, end: int | None = None) -> None:
+    """Select a part of the text, in UTF-16 units."""
+    playground.text.focus()
+    playground.text.evaluate(
+        "(area, [start, end]) => area.setSelectionRange(start, end)",
+        [start, start if end is None else end],
+    )
+
+
+def double_click(playground: Playground, at: int) -> None:
+    """Double-click a character of the text."""
+    x, y = playground.page.evaluate(CHARACTER_AT, at)
+    playground.page.mouse.dblclick(x, y)
+
+
+def test_double_click_masks_a_word(playground: Playground) -> None:
+    """The word becomes a mask, and what could stand there is shown."""
+    playground.write(SENTENCE)
+    double_click(playground, SENTENCE.index("dog"))
+    expect(playground.text).to_have_value("The old man's [MASK] barked.")
+    playground.wait_until_answered()
+    fills = playground.service_fills("The old man's [MASK] barked.")
+    playground.expect_fills(playground.fills, fills)
+
+
+def test_double_click_and_typing_replaces_the_word(playground: Playground) -> None:
+    """The mask is selected, as the word would be."""
+    playground.write(SENTENCE)
+    double_click(playground, SENTENCE.index("dog"))
+    playground.page.keyboard.type("cat")
+    expect(playground.text).to_have_value("The old man's cat barked.")
+
+
+def test_double_click_on_a_mask_selects_it(playground: Playground) -> None:
+    """With its brackets; typing replaces it."""
+    playground.write("The [MASK] barked.")
+    double_click(playground, 7)
+    expect(playground.text).to_have_value("The [MASK] barked.")
+    playground.page.keyboard.type("dog")
+    expect(playground.text).to_have_value("The dog barked.")
+
+
+def test_where_a_character_is_drawn_a_click_puts_the_caret(playground: Playground) -> None:
+    """Text area and mirror break their lines alike, whatever the text."""
+    text = (
+        "A line  with   spaces,\ta tab, and a-long-word-"
+        + "x" * 120
+        + " 😀 👩‍👩‍👧 naïve [MASK]\n\n"
+        "then another line that is long enough to be broken at least once, and [MASK] again. 漢字\n"
+    )
+    playground.text.fill(text)
+    units = text.encode("utf-16-le")
+    for word in ("spaces", "naïve", "[MASK]\n", "broken", "[MASK] again", "字"):
+        at = len(text[: text.index(word)].encode("utf-16-le")) // 2
+        x, y = playground.page.evaluate(CHARACTER_AT, at)
+        playground.page.mouse.click(x - 3, y)
+        assert playground.text.evaluate("(area) => area.selectionStart") == at, word
+    heights = "(area) => [area.scrollHeight, area.clientHeight]"
+    assert len(set(playground.text.evaluate(heights))) == 1
+    assert len(units) // 2 > len(text)
+
+
+def test_the_button_says_what_it_masks(playground: Playground) -> None:
+    """The word at the caret, what is selected, or else a mask at the caret."""
+    cases = [
+        ((10, 10), "Mask “man's”", "The old [MASK] dog barked."),
+        ((7, 7), "Mask “old”", "The [MASK] man's dog barked."),
+        ((3, 14), "Mask “old man's”", "The [MASK] dog barked."),
+        ((25, 25), "Insert a mask", "The old man's dog barked. [MASK]"),
+        ((0, 0), "Mask “The”", "[MASK] old man's dog barked."),
+    ]
+    playground.write(SENTENCE)
+    for caret, label, masked in cases:
+        put_caret(playground, *caret)
+        playground.page.get_by_role("button", name=label).click()
+        expect(playground.text).to_have_value(masked)
+        expect(playground.text).to_be_focused()
+        playground.page.get_by_role("button", name="Undo").click()
+
+
+def test_there_is_nothing_to_mask_in_a_mask(playground: Playground) -> None:
+    """The button says so, and does nothing."""
+    put_caret(playground, 15)
+    button = playground.page.locator("#mask")
+    expect(button).to_have_attribute("aria-disabled", "true")
+    button.click(force=True)
+    expect(playground.text).to_have_value("Paris is the [MASK] of France.")
+
+
+def test_a_selection_that_cuts_a_mask_takes_it_whole(playground: Playground) -> None:
+    """Half a mask would be neither a mask nor a word."""
+    playground.write("The old [MASK] barked.")
+    put_caret(playground, 4, 11)
+    playground.page.keyboard.press("Alt+M")
+    expect(playground.text).to_have_value("The [MASK] barked.")
+
+
+def test_a_mask_is_put_between_spaces_where_it_must(playground: Playground) -> None:
+    """After a word without one, and before one."""
+    playground.write("one,two")
+    put_caret(playground, 4)
+    playground.text.evaluate("(area) => area.setRangeText('', 4, 7)")
+    playground.page.keyboard.press("Alt+M")
+    expect(playground.text).to_have_value("one, [MASK]")
+
+
+def test_what_the_page_put_in_is_taken_back(playground: Playground) -> None:
+    """By Undo, step by step, and by the browser's own undo."""
+    undo = playground.page.get_by_role("button", name="Undo")
+    expect(undo).to_be_hidden()
+    playground.write(SENTENCE)
+    double_click(playground, SENTENCE.index("dog"))
+    playground.wait_until_answered()
+    playground.fills.nth(1).click()
+    expect(playground.text).not_to_have_value("The old man's [MASK] barked.")
+    undo.click()
+    expect(playground.text).to_have_value("The old man's [MASK] barked.")
+    undo.click()
+    expect(playground.text).to_have_value(SENTENCE)
+    expect(undo).to_be_hidden()
+
+    double_click(playground, SENTENCE.index("dog"))
+    playground.page.keyboard.press("ControlOrMeta+z")
+    expect(playground.text).to_have_value(SENTENCE)
+
+
+def test_masks_are_numbered_where_there_are_several(playground: Playground) -> None:
+    """And the one whose fills are pointed at stands out."""
+    playground.write("The [MASK] barked at the [MASK].")
+    masks = playground.page.locator("#mirror .mask")
+    expect(masks).to_have_count(2)
+    assert [mask.get_attribute("data-number") for mask in masks.all()] == ["1", "2"]
+    playground.fills_of(2).first.hover()
+    expect(masks.nth(0)).not_to_have_class("mask pointed")
+    expect(masks.nth(1)).to_have_class("mask pointed")
+    playground.write("The [MASK] barked.")
+    assert masks.first.get_attribute("data-number") is None
+
+
+def test_the_caret_stays_in_view_in_a_long_text(playground: Playground) -> None:
+    """The text scrolls under its tools; what is typed at its end can be seen."""
+    playground.text.fill("A line.\n" * 80)
+    playground.page.keyboard.press("ControlOrMeta+End")
+    playground.page.keyboard.type("The end [MASK].")
+    surface = playground.page.locator(".surface")
+    assert surface.evaluate("(e) => e.scrollHeight - e.scrollTop - e.clientHeight") < 40
+    assert surface.evaluate("(e) => e.clientHeight < innerHeight / 2")
+
+
+def test_a_phone_is_told_what_its_fingers_can_do(open_page: OpenPage) -> None:
+    """There is no double click without a mouse."""
+    playground = open_page(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    expect(playground.page.get_by_text("Tap a word, then mask it.")).to_be_visible()

@@ -1,0 +1,207 @@
+"""What is shown when there is no answer, and what is never shown."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.service.playground.conftest import OpenPage
+from tests.service.playground.playground import Playground
+
+TEXT = "The [MASK] barked."
+BUSY = "Too much is waiting."
+
+
+def refuse(status: int, sentence: str, **headers: str) -> Callable[[Route], None]:
+    """A service that answers with an error."""
+    return lambda route: route.fulfill(status=status, json={"error": sentence}, headers=headers)
+
+
+def test_a_request_that_is_not_done(refusing: Playground) -> None:
+    """The service's own sentence beside the text; the fills of another text are out of reach."""
+    masks = "[MASK] " * 129
+    refusing.text.fill(masks)
+    expect(refusing.problem).to_have_text("The request has 129 masks; at most 128 are allowed.")
+    expect(refusing.page.locator("#problem")).to_have_attribute("data-kind", "error")
+    expect(refusing.text).to_have_attribute("aria-invalid", "true")
+    expect(refusing.text).to_have_accessible_description(
+        "The request has 129 masks; at most 128 are allowed. Double-click a word to mask it."
+    )
+    expect(refusing.page.locator("#view")).to_have_attribute("inert", "")
+    expect(refusing.page.locator("#snippet")).to_contain_text("[MASK] [MASK] [MASK]")
+    refusing.write(TEXT)
+    expect(refusing.problem).to_be_hidden()
+    expect(refusing.text).not_to_have_attribute("aria-invalid", "true")
+    refusing.expect_fills(refusing.fills, refusing.service_fills(TEXT))
+
+
+def test_an_overloaded_service_is_asked_once_more(refusing: Playground) -> None:
+    """After as long as it says, and the page says so."""
+    asked: list[Route] = []
+
+    def overloaded(route: Route) -> None:
+        asked.append(route)
+        if len(asked) == 1:
+            refuse(429, BUSY, **{"Retry-After": "2"})(route)
+        else:
+            route.continue_()
+
+    refusing.page.clock.install(time=0)
+    refusing.page.clock.pause_at(3_600_000)
+    refusing.page.route("**/fill-mask", overloaded)
+    refusing.text.fill(TEXT)
+    refusing.page.clock.run_for(500)
+    expect(refusing.problem).to_have_text(f"{BUSY} Asking again in 2 s.")
+    expect(refusing.page.locator("#problem")).to_have_attribute("data-kind", "notice")
+    refusing.page.clock.run_for(1500)
+    assert len(asked) == 1
+    refusing.page.clock.run_for(600)
+    refusing.expect_fills(refusing.fills, refusing.service_fills(TEXT))
+    expect(refusing.problem).to_be_hidden()
+    assert len(asked) == 2
+
+
+def test_a_service_that_stays_overloaded(refusing: Playground) -> None:
+    """Is not asked a third time by itself, but by a button."""
+    asked: list[Route] = []
+
+    def overloaded(route: Route) -> None:
+        asked.append(route)
+        refuse(429, BUSY, **{"Retry-After": "0"})(route)
+
+    refusing.page.route("**/fill-mask", overloaded)
+    refusing.text.fill(TEXT)
+    again = refusing.page.get_by_role("button", name="Ask again")
+    expect(again).to_be_visible()
+    expect(refusing.problem).to_contain_text(BUSY)
+    assert len(asked) == 2
+    refusing.page.unroute("**/fill-mask")
+    again.click()
+    refusing.expect_fills(refusing.fills, refusing.service_fills(TEXT))
+
+
+def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
+    """500 has a sentence and a button, and is not the text's fault."""
+    refusing.page.route("**/fill-mask", refuse(500, "Internal error. Request id: 7"))
+    refusing.text.fill(TEXT)
+    expect(refusing.problem).to_contain_text("Internal error. Request id: 7")
+    expect(refusing.text).not_to_have_attribute("aria-invalid", "true")
+    expect(refusing.page.get_by_role("button", name="Ask again")).to_be_visible()
+
+
+def test_an_answer_that_is_not_the_services(refusing: Playground) -> None:
+    """A proxy's page is not shown, only its status."""
+    refusing.page.route(
+        "**/fill-mask", lambda route: route.fulfill(status=502, body="<h1>Bad Gateway</h1>")
+    )
+    refusing.text.fill(TEXT)
+    expect(refusing.problem).to_contain_text(
+        "The answer has status 502 and is not the service's own."
+    )
+
+
+def test_a_service_that_starts(open_page: OpenPage) -> None:
+    """The page waits until it is ready, and then answers what has been written meanwhile."""
+    starting = {"is": True}
+
+    def start(page: Page) -> None:
+        def answer(route: Route) -> None:
+            if starting["is"]:
+                refuse(503, "The service is starting.")(route)
+            else:
+                route.continue_()
+
+        page.route("**/info", answer)
+        page.route("**/health/ready", answer)
+
+    playground = open_page("/", start, failing_requests=True)
+    expect(playground.problem).to_have_text(
+        "The service is starting. Asking again as soon as it is ready."
+    )
+    mask = playground.page.locator("#mask")
+    expect(mask).to_have_attribute("aria-disabled", "true")  # how it is written is not known yet
+    playground.text.fill(TEXT)
+    with playground.page.expect_response("**/health/ready"):
+        pass
+    starting["is"] = False
+    playground.wait_until_answered()
+    expect(playground.problem).to_be_hidden()
+    playground.expect_fills(playground.fills, playground.service_fills(TEXT))
+    expect(mask).not_to_have_attribute("aria-disabled", "true")
+
+
+def test_a_network_that_is_lost(refusing: Playground) -> None:
+    """What is written meanwhile is answered when it is back."""
+    page = refusing.page
+    for path in ("**/fill-mask", "**/health/ready"):
+        page.route(path, lambda route: route.abort("connectionrefused"))
+    refusing.text.fill(TEXT)
+    expect(refusing.problem).to_have_text(
+        "The server cannot be reached. Asking again as soon as it can be."
+    )
+    refusing.text.fill(f"{TEXT} It [MASK].")
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/ready")):
+        pass
+    page.unroute_all()
+    refusing.wait_until_answered()
+    expect(refusing.problem).to_be_hidden()
+    first, second = refusing.service_fills(f"{TEXT} It [MASK].")
+    refusing.expect_fills(refusing.fills_of(1), first)
+    refusing.expect_fills(refusing.fills_of(2), second)
+
+
+def test_an_answer_that_comes_too_late_is_dropped(playground: Playground) -> None:
+    """Of two answers in the wrong order only that to the latest text is shown."""
+    held: list[Route] = []
+
+    def hold_the_first(route: Route) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    playground.page.route("**/fill-mask", hold_the_first)
+    with playground.page.expect_request("**/fill-mask") as first:
+        playground.text.fill("The cat [MASK].")
+    playground.write(TEXT)
+    fills = playground.service_fills(TEXT)
+    playground.expect_fills(playground.fills, fills)
+    assert first.value.failure is not None  # it was aborted
+    held[0].fulfill(json=playground.service_fills("The cat [MASK]."))
+    playground.expect_fills(playground.fills, fills)
+    expect(playground.text).to_have_value(TEXT)
+
+
+def test_fills_of_an_older_text_cannot_be_chosen(playground: Playground) -> None:
+    """While an answer is awaited, a click on what is still there does nothing."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    playground.page.route("**/fill-mask", hold)
+    with playground.page.expect_request("**/fill-mask"):
+        playground.text.fill(TEXT)
+    playground.fills.first.click()
+    expect(playground.text).to_have_value(TEXT)
+    expect(playground.page.get_by_role("region", name="Fills")).to_have_attribute(
+        "aria-busy", "true"
+    )
+    held[0].continue_()
+    playground.expect_fills(playground.fills, playground.service_fills(TEXT))
+
+
+@pytest.mark.parametrize("status", [422, 500])
+def test_errors_of_alternatives(refusing: Playground, status: int) -> None:
+    """They are shown where the alternatives would be."""
+    refusing.write("The dog barked.")
+    refusing.page.route("**/fill-mask", refuse(status, "Not this one."))
+    refusing.tokens.nth(1).click()
+    panel = refusing.page.get_by_role("region", name="Instead of “dog”")
+    expect(panel).to_contain_text("Not this one.")
+    expect(panel.get_by_role("button", name="Ask again")).to_have_count(int(status == 500))
+    expect(refusing.problem).to_be_hidden()
+    refusing.page.unroute("**/fill-mask")
+    if status == 500:
+        panel.get_by_role("button", name="Ask again").click()
+        refusing.expect_fills(refusing.fills, refusing.service_fills(TEXT))

@@ -1,0 +1,147 @@
+"""Fills are shown as the service gives them, and put into the text."""
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from tests.service.playground.playground import Playground
+
+DRANK = "She drank a cup of [MASK]."
+
+
+def test_fills_follow_what_is_typed(playground: Playground) -> None:
+    """Key by key, without a button."""
+    playground.text.fill("")
+    playground.text.press_sequentially("The [MASK] barked at the mailman.")
+    fills = playground.service_fills("The [MASK] barked at the mailman.")
+    playground.expect_fills(playground.fills, fills)
+    assert fills[0]["sequence"] == "The dog barked at the mailman."
+
+
+def test_a_chosen_fill_is_put_into_the_text(playground: Playground) -> None:
+    """The text is the service's own sequence, and without a mask its surprisal is shown."""
+    fills = playground.service_fills(DRANK)
+    playground.write(DRANK)
+    playground.fills.nth(1).click()
+    expect(playground.text).to_have_value(fills[1]["sequence"])
+    playground.wait_until_answered()
+    expect(playground.tokens).to_have_count(7)
+
+
+def test_several_masks_have_a_list_each(playground: Playground) -> None:
+    """Choosing fills one mask; the other is asked about again, with that in place."""
+    text = "The [MASK] barked at the [MASK]."
+    playground.write(text)
+    first, second = playground.service_fills(text)
+    playground.expect_fills(playground.fills_of(1), first)
+    playground.expect_fills(playground.fills_of(2), second)
+    headings = playground.page.get_by_role("heading", level=3)
+    expect(headings).to_have_text(
+        ["Mask 1The  barked at the ___.", "Mask 2The ___ barked at the ."]
+    )
+
+    playground.fills_of(2).nth(0).click()
+    expect(playground.text).to_have_value(second[0]["sequence"])
+    playground.wait_until_answered()
+    playground.expect_fills(playground.fills, playground.service_fills(second[0]["sequence"]))
+
+
+def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
+    """A bar is as long as its share of the scale that is written above."""
+    text = "He lives in [MASK] [MASK], California."
+    playground.write(text)
+    shares = [fill["score"] for fills in playground.service_fills(text) for fill in fills]
+    expect(playground.page.locator("#scale")).to_have_text("Full bar: 20 %")
+    expect(playground.fills).to_have_count(10)
+    playground.page.wait_for_function("document.getAnimations().length === 0")
+    lengths = playground.fills.evaluate_all(
+        """(fills) => fills.map((fill) => {
+            const room = fill.getBoundingClientRect().width - 88; // of the figure
+            return fill.querySelector(".bar").getBoundingClientRect().width / room;
+        })"""
+    )
+    assert lengths == pytest.approx([share / 0.2 for share in shares], abs=0.01)
+
+
+def test_how_many(playground: Playground) -> None:
+    """As many fills as are asked for."""
+    playground.page.get_by_label("Fills a mask").fill("12")
+    expect(playground.fills).to_have_count(12)
+    fills = playground.service_fills("Paris is the [MASK] of France.", top_k=12)
+    playground.expect_fills(playground.fills, fills)
+
+
+def test_targets_are_ranked_alone(playground: Playground) -> None:
+    """Words and phrases; the bar is the share among them, the probability beside it."""
+    playground.mode("Your words")
+    playground.page.get_by_label("Rank only these").fill("tea, coffee,, hot chocolate , sand")
+    playground.write(DRANK)
+    targets = ["tea", "coffee", "hot chocolate", "sand"]
+    fills = playground.service_fills(DRANK, targets=targets)
+    playground.expect_fills(playground.fills, fills)
+    expect(playground.fills.first).to_contain_text(f"{fills[0]['score'] * 100:.2f} % overall")
+    expect(playground.page.get_by_label("Fills a mask")).to_be_hidden()
+
+
+def test_whole_words(playground: Playground) -> None:
+    """Of as many tokens as are allowed."""
+    text = "She works as a [MASK]."
+    playground.mode("Whole words")
+    playground.page.get_by_label("words of at most").select_option("2 tokens")
+    playground.write(text)
+    parameters = {"granularity": "word", "max_word_tokens": 2}
+    playground.expect_fills(playground.fills, playground.service_fills(text, **parameters))
+
+
+def test_masks_together(playground: Playground) -> None:
+    """One list for all masks; choosing fills them all."""
+    text = "He lives in [MASK] [MASK], California."
+    playground.mode("Together")
+    playground.write(text)
+    fills = playground.service_fills(text, strategy="joint")
+    playground.expect_fills(playground.fills, fills)
+    assert len(fills[0]["token_strs"]) == 2
+    playground.fills.first.click()
+    expect(playground.text).to_have_value(fills[0]["sequence"])
+
+
+def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
+    """Above the limit it is the service's error, until it may be read in windows."""
+    playground = refusing
+    text = "It was very " + "very " * 300 + "[MASK]."
+    playground.text.fill(text)
+    expect(playground.problem).to_contain_text("the model reads at most 256")
+    playground.page.get_by_label("Over 256 tokens").check()
+    playground.wait_until_answered()
+    fills = playground.service_fills(text, on_long_text="window")
+    playground.expect_fills(playground.fills, fills)
+    start, end = fills[0]["window"]
+    expect(playground.page.locator(".window")).to_have_text(
+        f"Read from character {start:,} to {end:,}."
+    )
+    expect(playground.problem).to_be_hidden()
+
+
+def test_fills_of_nothing_but_space_can_be_seen(playground: Playground) -> None:
+    """A token of white space is shown by a sign; one with a space before it without."""
+    fills = [
+        {"score": score, "token": token, "token_str": text, "sequence": f"A{text}."}
+        for token, (text, score) in enumerate([(" ", 0.5), (" house", 0.25), ("\n", 0.125)])
+    ]
+
+    def answer(route: Route) -> None:
+        route.fulfill(json=fills)
+
+    playground.page.route("**/fill-mask", answer)
+    playground.write("A [MASK].")
+    expect(playground.fills.locator(".words")).to_have_text(["␣", "house", "⏎"])
+
+
+def test_a_mask_that_no_word_fits(playground: Playground) -> None:
+    """It says so, and the other masks have their fills."""
+    fill = {"score": 0.5, "token": 1, "token_str": "x", "sequence": "A x [MASK]"}
+    playground.page.route("**/fill-mask", lambda route: route.fulfill(json=[[fill], []]))
+    playground.write("A [MASK] [MASK]")
+    expect(playground.fills).to_have_count(1)
+    expect(playground.page.get_by_text("No word fits here.")).to_have_count(2)
+    expect(playground.page.get_by_text("No word fits here.").first).to_be_hidden()
+    expect(playground.page.get_by_text("No word fits here.").last).to_be_visible()

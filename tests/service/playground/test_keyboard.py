@@ -1,0 +1,115 @@
+"""Everything can be done without a mouse."""
+
+from playwright.sync_api import expect
+
+from tests.service.playground.playground import Playground
+
+
+def focused(playground: Playground) -> str:
+    """The id of what has the focus, or its text."""
+    return str(
+        playground.page.evaluate(
+            "document.activeElement.id || document.activeElement.value "
+            "|| document.activeElement.textContent.trim()"
+        )
+    )
+
+
+def test_from_a_sentence_to_filled_masks(playground: Playground) -> None:
+    """Write, mask, choose, choose again, look at alternatives, and leave them."""
+    keys = playground.page.keyboard
+    playground.text.focus()
+    keys.press("ControlOrMeta+a")
+    keys.type("The dog barked at the mailman.")
+    for _ in range(2):
+        keys.press("ArrowLeft")
+    keys.press("Alt+m")
+    for _ in range(2):
+        keys.press("ControlOrMeta+ArrowLeft")
+    keys.press("Home")
+    for _ in range(5):
+        keys.press("ArrowRight")
+    keys.press("Alt+m")
+    text = "The [MASK] barked at the [MASK]."
+    expect(playground.text).to_have_value(text)
+    first, _ = playground.service_fills(text)
+    playground.expect_fills(playground.fills_of(1), first)
+
+    for _ in range(30):
+        if playground.page.evaluate("document.activeElement.classList.contains('fill')"):
+            break
+        keys.press("Tab")
+    expect(playground.fills_of(1).nth(0)).to_be_focused()
+    keys.press("ArrowDown")
+    keys.press("ArrowDown")
+    keys.press("ArrowUp")
+    expect(playground.fills_of(1).nth(1)).to_be_focused()
+    keys.press("Enter")
+    expect(playground.text).to_have_value(first[1]["sequence"])
+    playground.wait_until_answered()
+    fills = playground.service_fills(first[1]["sequence"])
+    playground.expect_fills(playground.fills, fills)
+    expect(playground.fills.first).to_be_focused()
+
+    keys.press("End")
+    expect(playground.fills.last).to_be_focused()
+    keys.press("Enter")
+    expect(playground.text).to_have_value(fills[-1]["sequence"])
+    playground.wait_until_answered()
+    expect(playground.tokens.get_by_text(fills[-1]["token_str"]).last).to_be_focused()
+
+    keys.press("Home")
+    keys.press("ArrowRight")
+    expect(playground.tokens.nth(1)).to_be_focused()
+    keys.press("Enter")
+    expect(playground.fills).to_have_count(5)
+    keys.press("Tab")
+    expect(playground.fills.first).to_be_focused()
+    keys.press("Escape")
+    expect(playground.tokens.nth(1)).to_be_focused()
+    expect(playground.page.locator("#alternatives")).to_be_hidden()
+
+
+def test_each_group_is_one_stop_of_the_tab_key(playground: Playground) -> None:
+    """The way through the page is short, in the order in which it is read."""
+    playground.text.focus()
+    way = [focused(playground)]
+    while way[-1] != "snippet":
+        playground.page.keyboard.press("Tab")
+        way.append(focused(playground))
+        assert len(way) < 20, way
+    fill = "capital 72.78 %"
+    assert way == [
+        "text", "mask", "copy-link", "token", "top-k", "windowed", fill, "tab-curl", "copy",
+        "snippet",
+    ]  # fmt: skip
+
+
+def test_tabs_by_arrow_keys(playground: Playground) -> None:
+    """Left and right, around the ends."""
+    playground.page.get_by_role("tab", name="curl").focus()
+    playground.page.keyboard.press("ArrowLeft")
+    expect(playground.page.get_by_role("tab", name="JavaScript")).to_be_focused()
+    expect(playground.page.get_by_role("tab", selected=True)).to_have_text("JavaScript")
+    expect(playground.page.get_by_role("tabpanel", name="JavaScript")).to_contain_text("fetch(")
+    playground.page.keyboard.press("ArrowRight")
+    expect(playground.page.get_by_role("tabpanel", name="curl")).to_contain_text("curl")
+
+
+def test_the_focus_can_be_seen(playground: Playground) -> None:
+    """Each stop of the Tab key has an outline, or its frame has."""
+    is_seen = """() => {
+        const focused = document.activeElement;
+        const framed = focused.closest("textarea")?.closest(".editor");
+        const marked = focused.type === "radio" ? focused.nextElementSibling : focused;
+        return framed
+            ? getComputedStyle(framed).boxShadow !== "none"
+            : getComputedStyle(marked).outlineStyle !== "none";
+    }"""
+    playground.page.get_by_role("link", name="API docs").focus()
+    seen = {}
+    while "snippet" not in seen:
+        seen[focused(playground)] = playground.page.evaluate(is_seen)
+        playground.page.keyboard.press("Tab")
+    assert len(seen) == 17
+    assert [stop for stop, is_marked in seen.items() if not is_marked] == []

@@ -1,0 +1,76 @@
+"""Options that cannot be used are not sent, and say why."""
+
+from playwright.sync_api import expect
+
+from tests.service.playground.playground import Playground, inputs_of
+
+TEXT = "Paris is the [MASK] of France."
+
+
+def requests_of(playground: Playground) -> list[str]:
+    """What the page asks from now on."""
+    asked: list[str] = []
+    playground.page.on("request", lambda request: asked.append(request.url))
+    return asked
+
+
+def test_what_excludes_each_other_is_one_choice(playground: Playground) -> None:
+    """Targets, whole words and masks together cannot be asked for at once."""
+    for name in ("Whole words", "Together", "Tokens"):
+        playground.mode(name)
+        expect(playground.page.get_by_role("radio", checked=True)).to_have_count(1)
+        expect(playground.page.get_by_role("radio", name=name)).to_be_checked()
+
+
+def test_a_number_that_is_not_allowed(playground: Playground) -> None:
+    """The limit is the server's; nothing is asked until the number is one."""
+    asked = requests_of(playground)
+    number = playground.page.get_by_label("Fills a mask")
+    for wrong in ("0", "101", "", "2.5"):
+        number.fill(wrong)
+        expect(playground.page.get_by_text("a whole number from 1 to 100.")).to_be_visible()
+        expect(number).to_have_attribute("aria-invalid", "true")
+        expect(playground.page.locator("#view")).to_have_attribute("inert", "")
+    assert asked == []
+    number.fill("2")
+    expect(playground.fills).to_have_count(2)
+    expect(playground.page.get_by_text("a whole number from 1 to")).to_be_hidden()
+    playground.fills.first.click()
+    expect(playground.text).to_have_value("Paris is the capital of France.")
+
+
+def test_no_targets_yet_is_no_error(playground: Playground) -> None:
+    """It says what to write, and asks nothing."""
+    asked = requests_of(playground)
+    playground.mode("Your words")
+    expect(playground.page.get_by_text("Write the words to rank")).to_be_visible()
+    playground.page.get_by_label("Rank only these").fill(" , ")
+    expect(playground.page.get_by_text("Write the words to rank")).to_be_visible()
+    assert asked == []
+    playground.page.get_by_label("Rank only these").fill("city")
+    expect(playground.fills).to_have_count(1)
+
+
+def test_a_target_that_is_given_twice(refusing: Playground) -> None:
+    """The service's own sentence says so."""
+    refusing.mode("Your words")
+    refusing.page.get_by_label("Rank only these").fill("tea, sand, tea")
+    expect(refusing.problem).to_have_text('The target "tea" is given twice.')
+
+
+def test_coming_back_to_what_is_shown_asks_nothing(playground: Playground) -> None:
+    """The answer is there already; the next request is for another text."""
+    asked: list[str] = []
+    playground.page.on("request", lambda request: asked.append(inputs_of(request)))
+    clock = playground.page.clock
+    clock.install(time=0)
+    clock.pause_at(3_600_000)
+    playground.text.fill(f"{TEXT} ")
+    clock.run_for(50)
+    playground.text.fill(TEXT)
+    playground.wait_until_answered()
+    clock.run_for(2000)
+    playground.text.fill(f"{TEXT}!")
+    with playground.page.expect_response("**/fill-mask"):
+        clock.run_for(2000)
+    assert asked == [f"{TEXT}!"]

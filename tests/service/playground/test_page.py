@@ -1,0 +1,155 @@
+"""The page loads, says what is served, and is whole wherever it lies."""
+
+import json
+
+from playwright.sync_api import Page, Route, expect
+
+from tests.service.playground.conftest import OpenPage
+from tests.service.playground.playground import Playground, inputs_of
+
+
+def test_begins_with_an_example_that_is_answered(playground: Playground) -> None:
+    """The first thing to see are fills, and they are the service's own."""
+    expect(playground.text).to_have_value("Paris is the [MASK] of France.")
+    fills = playground.service_fills("Paris is the [MASK] of France.")
+    playground.expect_fills(playground.fills, fills)
+    expect(playground.problem).to_be_hidden()
+
+
+def test_says_which_model_is_served_and_its_limits(playground: Playground) -> None:
+    """Name, precision and limits are those of /info."""
+    expect(playground.page.get_by_role("banner")).to_contain_text("fillmask-minilm-en int8")
+    facts = playground.page.get_by_role("contentinfo")
+    for fact in ("256 tokens", "22,744,506", "30,522 tokens", "Apache-2.0", "English, uncased"):
+        expect(facts).to_contain_text(fact)
+
+
+def test_every_example_is_answered(playground: Playground) -> None:
+    """Each example puts in a text and options that go together."""
+    examples = playground.page.get_by_role("group", name="Try").get_by_role("button")
+    for example in examples.all():
+        example.click()
+        playground.wait_until_answered()
+        expect(playground.problem).to_be_hidden()
+    expect(playground.tokens).not_to_have_count(0)
+    assert len(examples.all()) == 5
+
+
+def test_works_below_a_prefix_of_a_proxy(open_page: OpenPage, url: str) -> None:
+    """All addresses are relative: page, modules, calls, and those in the code to copy."""
+
+    def behind_a_proxy(page: Page) -> None:
+        page.route(
+            f"{url}/some/where/**",
+            lambda route: route.continue_(url=route.request.url.replace("/some/where", "")),
+        )
+        page.on("request", lambda request: seen.append(request.url))
+
+    seen: list[str] = []
+    playground = open_page("/some/where/", behind_a_proxy)
+    playground.wait_until_answered()
+    assert len(seen) > 20
+    assert [one for one in seen if not one.startswith(f"{url}/some/where/")] == []
+    expect(playground.page.locator("#snippet")).to_contain_text(f"'{url}/some/where/fill-mask'")
+
+
+def test_another_models_mask_token(open_page: OpenPage, url: str) -> None:
+    """The mask is written as /info has it, in the examples, by the button and in the calls."""
+    asked: list[str] = []
+
+    def another_model(page: Page) -> None:
+        def info(route: Route) -> None:
+            answer = route.fetch().json()
+            route.fulfill(json={**answer, "name": "roberta", "mask_token": "<mask>"})
+
+        def fills(route: Route) -> None:
+            asked.append(inputs_of(route.request))
+            sequence = asked[-1].replace("<mask>", "city", 1)
+            fill = {"score": 0.5, "token": 343, "token_str": " city", "sequence": sequence}
+            route.fulfill(json=[fill])
+
+        page.route("**/info", info)
+        page.route("**/fill-mask", fills)
+
+    playground = open_page("/", another_model)
+    expect(playground.text).to_have_value("Paris is the <mask> of France.")
+    expect(playground.fills).to_have_text(["city 50.00 %"])
+    expect(playground.page.locator("#mirror .mask")).to_have_text("<mask>")
+    expect(playground.page.get_by_role("banner")).to_contain_text("roberta")
+    playground.text.fill("A big house.")
+    playground.wait_until_answered()
+    playground.text.press("Home")
+    playground.page.keyboard.press("Alt+M")
+    playground.wait_until_answered()
+    expect(playground.text).to_have_value("<mask> big house.")
+    assert asked[-1] == "<mask> big house."
+
+
+def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
+    """Names, fills and errors with tags in them are shown as they are written."""
+    tag = "<img src=x onerror=alert(1)>"
+
+    def hostile(page: Page) -> None:
+        def info(route: Route) -> None:
+            route.fulfill(json={**route.fetch().json(), "name": tag, "description": tag})
+
+        def fills(route: Route) -> None:
+            if "refuse" in inputs_of(route.request):
+                route.fulfill(status=422, json={"error": tag})
+            else:
+                route.fulfill(json=[{"score": 0.5, "token": 1, "token_str": tag, "sequence": tag}])
+
+        page.route("**/info", info)
+        page.route("**/fill-mask", fills)
+
+    playground = open_page("/", hostile, failing_requests=True)
+    expect(playground.fills.locator(".words")).to_have_text([tag])
+    expect(playground.page.get_by_role("banner")).to_contain_text(tag)
+    playground.text.fill(f"{tag} refuse [MASK]")
+    expect(playground.problem).to_contain_text(tag)
+    playground.text.fill(f"{tag} is [MASK]")
+    playground.wait_until_answered()
+    assert playground.page.locator("img:not([src='playground/icon.svg'])").count() == 0
+
+
+def test_the_last_text_of_a_link_is_there_again(playground: Playground) -> None:
+    """A link has the text and the options in its fragment, which no server sees."""
+    text = "Line one & 100 %: #[MASK]\n😀 [MASK] 'quoted'"
+    playground.mode("Together")
+    playground.page.get_by_label("in the order").select_option("left to right")
+    playground.page.get_by_label("Fills a mask").fill("3")
+    playground.write(text)
+    page = playground.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert link.startswith(f"{playground.url}/#text=")
+
+    page.goto("about:blank")
+    page.goto(link)
+    playground.wait_until_answered()
+    expect(playground.text).to_have_value(text)
+    parameters = {"top_k": 3, "strategy": "joint", "order": "left_to_right"}
+    playground.expect_fills(playground.fills, playground.service_fills(text, **parameters))
+
+
+def test_a_link_that_asks_for_what_there_is_not(open_page: OpenPage) -> None:
+    """It is said which part of the link is not used."""
+    playground = open_page("/#text=A+[MASK].&mode=magic&top_k=3&colour=red")
+    playground.wait_until_answered()
+    expect(playground.page.locator("#link-problem")).to_have_text(
+        "The link has what this page cannot use: mode, colour."
+    )
+    expect(playground.fills).to_have_count(3)
+
+
+def test_an_empty_text_asks_for_one(playground: Playground) -> None:
+    """No request, no error: a sentence that says what can be written."""
+    asked: list[str] = []
+    playground.page.on("request", lambda request: asked.append(request.url))
+    playground.text.fill(" \n ")
+    expect(playground.page.locator("#view")).to_contain_text("Write a sentence.")
+    expect(playground.page.locator("#snippet")).to_be_empty()
+    expect(playground.page.get_by_role("button", name="Copy", exact=True)).to_be_disabled()
+    assert json.dumps(asked) == "[]"

@@ -1,0 +1,143 @@
+"""A text without masks is coloured by surprisal, and each token has alternatives."""
+
+# ruff: noqa: RUF001 - figures are written with the signs that printers use
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.service.playground.playground import MINUS, Playground
+
+TEXT = "The keys to the cabinet is lost."
+LIMITS = (2, 5, 9, 13)
+
+
+def level(surprisal: float) -> str:
+    """The level of a colour."""
+    return str(sum(surprisal >= limit for limit in LIMITS))
+
+
+def test_each_token_has_its_surprisal(playground: Playground) -> None:
+    """As a colour, a line below it, and a name that says how many bits."""
+    playground.write(TEXT)
+    answer = playground.ask("score", {"inputs": TEXT})
+    texts = [TEXT[token["start"] : token["end"]] for token in answer["tokens"]]
+    expect(playground.tokens).to_have_text(texts)
+    for button, token, text in zip(playground.tokens.all(), answer["tokens"], texts, strict=True):
+        expect(button).to_have_accessible_name(f"{text}, {token['surprisal']:.1f} bits")
+        expect(button).to_have_attribute("data-level", level(token["surprisal"]))
+    assert {level(token["surprisal"]) for token in answer["tokens"]} >= {"0", "1", "2"}
+    figures = playground.page.locator(".figures")
+    expect(figures).to_contain_text(f"{MINUS}{-answer['log_prob']:.1f} nats")
+    expect(figures).to_contain_text(f"{answer['pseudo_perplexity']:,.1f}")
+    expect(playground.page.get_by_role("list", name="Bits of surprisal")).to_have_text(
+        "0–22–55–99–13over 13"
+    )
+
+
+def test_levels_differ_in_more_than_colour(playground: Playground) -> None:
+    """The line below a token is the thicker, the more it surprises."""
+    playground.write(TEXT)
+    marks = playground.page.locator(".legend li").evaluate_all(
+        "(keys) => keys.map((key) => getComputedStyle(key).getPropertyValue('--mark'))"
+    )
+    assert marks[1:] == ["1px", "2px", "4px", "6px"]
+
+
+def test_a_token_that_is_pointed_at_is_read_out(playground: Playground) -> None:
+    """Its bits and probability, by mouse or keyboard; and what the model reads it as."""
+    text = "Photosynthesis!"
+    playground.write(text)
+    tokens = playground.ask("score", {"inputs": text})["tokens"]
+    readout = playground.page.locator(".readout")
+    playground.tokens.nth(1).hover()
+    expect(readout).to_contain_text(f"yn {tokens[1]['surprisal']:.1f} bits, probability ")
+    expect(readout).to_contain_text("read as ##yn")
+    playground.tokens.nth(3).focus()
+    expect(readout).to_contain_text(f"! {tokens[3]['surprisal']:.1f} bits")
+
+
+def test_alternatives_of_a_token(playground: Playground) -> None:
+    """That token masked and filled; choosing one puts it in its place."""
+    playground.write(TEXT)
+    playground.tokens.get_by_text("is", exact=True).click()
+    fills = playground.service_fills("The keys to the cabinet [MASK] lost.")
+    panel = playground.page.get_by_role("region", name="Instead of “is”")
+    playground.expect_fills(panel.locator(".fill"), fills)
+    own = [fill["token_str"] for fill in fills].index("is")
+    expect(panel.locator(".fill").nth(own)).to_contain_text("in the text")
+    expect(panel.locator("[aria-current]")).to_have_count(1)
+    expect(playground.page.locator("#snippet")).to_contain_text("cabinet [MASK] lost.")
+
+    other = 1 if own == 0 else 0
+    panel.locator(".fill").nth(other).click()
+    expect(playground.text).to_have_value(fills[other]["sequence"])
+    playground.wait_until_answered()
+    expect(panel).to_be_hidden()
+    expect(playground.page.locator("#snippet")).to_contain_text("/score")
+
+
+def test_options_are_those_of_the_alternatives_too(playground: Playground) -> None:
+    """They change while alternatives are shown."""
+    playground.write(TEXT)
+    playground.tokens.get_by_text("keys").click()
+    playground.mode("Whole words")
+    text = "The [MASK] to the cabinet is lost."
+    fills = playground.service_fills(text, granularity="word")
+    playground.expect_fills(playground.fills, fills)
+    playground.mode("Your words")
+    panel = playground.page.locator("#alternatives")
+    expect(panel).to_contain_text("Write the words to rank")
+    playground.page.get_by_label("Rank only these").fill("key, door")
+    fills = playground.service_fills(text, targets=["key", "door"])
+    playground.expect_fills(playground.fills, fills)
+
+
+def test_escape_and_a_second_click_close_the_alternatives(playground: Playground) -> None:
+    """The code is that of the scores again, and the token keeps the focus."""
+    playground.write(TEXT)
+    token = playground.tokens.get_by_text("keys")
+    panel = playground.page.locator("#alternatives")
+    token.click()
+    expect(token).to_have_attribute("aria-expanded", "true")
+    playground.fills.first.focus()
+    playground.page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(token).to_be_focused()
+    expect(playground.page.locator("#snippet")).to_contain_text("/score")
+    token.click()
+    expect(panel).to_be_visible()
+    token.click()
+    expect(panel).to_be_hidden()
+    expect(token).to_have_attribute("aria-expanded", "false")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["😀 The dog 👩‍👩‍👧 barked 𝒾n Paris.", "naïve Ça 漢字 e\u0301t\u0301", "  two\n\n  lines\t"],
+)
+def test_characters_are_counted_as_the_service_does(playground: Playground, text: str) -> None:
+    """What takes two of JavaScript's units is one character; the text is whole."""
+    playground.write(text)
+    tokens = playground.ask("score", {"inputs": text})["tokens"]
+    expect(playground.tokens).to_have_text([text[t["start"] : t["end"]] for t in tokens])
+    assert playground.page.locator(".tokens").text_content() == text
+
+    playground.tokens.last.click()
+    last = tokens[-1]
+    masked = f"{text[: last['start']]}[MASK]{text[last['end'] :]}"
+    playground.expect_fills(playground.fills, playground.service_fills(masked))
+
+
+def test_tokens_that_share_a_character_are_one_piece(playground: Playground) -> None:
+    """As the bytes of an emoji are in some models: their surprisal is summed."""
+    parts = [("A", 0, 1, 1.0), (" ð", 1, 3, 4.0), ("Ł", 2, 3, 2.5), ("!", 3, 4, 0.5)]
+    tokens = [
+        {"token": 1, "token_str": name, "start": start, "end": end, "log_prob": -1.0,
+         "surprisal": surprisal}
+        for name, start, end, surprisal in parts
+    ]  # fmt: skip
+    answer = {"log_prob": -5.5, "pseudo_perplexity": 3.0, "rank": 1, "tokens": tokens}
+    playground.page.route("**/score", lambda route: route.fulfill(json=answer))
+    playground.write("A 😀!")
+    expect(playground.tokens).to_have_text(["A", " 😀", "!"])
+    expect(playground.tokens.nth(1)).to_have_accessible_name("😀, 6.5 bits")

@@ -1,0 +1,212 @@
+"""Requests that nobody would write: from the OpenAPI document, and from raw bytes.
+
+Nothing is a 500, nothing hangs, and every answer is what the document says. `make fuzz` is more of
+the same.
+"""
+
+import http.client
+import json
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "12"))
+CONFIG = Path(__file__).with_name("schemathesis.toml")
+NAME = "fillmask-minilm-en"
+PATHS = [
+    "/fill-mask",
+    "/score",
+    "/",
+    f"/models/{NAME}",
+    f"/v1/models/{NAME}:predict",
+    f"/v2/models/{NAME}/infer",
+]
+WORDS = ["[MASK]", "the", "dog", "[SEP]", "é", "😀"]
+WORDS += ["\u202e", "\u200b", "\u0000", "\ufeff", "\U0001d518", "\u0301" * 50]
+TIMEOUT_S = 20
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The service with the built-in model, as a process."""
+    command = [sys.executable, "-m", "service", "--port", "0"]
+    log = tmp_path_factory.mktemp("fuzz") / "log"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            found = re.search(r"http://\S+?:\d+", process.stdout.readline())
+            assert found is not None
+            yield found[0]
+            assert process.poll() is None
+        finally:
+            process.terminate()
+    assert "Traceback" not in log.read_text()
+
+
+def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
+    """Requests made from the document, good and bad, and in sequences: every check there is."""
+    done = subprocess.run(
+        [
+            *(str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(CONFIG)),
+            *("run", f"{url}/openapi.json", "--checks", "all", "--no-color"),
+            *("--max-examples", str(EXAMPLES), "--request-timeout", str(TIMEOUT_S)),
+            *("--seed", "0"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,  # where it keeps what it has found
+    )
+    assert done.returncode == 0, done.stdout
+    generated = re.search(r"(\d+) generated", done.stdout)
+    assert generated is not None
+    assert int(generated[1]) > 20 * EXAMPLES
+
+
+def value(draw: random.Random, depth: int = 0) -> Any:
+    """Any JSON value."""
+    kind = draw.randrange(9 if depth < 4 else 6)
+    if kind == 0:
+        return draw.choice([0, -1, 1, 10**30, 2**63, -(2**63) - 1, 0.5, 1e308, -0.0])
+    if kind == 1:
+        return draw.choice([True, False, None])
+    if kind < 6:
+        return " ".join(draw.choices(WORDS, k=draw.randrange(12)))
+    if kind == 6:
+        return [value(draw, depth + 1) for _ in range(draw.randrange(5))]
+    names = ["inputs", "parameters", "instances", "top_k", "targets", "on_error", "name", "data"]
+    return {draw.choice(names): value(draw, depth + 1) for _ in range(draw.randrange(5))}
+
+
+def bodies(draw: random.Random) -> Iterator[bytes]:
+    """One after another: nonsense, nearly good requests, and good ones that are damaged."""
+    yield b"\xff\xfe" + draw.randbytes(draw.randrange(200))
+    yield json.dumps(value(draw)).encode()
+    parameters = {
+        draw.choice(["top_k", "targets", "granularity", "strategy", "order", "on_long_text"]): (
+            draw.choice(["word", "joint", "window", 3, ["dog", "the cat"], value(draw)])
+        )
+    }
+    body: dict[str, Any] = {"inputs": value(draw), "parameters": parameters}
+    yield json.dumps(body, ensure_ascii=False).encode(errors="surrogatepass")
+    good = bytearray(json.dumps({"inputs": "the [MASK]", "parameters": {"top_k": 3}}).encode())
+    for _ in range(draw.randrange(1, 4)):
+        good[draw.randrange(len(good))] = draw.randrange(256)
+    yield bytes(good)
+    yield b'{"inputs": %b}' % draw.choice(
+        [
+            b"[" * 100_000,
+            b'{"a":' * 20_000 + b"1" + b"}" * 20_000,
+            b"1" * 50_000,
+            b"1e999999",
+            b"NaN",
+            b"-Infinity",
+            b'"\\ud800"',
+            b'"\\u0000[MASK]"',
+            b'"' + b"a" * 100_000 + b' [MASK]"',
+            b'"[MASK] ' + b"ab" * 50_000 + b'"',
+            b'"[MASK]' + b" [MASK]" * 10_000 + b'"',
+            json.dumps("\u202e[MASK]\u200b" * 20, ensure_ascii=False).encode(),
+            b'["[MASK]"' + b',"[MASK]"' * 5_000 + b"]",
+        ]
+    )
+
+
+def test_no_body_breaks_it(url: str) -> None:
+    """Bytes of every kind, by every way in: an answer in the usual shape, and soon."""
+    draw = random.Random(EXAMPLES)  # noqa: S311 - a choice, not a secret
+    types = ["application/json"] * 8
+    types += ["text/plain", "", "application/json; charset=utf-16", "multipart/form-data"]
+    statuses = set()
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=TIMEOUT_S)
+    for _ in range(EXAMPLES * 4):
+        for body in bodies(draw):
+            path, kind = draw.choice(PATHS), draw.choice(types)
+            connection.request("POST", path, body, {"Content-Type": kind} if kind else {})
+            answer = connection.getresponse()
+            content = json.loads(answer.read())
+            statuses.add(answer.status)
+            assert answer.status in {200, 400, 413, 415, 422}, (path, kind, body[:300], content)
+            if answer.status != 200:
+                assert list(content) == ["error"]
+                assert 0 < len(content["error"]) < 1000
+    connection.close()
+    assert {200, 400, 415, 422} <= statuses
+
+
+HEADS = [
+    b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n",
+    b"POST /fill-mask HTTP/1.0\r\nContent-Type: application/json\r\n",
+    b"POST /fill-mask HTTP/9.9\r\n",
+    b"PUT //////%00%ff?x=%zz HTTP/1.1\r\nHost: x\r\n",
+    b"GET http://elsewhere.example/metrics HTTP/1.1\r\nHost: y\r\n",
+    b"GET /" + b"../" * 200 + b"etc/passwd HTTP/1.1\r\nHost: x\r\n",
+    b"OPTIONS * HTTP/1.1\r\nHost: x\r\n",
+    b"BREW /coffee HTTP/1.1\r\nHost: x\r\n",
+    b"GET /docs-assets/..%2f..%2f..%2fetc/passwd HTTP/1.1\r\nHost: x\r\n",
+]
+FIELDS = [
+    b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"inp\r\nffffffffffffffffff\r\n',
+    b"Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n0\r\n\r\n",
+    b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+    b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    b"Content-Length: 18446744073709551617\r\n\r\n{}",
+    b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x",
+    b"Content-Length: +2\r\n\r\n{}",
+    b"Content-Length: 2\r\n\r\n{}GET / HTTP/1.1\r\n\r\n\x00\x01\x02",
+    b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}",
+    b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: x\r\n\r\n",
+    b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk\r\n\r\n",
+    b"X: \x00\r\n\r\n",
+    b"X : y\r\n\r\n",
+    b" folded\r\n\tmore\r\n\r\n",
+    b"X-Request-ID: " + b"a\x7f" * 40 + b"\r\n\r\n",
+    b"X-Request-Timeout-Ms: 1e3\r\n\r\n",
+    b"\r\n",
+]
+STATUSES = {b"100", b"200", b"400", b"404", b"405", b"413", b"415", b"422"}
+
+
+def test_no_bytes_break_it(url: str) -> None:
+    """What is no HTTP, or nearly: an answer or the end of the connection, and that soon."""
+    host, _, port = url.removeprefix("http://").partition(":")
+    started_s = time.monotonic()
+    for head in HEADS:
+        for field in FIELDS:
+            with socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as client:
+                client.sendall(head + field)
+                client.shutdown(socket.SHUT_WR)
+                answer = b""
+                try:
+                    while received := client.recv(65536):
+                        answer += received
+                except ConnectionResetError:
+                    pass
+            for status in re.findall(rb"HTTP/1\.1 (\d+) ", answer):
+                assert status in STATUSES, (head, field, answer)
+            assert b"root:" not in answer
+            assert b"Traceback" not in answer
+    # the time for slow senders is never waited for
+    assert time.monotonic() - started_s < 0.2 * len(HEADS) * len(FIELDS)
+
+
+def test_it_is_unharmed(url: str) -> None:
+    """After all of this it answers as it did."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=TIMEOUT_S)
+    body = json.dumps({"inputs": "Paris is the [MASK] of France."})
+    connection.request("POST", "/fill-mask", body, {"Content-Type": "application/json"})
+    best = json.loads(connection.getresponse().read())[0]
+    assert best["sequence"] == "Paris is the capital of France."
+    connection.close()

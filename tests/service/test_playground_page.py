@@ -1,0 +1,96 @@
+"""What the playground's page is made of; what it does is in tests/service/playground/."""
+
+import re
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+PLAYGROUND = Path(__file__).parents[2] / "service" / "playground"
+FILES = sorted(path.name for path in PLAYGROUND.iterdir())
+POLICY = {
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "connect-src 'self'",
+    "img-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+}
+# what would run a text as code or markup, need a looser policy, or ask another host
+FORBIDDEN = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|"
+    r"""style=|\son\w+=|["']javascript:|(?:src|href)="/|https?://(?!www\.w3\.org/2000/svg)"""
+)
+
+
+def test_has_a_strict_policy(client: TestClient) -> None:
+    """Nothing but this server's own files may run or be loaded, and nobody may frame it."""
+    answer = client.get("/")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert set(answer.headers["Content-Security-Policy"].split("; ")) == POLICY
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize("path", ["/", "/playground/main.js"])
+def test_is_asked_for_again_only_when_it_has_changed(client: TestClient, path: str) -> None:
+    """ETag and 304; HEAD says what GET would."""
+    answer = client.get(path)
+    assert answer.headers["Cache-Control"] == "no-cache"
+    again = client.get(path, headers={"If-None-Match": answer.headers["ETag"]})
+    assert again.status_code == 304
+    assert again.content == b""
+    head = client.head(path)
+    assert head.status_code == 200
+    assert head.content == b""
+    assert head.headers["Content-Length"] == str(len(answer.content))
+
+
+def test_post_still_fills_masks(client: TestClient) -> None:
+    """Clients of Hugging Face post to the same address."""
+    fills = client.post("/", json={"inputs": "Paris is the [MASK] of France."})
+    assert fills.status_code == 200
+    assert len(fills.json()) == 5
+
+
+def test_is_not_in_the_openapi_document(client: TestClient) -> None:
+    """It is no part of the API."""
+    paths = client.get("/openapi.json").json()["paths"]
+    assert set(paths["/"]) == {"post"}
+    assert not [path for path in paths if "playground" in path]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_file_is_served_by_its_type(client: TestClient, name: str) -> None:
+    """With nosniff a script of another type would not run."""
+    answer = client.get(f"/playground/{name}")
+    assert answer.status_code == 200
+    types = {".js": "javascript", ".css": "text/css", ".svg": "image/svg", ".html": "text/html"}
+    assert types[Path(name).suffix] in answer.headers["Content-Type"]
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_file_asks_for_trouble(name: str) -> None:
+    """No markup from texts, no inline style or script, no other host, no address from the root."""
+    text = (PLAYGROUND / name).read_text(encoding="utf-8")
+    assert FORBIDDEN.findall(text) == []
+
+
+def test_each_file_is_used(client: TestClient) -> None:
+    """From the page or from another file, by its name."""
+    page = client.get("/").text
+    texts = [page, *((PLAYGROUND / name).read_text(encoding="utf-8") for name in FILES)]
+    for name in FILES:
+        assert name == "index.html" or any(f'/{name}"' in text for text in texts), name
+
+
+def test_what_is_not_there_is_said_in_json(client: TestClient) -> None:
+    """As everywhere: no listing, no way out of the folder."""
+    for path in ("/playground/", "/playground/none.js", "/playground/..%2fapp.py"):
+        answer = client.get(path)
+        assert answer.status_code == 404
+        assert "There is nothing at this path" in answer.json()["error"]
