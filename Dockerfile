@@ -33,6 +33,8 @@ RUN chmod -R a+rX . \
 
 
 FROM python
+# Nothing is ever installed into the running image.
+RUN ["python", "-B", "-m", "pip", "uninstall", "--yes", "--root-user-action", "ignore", "setuptools", "wheel", "pip"]
 COPY --from=dependencies /opt/venv /opt/venv
 COPY --from=code /default_bundle /app/service/default_bundle
 COPY --from=code /app /app

@@ -59,7 +59,7 @@ def test_base_image_is_pinned_to_a_python_and_a_debian_release() -> None:
 def test_change_of_code_does_not_reinstall_dependencies() -> None:
     """The stage that installs has not seen the code."""
     (installing,) = (
-        stage for stage in STAGES if any("install" in run for run in files.values(stage, "RUN"))
+        stage for stage in STAGES if any(" install " in run for run in files.values(stage, "RUN"))
     )
     assert files.values(installing, "COPY") == ["pyproject.toml constraints/serve.txt ./"]
     (run,) = files.values(installing, "RUN")
@@ -98,7 +98,7 @@ def without_the_hubs_client() -> tuple[set[str], set[str]]:
 
 def test_image_is_without_what_only_the_hubs_client_needs() -> None:
     """What is uninstalled again is that client and all that only it needs."""
-    (run,) = (run for run in files.values(ALL, "RUN") if "uninstall" in run)
+    (run,) = (run for run in files.values(ALL, "RUN") if "hf-xet" in run)
     uninstalled = re.search(r"uninstall --disable-pip-version-check --yes ([\w -]+) &&", run)
     assert uninstalled
     needed, remaining = without_the_hubs_client()
@@ -139,6 +139,13 @@ def test_serving_constraints_pin_no_torch() -> None:
     assert not {"torch", "onnx", "safetensors", "transformers"} & {
         pin.partition("==")[0].lower() for pin in pins
     }
+
+
+def test_image_has_no_package_manager_of_python() -> None:
+    """Neither the environment nor the base's Python can install anything."""
+    uninstalled = [run for run in files.values(IMAGE, "RUN") if "uninstall" in run]
+    assert {"pip", "setuptools", "wheel"} <= set(json.loads(uninstalled[0]))
+    assert any("venv --without-pip" in run for run in files.values(ALL, "RUN"))
 
 
 def test_image_runs_as_a_number_that_is_not_root() -> None:

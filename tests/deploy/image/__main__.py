@@ -43,7 +43,7 @@ answer = connection.getresponse()
 print(json.loads(answer.read())[0]["token_str"])
 """
 SELF = """
-import os, pathlib
+import os, pathlib, subprocess
 status = dict(line.split(":\\t", 1) for line in open("/proc/1/status") if ":\\t" in line)
 print(*(status[name].strip() for name in ("Uid", "Gid", "CapEff", "NoNewPrivs")), sep="; ")
 for place in ("/app", "/tmp", "/opt/venv", "/"):
@@ -53,6 +53,9 @@ for place in ("/app", "/tmp", "/opt/venv", "/"):
         print(place, error.strerror)
     else:
         print(place, "can be written")
+for python in ("/opt/venv/bin/python", "/usr/local/bin/python"):
+    missing = subprocess.run([python, "-c", "import pip"], stderr=subprocess.DEVNULL).returncode
+    print(python, "has no pip" if missing else "can be made to install packages")
 try:
     os.execv("/bin/sh", ["sh", "-c", "echo a shell can be run"])
 except OSError as error:
@@ -82,7 +85,7 @@ def main() -> None:
             expect(RIGHTS, seen)
             expect("/bin/sh Permission denied", seen)
             if "can be" in seen:
-                raise SystemExit("the root can be written, or a shell run")
+                raise SystemExit("something can be written, installed or run")
             filled = output(inside(pid, configuration, ["python", "-c", FILL]))
             print(f"Paris is the {filled} of France.")
             expect("capital", filled)
@@ -97,7 +100,7 @@ def main() -> None:
 
 def print_sizes(layers: Sequence[dict[str, Any]]) -> None:
     """The uncompressed size of each layer, the base's first, and of all."""
-    names = ["base (a stand-in)", "packages", "built-in model", "code", "bytecode"]
+    names = ["base (a stand-in)", "without pip", "packages", "built-in model", "code", "bytecode"]
     for name, layer in zip(names, layers, strict=True):
         print(f"{name:<18} {layer['size'] / 1e6:7.1f} MB")
     total = sum(layer["size"] for layer in layers)
