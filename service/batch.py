@@ -148,6 +148,11 @@ class Batch:
         """R, the tokens of all texts."""
         return len(self.input_ids)
 
+    @property
+    def slots(self) -> int:
+        """B * W, what attention computes; those without a token are padding."""
+        return self.pad_index.size
+
     def split(self, outputs: Outputs) -> list[Fills]:
         """Each request's own part of the outputs, in the order of `requests`."""
         fills = []
