@@ -20,7 +20,7 @@ RUN --mount=type=cache,target=/root/.cache/pip \
     && pip --python /opt/venv/bin/python install --disable-pip-version-check --no-compile --only-binary :all: \
         --requirement requirements.txt --constraint serve.txt \
     && pip --python /opt/venv/bin/python uninstall --disable-pip-version-check --yes \
-        filelock fsspec hf-xet httpcore2 httpx2 huggingface-hub pyyaml tqdm truststore \
+        filelock fsspec hf-xet httpcore2 httpx2 huggingface-hub pyyaml truststore \
     && find /opt/venv -type d -name tests -prune -exec rm -r {} +
 
 
