@@ -1,5 +1,7 @@
 # The serving image: what service/ imports, service/ and its built-in model. No torch, no model/, no export/.
 #   docker build --tag fillmask . && docker run --read-only --stop-timeout 40 --publish 127.0.0.1:8000:8000 fillmask
+# The command without a server is in it too:
+#   docker run --rm --entrypoint python fillmask -m service.command "Paris is the [MASK] of France."
 #
 # Python 3.11 is what the tests run on and constraints/serve.txt was resolved for; trixie is Debian's stable release.
 # Patch levels float, so that a rebuild takes both projects' security fixes.
@@ -18,7 +20,7 @@ RUN --mount=type=cache,target=/root/.cache/pip \
     && pip --python /opt/venv/bin/python install --disable-pip-version-check --no-compile --only-binary :all: \
         --requirement requirements.txt --constraint serve.txt \
     && pip --python /opt/venv/bin/python uninstall --disable-pip-version-check --yes \
-        filelock fsspec hf-xet httpcore2 httpx2 huggingface-hub pyyaml tqdm truststore \
+        filelock fsspec hf-xet httpcore2 httpx2 huggingface-hub pyyaml truststore \
     && find /opt/venv -type d -name tests -prune -exec rm -r {} +
 
 
@@ -40,9 +42,9 @@ COPY --from=code /default_bundle /app/service/default_bundle
 COPY --from=code /app /app
 WORKDIR /app
 ENV PATH=/opt/venv/bin:$PATH
-# Bytecode of all that a start imports, the standard library included (the base image ships it without, and a start on a
-# read-only root could never keep it), and of nothing else.
-RUN ["python", "-c", "import service.__main__"]
+# Bytecode of all that a start imports, of the service or of the command, the standard library included (the base image
+# ships it without, and a start on a read-only root could never keep it), and of nothing else.
+RUN ["python", "-c", "import service.__main__, service.command.__main__"]
 ENV PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     FILLMASK_HOST=0.0.0.0 \

@@ -5,7 +5,8 @@ cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 for kind in serve dev; do
-    extra=""
+    # an extra that people may install where they serve is pinned with the rest
+    extra="[parquet]"
     [ "$kind" = dev ] && extra="[dev]"
     "${PYTHON:-python3}" -m venv "$scratch/$kind"
     # torch is pinned by hand: its newest release may have no CPU-only build for this platform

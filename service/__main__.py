@@ -1,10 +1,12 @@
 """fillmask-serve: read the settings, load the model, serve until told to stop."""
 
 import asyncio
+import contextlib
 import logging
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
@@ -12,12 +14,15 @@ import uvicorn
 from fastapi import FastAPI
 
 from service import __version__
-from service.app import create_app
+from service.app import Service, create_app
 from service.connection import Connection
 from service.errors import SettingsError, StartError
+from service.log import log_loop_error, start_logging
 from service.models import Models
 from service.server import SIGNALS, Server
 from service.settings import Settings, read_settings
+
+_log = logging.getLogger("service")
 
 # longer than proxies keep theirs, mostly 60 s: who closes first may cut off a request on its way
 KEEP_ALIVE_S = 75
@@ -30,7 +35,9 @@ def main() -> int:
         signal.signal(number, lambda *_: sys.exit(0))
     try:
         settings = read_settings(sys.argv[1:])
-        _start_logging(settings)
+        start_logging(settings.log_level, settings.log_format)
+        if settings.log_texts:
+            _log.warning("log_texts is on: what callers send is written to the log")
         return _serve(settings)
     except StartError as error:
         print(error, file=sys.stderr)
@@ -39,18 +46,16 @@ def main() -> int:
 
 def _serve(settings: Settings) -> int:
     app = create_app(settings)
+    connection = partial(
+        Connection,
+        max_connections=settings.max_connections,
+        statistics=app.state.statistics,
+        retry_after_s=_room(app, settings),
+    )
     # uvicorn takes uvloop where it is installed; _run says what lifespan="off" is
     config = uvicorn.Config(
         app,
-        http=cast(
-            "type[asyncio.Protocol]",
-            partial(
-                Connection,
-                max_connections=settings.max_connections,
-                # pages of other origins could not read an answer without the headers of CORS
-                retry_after_s=app.retry_after_s if not settings.cors_origins else _not_known,
-            ),
-        ),
+        http=cast("type[asyncio.Protocol]", connection),
         lifespan="off",
         ws="none",
         log_config=None,
@@ -61,24 +66,32 @@ def _serve(settings: Settings) -> int:
         timeout_graceful_shutdown=settings.shutdown_grace_s,
     )
     # bound before the model is loaded, so that a port in use is told at once
-    with (
-        _bind(settings.host, settings.port) as listener,
-        asyncio.Runner(loop_factory=config.get_loop_factory()) as runner,
-    ):
-        return runner.run(_run(config, app, settings.drain_delay_s, listener))
+    with contextlib.ExitStack() as closing:
+        ports = [settings.port, *filter(None, [settings.metrics_port])]
+        listeners = [closing.enter_context(_bind(settings.host, port)) for port in ports]
+        runner = closing.enter_context(asyncio.Runner(loop_factory=config.get_loop_factory()))
+        return runner.run(_run(config, app, settings.drain_delay_s, listeners))
 
 
-def _not_known(_path: str) -> None:
-    """Whether there is room is for the application to say."""
+def _room(app: Service, settings: Settings) -> Callable[[str], int | None]:
+    """Who says at the door whether there is room for a request.
+
+    Pages of other origins could not read an answer without the headers of CORS, and all requests
+    are to be logged where that is asked for: then it is for the application to say.
+    """
+    if settings.cors_origins or settings.access_log == "all":
+        return lambda _path: None
+    return app.retry_after_s
 
 
 async def _run(
-    config: uvicorn.Config, app: FastAPI, drain_delay_s: int, listener: socket.socket
+    config: uvicorn.Config, app: FastAPI, drain_delay_s: int, listeners: list[socket.socket]
 ) -> int:
     def started(url: str) -> None:
         names = ", ".join(models.by_name)
         print(f"fillmask {__version__} serves {names} on {url}, docs on {url}/docs", flush=True)
 
+    asyncio.get_running_loop().set_exception_handler(log_loop_error)
     health = app.state.health
     # The lifespan is ours to run: uvicorn would print a traceback for a bad bundle.
     async with app.router.lifespan_context(app):
@@ -86,7 +99,7 @@ async def _run(
         if sys.platform != "win32":
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGHUP, models.reload_soon)
-        await Server(config, health, drain_delay_s, started).serve(sockets=[listener])
+        await Server(config, health, drain_delay_s, started).serve(sockets=listeners)
     return 1 if health.failed else 0
 
 
@@ -102,14 +115,6 @@ def _bind(host: str, port: int) -> socket.socket:
         reason = (error.strerror or "unknown").lower()
         raise SettingsError(f"Cannot listen on {host} port {port}: {reason}.") from error
     return listener
-
-
-def _start_logging(settings: Settings) -> None:
-    logging.basicConfig(
-        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    # what uvicorn says of its own life is in our start line
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
 if __name__ == "__main__":

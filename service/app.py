@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -13,27 +14,42 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
+from service.access import Access
 from service.api_keys import ApiKeys
 from service.authenticate import Authenticate
 from service.body_limit import BodyLimit
+from service.body_log import BodyLog
 from service.caller import CallerLeftError
 from service.deadline import Deadline
 from service.docs_page import add_docs_page
-from service.errors import FillMaskError
+from service.errors import FillMaskError, SettingsError
 from service.fill_mask_endpoint import FillMaskEndpoint
 from service.health import Health
+from service.metrics_page import add_metrics_page
 from service.models import Models
 from service.openapi import documented_methods
 from service.playground_page import add_playground_page
+from service.process_statistics import ProcessStatistics
 from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
 from service.settings import Settings
 
+if TYPE_CHECKING:
+    from service.traces import Traces
+
 LONG_WORK_THREADS = 2
 
 # puts itself around an application
 Layer = Callable[[ASGIApp], ASGIApp]
+
+
+class _Endpoint(NamedTuple):
+    """What answers at a path, for which model, and the path's template as FastAPI has it."""
+
+    path_format: str
+    name: str | None
+    app: ASGIApp
 
 
 class Service(FastAPI):
@@ -46,9 +62,8 @@ class Service(FastAPI):
         fill_mask_endpoints: by their paths, what answers the POST requests that ask for fills.
     """
 
-    fill_mask_endpoints: Mapping[str, ASGIApp] = {}
+    fill_mask_endpoints: Mapping[str, _Endpoint] = {}
     _layers: Sequence[Layer] = ()
-    _asked_names: Mapping[str, str | None] = {}
 
     def surround(self, layers: Sequence[Layer]) -> None:
         """Put middleware around all endpoints, the outermost first."""
@@ -63,31 +78,40 @@ class Service(FastAPI):
             and scope["method"] == "POST"
             and (endpoint := self.fill_mask_endpoints.get(scope["path"])) is not None
         ):
-            await endpoint(scope, receive, send)
+            scope["route"] = endpoint  # where FastAPI notes its own
+            await endpoint.app(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
     def retry_after_s(self, path: str) -> int | None:
-        """Seconds after which there should be room for a request for fills, if there is none."""
-        if path not in self._asked_names or self.state.health.reason is not None:
+        """Refuse a request for fills, if there is no room for it.
+
+        Returns:
+            Seconds after which there should be room; None where there is.
+        """
+        endpoint = self.fill_mask_endpoints.get(path)
+        if endpoint is None or self.state.health.reason is not None:
             return None
         models: Models = self.state.models
-        return models.get(self._asked_names[path]).batcher.retry_after_s
+        seconds = models.get(endpoint.name).batcher.refuse_s()
+        if seconds is not None:
+            self.state.statistics.requests.of("POST", endpoint.path_format).note_refused(429)
+        return seconds
 
     def answer_with(self, models: Models) -> None:
         """Take these models from the next request on."""
 
-        def endpoint(name: str | None) -> ASGIApp:
+        def endpoint(path_format: str, name: str | None = None) -> _Endpoint:
             app: ASGIApp = FillMaskEndpoint(models, name)
             for layer in reversed(self._layers):
                 app = layer(app)
-            return app
+            return _Endpoint(path_format, name, app)
 
-        default = endpoint(None)
-        named = {MODEL_PATH.format(name=name): endpoint(name) for name in models.by_name}
-        self.fill_mask_endpoints = {FILL_MASK_PATH: default, ROOT_PATH: default, **named}
-        names = {MODEL_PATH.format(name=name): name for name in models.by_name}
-        self._asked_names = {FILL_MASK_PATH: None, ROOT_PATH: None, **names}
+        self.fill_mask_endpoints = {
+            FILL_MASK_PATH: endpoint(FILL_MASK_PATH),
+            ROOT_PATH: endpoint(ROOT_PATH),
+            **{MODEL_PATH.format(name=name): endpoint(MODEL_PATH, name) for name in models.by_name},
+        }
         self.state.models = models
 
 
@@ -95,11 +119,14 @@ def create_app(settings: Settings) -> Service:
     """The service; its lifespan loads and verifies the models, and drains them at the end.
 
     `app.state.health` tells whether it can answer; end it to have it say that it stops.
+    `app.state.statistics` is to be told of connections.
 
     Raises:
         StartError: a setting is no good; or, when the lifespan begins, a bundle.
     """
     health = Health()
+    statistics = ProcessStatistics()
+    traces = _open_traces(settings)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -107,7 +134,9 @@ def create_app(settings: Settings) -> Service:
         asyncio.get_running_loop().set_default_executor(
             ThreadPoolExecutor(LONG_WORK_THREADS, thread_name_prefix="fillmask-long-work")
         )
-        models = Models(settings, health.fail, lambda: service.answer_with(models))
+        models = Models(
+            settings, health.fail, lambda: service.answer_with(models), statistics, traces
+        )
         try:
             await models.open()
             if settings.reload_every_s:
@@ -117,6 +146,8 @@ def create_app(settings: Settings) -> Service:
         finally:
             health.end("The service is shutting down.")
             await models.close()
+            if traces is not None:
+                await traces.close()
 
     service = Service(
         title="fillmask",
@@ -127,12 +158,17 @@ def create_app(settings: Settings) -> Service:
         # their pages load scripts from elsewhere; docs_page has its own
         docs_url=None,
         redoc_url=None,
+        # FastAPI's own may send what callers have written: bodies, queries, texts of exceptions
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     service.state.health = health
-    service.surround(_layers(settings))
+    service.state.statistics = statistics
+    outermost = [] if traces is None else [traces.surround]
+    service.surround([*outermost, *_layers(settings, statistics)])
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
     service.include_router(create_protocol_router(settings.max_texts, settings.max_top_k))
     add_docs_page(service)
+    add_metrics_page(service, statistics, health, settings.metrics_port or None)
     add_playground_page(service)
     service.add_exception_handler(FillMaskError, _answer_error)
     service.add_exception_handler(CallerLeftError, _answer_nobody)
@@ -140,7 +176,20 @@ def create_app(settings: Settings) -> Service:
     return service
 
 
-def _layers(settings: Settings) -> list[Layer]:
+def _open_traces(settings: Settings) -> "Traces | None":
+    if not settings.traced:
+        return None
+    try:
+        from service.traces import Traces  # noqa: PLC0415 - its packages need not be installed
+    except ImportError as error:
+        raise SettingsError(
+            "Traces are asked for, and OpenTelemetry's packages are not installed; install "
+            "fillmask[otel], or set traces to off."
+        ) from error
+    return Traces()
+
+
+def _layers(settings: Settings, statistics: ProcessStatistics) -> list[Layer]:
     layers: list[Layer] = []
     if settings.cors_origins:  # outside of all: a page must be able to read errors too
         layers.append(
@@ -152,11 +201,14 @@ def _layers(settings: Settings) -> list[Layer]:
                 expose_headers=["X-Request-ID", "Retry-After"],
             )
         )
-    layers.append(RequestId)
+    access = partial(Access, statistics=statistics.requests, logged=settings.access_log)
+    layers += [access, RequestId]
     if settings.api_keys_file is not None:
         layers.append(partial(Authenticate, keys=ApiKeys(settings.api_keys_file)))
     layers.append(partial(BodyLimit, max_body_bytes=settings.max_body_bytes))
     layers.append(partial(Deadline, default_ms=settings.request_timeout_ms))
+    if settings.log_texts:
+        layers.append(BodyLog)
     return layers
 
 

@@ -1,9 +1,11 @@
 """The model that a request asks for."""
 
 from starlette.applications import Starlette
+from starlette.requests import Request
 
 from service.errors import NotReadyError
 from service.models import Models
+from service.request_scope import MODEL
 from service.served import Served
 
 
@@ -17,6 +19,18 @@ def models_of(app: Starlette) -> Models:
     if models is None:
         raise NotReadyError(app.state.health.reason or "The service is starting.")
     return models
+
+
+def asked_model(request: Request, name: str | None = None) -> Served:
+    """The model that a request asks for: that of the name, or else the default.
+
+    Raises:
+        NotReadyError: nothing is served yet.
+        NotFoundError: there is none of that name.
+    """
+    served = models_of(request.app).get(name)
+    request.scope[MODEL] = served.info.name
+    return served
 
 
 async def ready_model(app: Starlette, name: str | None = None) -> Served:

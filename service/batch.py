@@ -1,9 +1,9 @@
 """Request, Batch and Fills: what the runtime computes, as arrays.
 
 Shape legend: N texts; T tokens of a text; R tokens of all texts, packed end to end without padding;
-B rows of W slots in which attention sees them (`service.bins`); Q masks of the row with the most;
-M masks of all texts, by text and position; K targets of the mask with the most; k = top_k. A
-lower-case m is one text's masks.
+B rows of W slots in which attention sees them (`service.bins`); Q masks of the row with the most,
+at least 2; M masks of all texts, by text and position; K targets of the mask with the most; k =
+top_k. A lower-case m is one text's masks.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,6 +16,10 @@ from service.bins import Bins
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float32]
+
+# With one query a row, the runtime's attention goes another way, whose last bits differ: what a
+# text is answered would depend on the masks of those that share its row.
+LEAST_QUERIES = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +122,7 @@ class Batch:
 
         rows_M = np.repeat(rows_N, masks_N)
         queries_M = _places(rows_M, bins.count)
-        most_masks = int(queries_M.max()) + 1
+        most_masks = max(LEAST_QUERIES, int(queries_M.max()) + 1)
         mask_slots_M = rows_M * most_masks + queries_M
         query_index, query_texts = _rectangles(bins.count, most_masks)
         mask_positions_M = np.concatenate([r.mask_positions for r in requests])
@@ -143,6 +147,11 @@ class Batch:
     def tokens(self) -> int:
         """R, the tokens of all texts."""
         return len(self.input_ids)
+
+    @property
+    def slots(self) -> int:
+        """B * W, what attention computes; those without a token are padding."""
+        return self.pad_index.size
 
     def split(self, outputs: Outputs) -> list[Fills]:
         """Each request's own part of the outputs, in the order of `requests`."""

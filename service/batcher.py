@@ -6,9 +6,9 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from service.batch import Batch, Fills, Outputs, Request
+from service.batch_statistics import BatchStatistics, Load
 from service.errors import (
     InvalidRequestError,
     NotReadyError,
@@ -16,7 +16,9 @@ from service.errors import (
     overloaded_text,
     trace,
 )
+from service.spans import Spans
 from service.speed import Speed
+from service.submission import Entry, Submission
 from service.waiting import Waiting
 
 _log = logging.getLogger(__name__)
@@ -24,36 +26,8 @@ _log = logging.getLogger(__name__)
 MAX_RETRY_AFTER_S = 30
 # a request of more tokens than fit so many batches waits while others do
 PROMPT_BATCHES = 8
-
-
-class _Submission:
-    """What one caller waits for: the answers to all of its requests, or the first failure."""
-
-    def __init__(self, future: asyncio.Future[list[Fills]], count: int) -> None:
-        self.future = future
-        self._answers: dict[int, Fills] = {}
-        self._count = count
-
-    def settle(self, index: int, answer: Fills | Exception) -> None:
-        """Note one answer; on the event loop only."""
-        if self.future.done():
-            return
-        if isinstance(answer, Exception):
-            self.future.set_exception(answer)
-            return
-        self._answers[index] = answer
-        if len(self._answers) == self._count:
-            self.future.set_result([self._answers[i] for i in range(self._count)])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Entry:
-    """One request in the queue, and where its answer goes."""
-
-    request: Request
-    submission: _Submission
-    index: int
-    patient: bool
+# by whether they can wait
+_LANES = {False: "prompt", True: "patient"}
 
 
 class Batcher:
@@ -77,6 +51,8 @@ class Batcher:
             than this at the speed of late.
         on_failure: called on the event loop with a sentence when a worker has died and nothing
             can be computed any more.
+        statistics: told of each batch; those of this batcher alone by default.
+        spans: told of each batch as well, where requests are traced.
     """
 
     def __init__(
@@ -88,18 +64,22 @@ class Batcher:
         max_patient_tokens: int,
         max_wait_s: float,
         on_failure: Callable[[str], None],
+        statistics: BatchStatistics | None = None,
+        spans: Spans | None = None,
     ) -> None:
         self._run = run
         self._max_batch_tokens = max_batch_tokens
         self._max_accepted_tokens = {False: max_waiting_tokens, True: max_patient_tokens}
         self._max_wait_s = max_wait_s
         self._on_failure = on_failure
+        self._statistics = statistics or BatchStatistics()
+        self._spans = spans
         self._loop = asyncio.get_running_loop()
         # guards all below
         self._lock = threading.Lock()
         # who has nothing to do, the last to have worked last: its CPU's caches are the warmest
         self._idle: list[threading.Condition] = []
-        self._waiting: Waiting[_Entry] = Waiting(lambda entry: entry.request.tokens)
+        self._waiting: Waiting[Entry] = Waiting(lambda entry: entry.request.tokens)
         self._accepted_tokens = {False: 0, True: 0}  # by whether they can wait
         self._closing = False
         self._failure: str | None = None
@@ -111,6 +91,12 @@ class Batcher:
         ]
         for worker in self._workers:
             worker.start()
+
+    @property
+    def accepted_tokens(self) -> int:
+        """Of all requests that wait or are computed."""
+        with self._lock:
+            return sum(self._accepted_tokens.values())
 
     async def submit(self, requests: Sequence[Request], *, patient: bool = False) -> list[Fills]:
         """Answer all the requests, in their order; they are admitted together or not at all.
@@ -131,8 +117,9 @@ class Batcher:
         assert requests, "nobody would ever be told that nothing is done"  # noqa: S101
         tokens = sum(request.tokens for request in requests)
         patient |= tokens > PROMPT_BATCHES * self._max_batch_tokens
-        submission = _Submission(self._loop.create_future(), len(requests))
-        entries = [_Entry(request, submission, i, patient) for i, request in enumerate(requests)]
+        span = None if self._spans is None else self._spans.current()
+        submission = Submission(self._loop.create_future(), len(requests), span)
+        entries = [Entry(request, submission, i, patient) for i, request in enumerate(requests)]
         with self._lock:
             self._admit(tokens, patient=patient)
             self._accepted_tokens[patient] += tokens
@@ -149,6 +136,17 @@ class Batcher:
         """When the last batch was done, by the monotonic clock."""
         return self._answered_s
 
+    @property
+    def load(self) -> Load:
+        """How much there is to do, by lane: `prompt` is computed before `patient`."""
+        speed = self._speed.tokens_per_s
+        return Load(
+            {_LANES[patient]: tokens for patient, tokens in self._accepted_tokens.items()},
+            {_LANES[patient]: tokens for patient, tokens in self._max_accepted_tokens.items()},
+            None if speed is None else speed * len(self._workers),
+            len(self._workers),
+        )
+
     def check_room(self, *, patient: bool = False) -> None:
         """Refuse a request while nothing is known of it; whether it is accepted `submit` decides.
 
@@ -158,12 +156,13 @@ class Batcher:
         """
         self._admit(1, patient=patient)
 
-    @property
-    def retry_after_s(self) -> int | None:
-        """Whole seconds after which there should be room, where there is none now."""
-        if self._has_room(1, patient=False):
-            return None
-        return self._retry_after_s(patient=False)
+    def refuse_s(self) -> int | None:
+        """Refuse a request of which nothing is known, if there is no room for it.
+
+        Returns:
+            Whole seconds after which there should be room; None where there is.
+        """
+        return self._retry_after_s(patient=False) if self._refused(1, patient=False) else None
 
     async def close(self) -> None:
         """Refuse what comes, answer what was accepted, stop the workers."""
@@ -184,14 +183,19 @@ class Batcher:
             raise InvalidRequestError(
                 f"The request has {tokens} tokens {where}; at most {most} are allowed."
             )
-        if not self._has_room(tokens, patient=patient):
+        if self._refused(tokens, patient=patient):
             retry_after_s = self._retry_after_s(patient=patient)
             raise OverloadedError(overloaded_text(retry_after_s), retry_after_s)
 
-    def _has_room(self, tokens: int, *, patient: bool) -> bool:
+    def _refused(self, tokens: int, *, patient: bool) -> bool:
+        """Whether there is no room, which is counted."""
         if self._accepted_tokens[patient] + tokens > self._max_accepted_tokens[patient]:
-            return False
-        return patient or self._wait_s(patient=False) <= self._max_wait_s
+            self._statistics.note_refusal("queue_full")
+            return True
+        if not patient and self._wait_s(patient=False) > self._max_wait_s:
+            self._statistics.note_refusal("wait_too_long")
+            return True
+        return False
 
     def _retry_after_s(self, *, patient: bool) -> int:
         return min(max(1, math.ceil(self._wait_s(patient=patient))), MAX_RETRY_AFTER_S)
@@ -204,13 +208,13 @@ class Batcher:
         tokens = self._accepted_tokens[False] + patient * self._accepted_tokens[True]
         return tokens / (speed * len(self._workers))
 
-    def _forget(self, submission: _Submission) -> None:
+    def _forget(self, submission: Submission) -> None:
         with self._lock:
             for entry in self._waiting.remove(lambda entry: entry.submission is submission):
                 self._accepted_tokens[entry.patient] -= entry.request.tokens
 
     def _work(self) -> None:
-        entries: list[_Entry] = []
+        entries: list[Entry] = []
         try:
             while entries := self._take():
                 started_s = time.perf_counter()
@@ -224,7 +228,7 @@ class Batcher:
         for _ in range(min(workers, len(self._idle))):
             self._idle.pop().notify()
 
-    def _take(self) -> list[_Entry]:
+    def _take(self) -> list[Entry]:
         """The next batch, as soon as there is one; empty when there will be none any more."""
         with self._lock:
             while not self._waiting and not self._closing:
@@ -235,17 +239,35 @@ class Batcher:
             share = math.ceil(tokens / len(self._workers))
             return self._waiting.take(min(share, self._max_batch_tokens))
 
-    def _compute(self, entries: Sequence[_Entry]) -> list[Fills | Exception]:
+    def _compute(self, entries: Sequence[Entry]) -> list[Fills | Exception]:
+        started_s = time.perf_counter()
         try:
             batch = Batch.pack([entry.request for entry in entries])
-            return list(batch.split(self._run(batch)))
+            answers: list[Fills | Exception] = [*batch.split(self._run(batch))]
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's answer
+            self._statistics.note_failure()
             if len(entries) == 1:
                 return [error]
             _log.warning("a batch failed, each request is tried alone:\n%s", trace(error))
             return [answer for entry in entries for answer in self._compute([entry])]
+        ended_s = time.perf_counter()
+        self._statistics.note_batch(
+            batch.tokens,
+            batch.slots,
+            (started_s - entry.submission.arrived_s for entry in entries),
+            ended_s - started_s,
+        )
+        if self._spans is not None:
+            callers = {entry.submission: None for entry in entries}  # each once, in order
+            self._spans.note_batch(
+                [(caller.span, caller.arrived_s) for caller in callers],
+                started_s,
+                ended_s,
+                {"fillmask.batch.tokens": batch.tokens, "fillmask.batch.sequences": len(entries)},
+            )
+        return answers
 
-    def _release(self, entries: Sequence[_Entry], elapsed_s: float) -> None:
+    def _release(self, entries: Sequence[Entry], elapsed_s: float) -> None:
         tokens = sum(entry.request.tokens for entry in entries)
         with self._lock:
             for entry in entries:
@@ -253,14 +275,14 @@ class Batcher:
             self._speed.note(tokens, elapsed_s)
             self._answered_s = time.monotonic()
 
-    def _deliver(self, entries: Sequence[_Entry], answers: Sequence[Fills | Exception]) -> None:
+    def _deliver(self, entries: Sequence[Entry], answers: Sequence[Fills | Exception]) -> None:
         def settle() -> None:
             for entry, answer in zip(entries, answers, strict=True):
                 entry.submission.settle(entry.index, answer)
 
         self._loop.call_soon_threadsafe(settle)
 
-    def _die(self, entries: list[_Entry], error: BaseException) -> None:
+    def _die(self, entries: list[Entry], error: BaseException) -> None:
         """Fail all who wait: with one worker dead, nobody knows what state the rest is in."""
         _log.critical("a worker has died:\n%s", trace(error))
         failure = "The service has failed and must be restarted."

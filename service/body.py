@@ -180,10 +180,7 @@ class TextsBody(BaseModel):
             elif first["type"] == _SENTENCE:
                 sentence = first["msg"]
             else:
-                sentence = f"{reading.parameters} must be a JSON object"
-                if reading.parameters == "parameters":
-                    sentence += ", or a list of one for each text"
-                sentence += "."
+                sentence = f"{reading.parameters} must be a JSON object."
             raise InvalidRequestError(sentence) from None
 
     @classmethod

@@ -15,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from service.errors import overloaded_text
 from service.json_answer import error_json, send_sentence
+from service.process_statistics import ProcessStatistics
 from service.request_id import request_id_of
 
 MAX_HEAD_BYTES = 32 * 1024
@@ -31,18 +32,25 @@ class Connection(HttpToolsProtocol):
 
     Args:
         max_connections: above it a connection is told so, and closed.
+        statistics: told of connections, and of those that are refused.
         retry_after_s: tells of the path of a POST request in how many seconds there should be room
             for it, where there is none now.
         of_uvicorn: what uvicorn makes its connections with.
     """
 
     def __init__(
-        self, *, max_connections: int, retry_after_s: Callable[[str], int | None], **of_uvicorn: Any
+        self,
+        *,
+        max_connections: int,
+        statistics: ProcessStatistics,
+        retry_after_s: Callable[[str], int | None],
+        **of_uvicorn: Any,
     ) -> None:
         super().__init__(**of_uvicorn)
         self._retry_after_s = retry_after_s
         self._refused_s: int | None = None
         self._max_connections = max_connections
+        self._statistics = statistics
         # since when a request is awaited of which there is no end yet; None between requests
         self._awaited_since_s: float | None = None
         self._unsent_since_s: float | None = None
@@ -52,16 +60,24 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client has connected."""
         super().connection_made(transport)
+        self._statistics.open_connections += 1
         self._awaited_since_s = self.loop.time()
         if len(self.connections) > self._max_connections:
+            self._statistics.refused_connections["connections"] += 1
             self.app = _too_many
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It has ended."""
+        self._statistics.open_connections -= 1
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """The client has sent something."""
         if self._awaited != "body" and self._head_bytes + len(data) > MAX_HEAD_BYTES:
             room = max(0, MAX_HEAD_BYTES - self._head_bytes)
             if data.find(b"\r\n\r\n", 0, room) < 0:
-                self._refuse(431, f"The head of the request is above {MAX_HEAD_BYTES} bytes.")
+                sentence = f"The head of the request is above {MAX_HEAD_BYTES} bytes."
+                self._refuse(431, "large_head", sentence)
                 return
         super().data_received(data)
         if self._awaited == "rest of the head":
@@ -100,11 +116,13 @@ class Connection(HttpToolsProtocol):
         elif self._unsent_since_s is None:
             self._unsent_since_s = now_s
         elif now_s - self._unsent_since_s > ANSWER_S:
+            self._statistics.refused_connections["slow_client"] += 1
             self.transport.abort()
             return
         awaited_s = self._awaited_since_s
         if awaited_s is not None and now_s - awaited_s > REQUEST_S:
-            self._refuse(408, f"The request was not there within {REQUEST_S} s.")
+            sentence = f"The request was not there within {REQUEST_S} s."
+            self._refuse(408, "slow_client", sentence)
 
     def _has_no_room(self) -> bool:
         busy = self.cycle is not None and not self.cycle.response_complete
@@ -133,11 +151,12 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words for it
         """Answer what is no HTTP."""
-        self._refuse(400, "The request is not valid HTTP.")
+        self._refuse(400, "not_http", "The request is not valid HTTP.")
 
-    def _refuse(self, status: int, sentence: str) -> None:
+    def _refuse(self, status: int, reason: str, sentence: str) -> None:
         if self.transport.is_closing():
             return
+        self._statistics.refused_connections[reason] += 1
         body = error_json(sentence)
         head = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
         self.transport.write(STATUS_LINE[status] + head + b"connection: close\r\n\r\n" + body)

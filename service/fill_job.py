@@ -75,6 +75,15 @@ class FillReader:
         # those who rank a list of words rank it in many texts
         self._resolve = lru_cache(_CACHED_TARGETS)(partial(Targets.resolve, tokenizer))
 
+    def check_targets(self, options: FillOptions) -> None:
+        """Refuse targets that no text can be filled with.
+
+        Raises:
+            InvalidRequestError: one of them cannot be used.
+        """
+        if options.targets:
+            self._resolve(options.targets).check()
+
     def read(self, text: str, options: FillOptions, where: str, *, report: bool) -> FillJob:
         """Read one text.
 

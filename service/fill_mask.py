@@ -13,6 +13,7 @@ from service.fill_options import FillOptions
 from service.fill_ways import FillWays
 from service.ranking import Fill
 from service.refused import RefusedTarget, RefusedText
+from service.spans import Spans
 from service.text_reader import place
 from service.together import together
 from service.tokenizer import LONG_TEXT_CHARS, Tokenizer
@@ -49,6 +50,7 @@ class FillMask:
         vocab_size: rows of the model's table.
         max_masks: most masks in the texts of one call.
         max_passes: most passes of the model for one call, where it takes more than one a text.
+        spans: told of what is not told by the batcher, where requests are traced.
     """
 
     def __init__(
@@ -60,11 +62,27 @@ class FillMask:
         vocab_size: int,
         max_masks: int,
         max_passes: int,
+        spans: Spans | None = None,
     ) -> None:
         self._reader = FillReader(tokenizer, max_tokens)
+        self._batcher = batcher
         self._ways = FillWays(tokenizer, batcher, vocab_size)
         self._max_masks = max_masks
         self._max_passes = max_passes
+        self._read_all = self._read if spans is None else spans.around("tokenize", self._read)
+
+    @property
+    def accepted_tokens(self) -> int:
+        """Of all passes that wait or are computed."""
+        return self._batcher.accepted_tokens
+
+    def check_targets(self, options: FillOptions) -> None:
+        """Refuse targets that no text can be filled with.
+
+        Raises:
+            InvalidRequestError: one of them cannot be used.
+        """
+        self._reader.check_targets(options)
 
     async def fill(
         self,
@@ -92,9 +110,9 @@ class FillMask:
         each = [options] * len(texts) if isinstance(options, FillOptions) else options
         targets = sum(len(one.targets or ()) for one in (each[:1] if alike else each))
         if sum(map(len, texts)) + _TARGET_COST_CHARS * targets < LONG_TEXT_CHARS:
-            read = self._read(texts, each, called, report=report)
+            read = self._read_all(texts, each, called, report=report)
         else:
-            read = await asyncio.to_thread(self._read, texts, each, called, report=report)
+            read = await asyncio.to_thread(self._read_all, texts, each, called, report=report)
         jobs = {index: job for index, job in enumerate(read) if isinstance(job, FillJob)}
         self._check_work(jobs.values())
         long = is_long(jobs.values())

@@ -9,6 +9,7 @@ from service.errors import FillMaskError
 from service.fill_answer import answer_json
 from service.json_answer import send_error, send_json
 from service.models import Models
+from service.request_scope import MODEL
 from service.schemas import FillMaskBody
 from service.served import Served
 
@@ -34,6 +35,7 @@ class FillMaskEndpoint:
         body: bytes = (await receive())["body"]
         try:
             served = self._models.get(self._name)
+            scope[MODEL] = served.info.name
             with served.uses, WhileConnected(receive):
                 content = await _answer(served, body, _content_type(scope))
         except CallerLeftError:

@@ -1,4 +1,4 @@
-"""A request's body, from bytes to a JSON value, with nothing passed over in silence."""
+"""From bytes to a JSON value, with nothing passed over in silence."""
 
 import json
 import re
@@ -15,6 +15,14 @@ from service.errors import (
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
+class _ConstantError(ValueError):
+    """A constant that JavaScript knows and JSON does not; the text is its name."""
+
+
+class _HalfCharacterError(ValueError):
+    """An escape that stands for half a character."""
+
+
 def read_json(body: bytes, content_type: str | None) -> object:
     """Parse a body by RFC 8259.
 
@@ -28,21 +36,44 @@ def read_json(body: bytes, content_type: str | None) -> object:
         raise ContentTypeError("The content type must be application/json.")
     if not body or body.isspace():
         raise MalformedRequestError("The body is empty; it must be a JSON object.")
+    return parse_json(body, "The body")
+
+
+def parse_json(content: bytes, called: str, first_line: int = 1) -> object:
+    """Parse what is not empty by RFC 8259.
+
+    Args:
+        content: in UTF-8.
+        called: what it is, for errors.
+        first_line: the number of its first line, for errors.
+
+    Raises:
+        MalformedRequestError: it is not UTF-8 or not JSON.
+        InvalidRequestError: an object has a field twice, or a text half a character.
+    """
     try:
-        value = _decode(body.decode())
-        if _SURROGATE_ESCAPE.search(body):
+        value = _decode(content.decode())
+        if _SURROGATE_ESCAPE.search(content):
             _refuse_surrogates(value)
     except UnicodeDecodeError as error:
-        raise MalformedRequestError("The body is not valid UTF-8.") from error
+        raise MalformedRequestError(f"{called} is not valid UTF-8.") from error
     except json.JSONDecodeError as error:
         raise MalformedRequestError(
-            f"The body is not valid JSON: {error.msg.lower().rstrip(': ')} (line {error.lineno}, "
-            f"column {error.colno})."
+            f"{called} is not valid JSON: {error.msg.lower().rstrip(': ')} "
+            f"(line {first_line + error.lineno - 1}, column {error.colno})."
+        ) from error
+    except _ConstantError as error:
+        raise MalformedRequestError(
+            f"{called} is not valid JSON: {error} is not a JSON number."
+        ) from error
+    except _HalfCharacterError as error:
+        raise InvalidRequestError(
+            f"{called} has an escape that is half a surrogate pair, which is no character."
         ) from error
     except RecursionError as error:
-        raise MalformedRequestError("The body is nested too deeply.") from error
+        raise MalformedRequestError(f"{called} is nested too deeply.") from error
     except ValueError as error:
-        raise MalformedRequestError("The body has a number that is too long.") from error
+        raise MalformedRequestError(f"{called} has a number that is too long.") from error
     return value
 
 
@@ -59,7 +90,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(constant: str) -> NoReturn:
-    raise MalformedRequestError(f"The body is not valid JSON: {constant} is not a JSON number.")
+    raise _ConstantError(constant)
 
 
 # made once: json.loads would make it anew for each body
@@ -76,6 +107,4 @@ def _refuse_surrogates(value: object) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise InvalidRequestError(
-            "The body has an escape that is half a surrogate pair, which is no character."
-        ) from error
+        raise _HalfCharacterError from error

@@ -13,9 +13,11 @@ from service.bundle import Bundle, read_bundle
 from service.errors import SettingsError
 from service.fill_mask import FillMask
 from service.golden import replay
+from service.process_statistics import ProcessStatistics
 from service.runtime import Runtime
 from service.scoring import Scoring
 from service.settings import Settings
+from service.spans import Spans
 from service.tokenizer import Tokenizer
 from service.warm_up import warm_up
 
@@ -46,6 +48,8 @@ async def load(
     path: Path | None = None,
     *,
     background: bool = False,
+    statistics: ProcessStatistics | None = None,
+    spans: Spans | None = None,
 ) -> AsyncIterator[LoadedModel]:
     """Load and verify a model; answers what was accepted before it is closed.
 
@@ -54,6 +58,8 @@ async def load(
         on_failure: called on the event loop with a sentence when nothing can be computed any more.
         path: its bundle, if that is not the settings' own.
         background: others are answered meanwhile, so that the event loop must go on.
+        statistics: where its batches are counted; nowhere by default.
+        spans: told of the parts of requests, where they are traced.
 
     Raises:
         StartError: the bundle or a setting is no good.
@@ -70,6 +76,8 @@ async def load(
         max_patient_tokens=settings.max_patient_tokens,
         max_wait_s=settings.max_wait_ms / 1000,
         on_failure=on_failure,
+        statistics=None if statistics is None else statistics.of_model(bundle.name),
+        spans=spans,
     )
     fills = partial(
         FillMask,
@@ -77,6 +85,7 @@ async def load(
         batcher,
         max_tokens=bundle.max_tokens,
         vocab_size=bundle.architecture.vocab_size,
+        spans=spans,
     )
     try:
         # not the users' limits: a golden prompt may have more masks than they may send
@@ -85,7 +94,7 @@ async def load(
             bundle,
             limits,
             fills(max_masks=settings.max_masks, max_passes=settings.max_passes),
-            Scoring(tokenizer, batcher, bundle.max_tokens, settings.max_passes),
+            Scoring(tokenizer, batcher, bundle.max_tokens, settings.max_passes, spans),
             batcher,
         )
     finally:

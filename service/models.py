@@ -11,10 +11,13 @@ from service import __version__
 from service.bundle_paths import find_bundles, fingerprint
 from service.errors import BundleError, NotFoundError, SettingsError, StartError, quote
 from service.load import LoadedModel, load
+from service.metrics import ModelState
 from service.probe import Probe
+from service.process_statistics import ProcessStatistics
 from service.schemas import InfoBody
 from service.served import Served
 from service.settings import Settings
+from service.spans import Spans
 
 _log = logging.getLogger(__name__)
 
@@ -44,14 +47,23 @@ class Models:
         settings: where the bundles are, which of them is the default, and the limits.
         on_failure: called with a sentence when a model cannot answer any more.
         on_change: called when the models are others than before.
+        statistics: where their batches are counted, and how often they are loaded anew.
+        spans: told of the parts of requests, where they are traced.
     """
 
     def __init__(
-        self, settings: Settings, on_failure: Callable[[str], None], on_change: Callable[[], None]
+        self,
+        settings: Settings,
+        on_failure: Callable[[str], None],
+        on_change: Callable[[], None],
+        statistics: ProcessStatistics,
+        spans: Spans | None = None,
     ) -> None:
         self._settings = settings
         self._on_failure = on_failure
         self._on_change = on_change
+        self._statistics = statistics
+        self._spans = spans
         self._open: dict[Path, _Open] = {}
         self._by_name: dict[str, Served] = {}
         self._reloading = asyncio.Lock()
@@ -66,6 +78,14 @@ class Models:
     def default(self) -> Served:
         """That of requests that name none: the one of the settings, or else the first."""
         return self._by_name.get(self._settings.model) or next(iter(self._by_name.values()))
+
+    @property
+    def states(self) -> list[ModelState]:
+        """How each of them is, for who watches them."""
+        return [
+            ModelState(one.info.name, _about(one.info), one.batcher.load, one.probe.last_failure)
+            for one in self._by_name.values()
+        ]
 
     def get(self, name: str | None = None) -> Served:
         """A model by its name, or the default.
@@ -105,6 +125,7 @@ class Models:
             try:
                 paths = find_bundles(self._settings.bundle)
             except StartError as error:
+                self._statistics.reloads["refused"] += 1
                 _log.error("nothing is reloaded: %s", error)
                 return
             for path in paths:
@@ -143,8 +164,10 @@ class Models:
                 await new.closing.aclose()
                 raise
         except StartError as error:
+            self._statistics.reloads["refused"] += 1
             _log.error("%s is not reloaded, and the old model stays: %s", path.name, error)
             return
+        self._statistics.reloads["taken"] += 1
         _log.info("%s is loaded anew: %s", path.name, new.name)
         self._on_change()
         if old is not None:
@@ -167,7 +190,14 @@ class Models:
     async def _load(self, path: Path, *, background: bool) -> _Open:
         seen = fingerprint(path)  # first, so that what changes meanwhile is seen the next time
         closing = AsyncExitStack()
-        loading = load(self._settings, self._on_failure, path, background=background)
+        loading = load(
+            self._settings,
+            self._on_failure,
+            path,
+            background=background,
+            statistics=self._statistics,
+            spans=self._spans,
+        )
         model = await closing.enter_async_context(loading)
         return _Open(self._served(model), seen, closing)
 
@@ -186,3 +216,13 @@ class Models:
         )
         probe = Probe(model.batcher, bundle.mask_token_id)
         return Served(model.fill_mask, model.scoring, model.batcher, probe, info)
+
+
+def _about(info: InfoBody) -> dict[str, str]:
+    return {
+        "precision": info.precision,
+        "max_tokens": str(info.limits.max_tokens),
+        "num_layers": str(info.architecture.num_layers),
+        "d_model": str(info.architecture.d_model),
+        "vocab_size": str(info.architecture.vocab_size),
+    }

@@ -30,10 +30,17 @@ class Probe:
             target_ids=no_targets(1),
         )
         self._running: asyncio.Task[str | None] | None = None
+        self._last_failure: str | None = None
+
+    @property
+    def last_failure(self) -> str | None:
+        """What was found out when somebody last asked."""
+        return self._last_failure
 
     async def failure(self) -> str | None:
         """Why it does not answer, in a sentence; None when it does."""
         if time.monotonic() - self._batcher.answered_s < RECENT_S:
+            self._last_failure = None
             return None
         if self._running is None:
             self._running = asyncio.create_task(self._ask())
@@ -53,5 +60,7 @@ class Probe:
             return "The model fails on a request that it must be able to answer."
         return None
 
-    def _forget(self, _task: asyncio.Task[str | None]) -> None:
+    def _forget(self, task: asyncio.Task[str | None]) -> None:
         self._running = None
+        if not task.cancelled():
+            self._last_failure = task.result()

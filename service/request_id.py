@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import trace
 from service.json_answer import send_sentence
+from service.request_scope import CURRENT, REQUEST_ID
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +36,8 @@ class RequestId:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = request_id_of(scope["headers"])
+        request_id = scope[REQUEST_ID] = request_id_of(scope["headers"])
+        CURRENT.set(scope)  # each request has a context of its own
         started = False
 
         def send_with_id(message: Message) -> Awaitable[None]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from service.asked import models_of, ready_model
+from service.asked import asked_model, models_of, ready_model
 from service.body import ErrorBody
 from service.caller import WhileConnected
 from service.errors import NotReadyError
@@ -90,7 +90,7 @@ def _add_scores(router: APIRouter, max_texts: int) -> None:
 
     async def score(request: Request, name: str | None) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type")
-        served = models_of(request.app).get(name)
+        served = asked_model(request, name)
         with served.uses:
             served.batcher.check_room(patient=True)
             read = await asyncio.to_thread(ScoreBody.read, body, content_type, served.info.limits)

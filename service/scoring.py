@@ -21,6 +21,7 @@ from service.batch import Fills, Request
 from service.batcher import Batcher
 from service.errors import InvalidRequestError
 from service.refused import RefusedText
+from service.spans import Spans
 from service.text_reader import TextReader, place
 from service.tokenizer import LONG_TEXT_CHARS, Tokenizer, Words
 
@@ -74,15 +75,22 @@ class Scoring:
         batcher: where the passes are computed.
         max_tokens: longest text the model reads, special tokens included.
         max_passes: most passes of one call; a text takes one for each of its tokens.
+        spans: told of what is not told by the batcher, where requests are traced.
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, batcher: Batcher, max_tokens: int, max_passes: int
+        self,
+        tokenizer: Tokenizer,
+        batcher: Batcher,
+        max_tokens: int,
+        max_passes: int,
+        spans: Spans | None = None,
     ) -> None:
         self._tokenizer = tokenizer
         self._reader = TextReader(tokenizer, max_tokens)
         self._batcher = batcher
         self._max_passes = max_passes
+        self._read_all = self._read if spans is None else spans.around("tokenize", self._read)
 
     async def score(
         self,
@@ -106,9 +114,9 @@ class Scoring:
             FillMaskError: the batcher does not take the requests.
         """
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
-            read = self._read(texts, called, report=report)
+            read = self._read_all(texts, called, report=report)
         else:
-            read = await asyncio.to_thread(self._read, texts, called, report=report)
+            read = await asyncio.to_thread(self._read_all, texts, called, report=report)
         mask = self._tokenizer.mask_token_id
         requests = [
             request

@@ -59,7 +59,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
         await super().startup(sockets)
-        for listener in sockets or []:
+        for listener in (sockets or [])[:1]:  # another one is for metrics
             host, port = listener.getsockname()[:2]
             self._started(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 

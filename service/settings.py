@@ -16,6 +16,8 @@ from service.cpus import usable_cpus
 from service.errors import SettingsError, quote
 
 ENV_PREFIX = "FILLMASK_"
+# OpenTelemetry's own; its packages read what they say
+_COLLECTOR_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 class Settings(BaseSettings):
@@ -26,6 +28,13 @@ class Settings(BaseSettings):
     host: str = Field(default="127.0.0.1", min_length=1, description="address to listen on")
     port: int = Field(
         default=8000, ge=0, le=65535, description="port to listen on; 0 takes a free one"
+    )
+    metrics_port: int = Field(
+        default=0,
+        ge=0,
+        le=65535,
+        description="another port to listen on, the only one then that answers `GET /metrics`; "
+        "0 for none: the port above does",
     )
     bundle: Path = Field(
         default_factory=default_bundle_path,
@@ -118,6 +127,33 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="least severe messages to log"
     )
+    log_format: Literal["auto", "json", "text"] = Field(
+        default="auto",
+        description="json: an object a line; text: for people; auto: text on a terminal, json "
+        "elsewhere",
+    )
+    access_log: Literal["off", "errors", "all"] = Field(
+        default="errors",
+        description="requests that have a line in the log each; errors are those that the service "
+        "could not answer, 500 and above",
+    )
+    log_texts: bool = Field(
+        default=False,
+        description="log the bodies of requests, and so what callers write; needs the log level "
+        "debug",
+    )
+    traces: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="send traces to OpenTelemetry's collector; auto: if "
+        "OTEL_EXPORTER_OTLP_ENDPOINT names one",
+    )
+
+    @property
+    def traced(self) -> bool:
+        """Whether traces are sent."""
+        if self.traces == "auto":
+            return any(os.environ.get(variable) for variable in _COLLECTOR_VARIABLES)
+        return self.traces == "on"
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:
@@ -131,7 +167,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
     flags = _read_flags(arguments)
     _refuse_unknown_variables()
     try:
-        return Settings(**flags)
+        settings = Settings(**flags)
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]).lower().removeprefix(ENV_PREFIX.lower())
@@ -139,6 +175,15 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         raise SettingsError(
             f"{source} is {quote(str(first['input']))}; allowed is {allowed(name)}."
         ) from None
+    if settings.metrics_port and settings.metrics_port == settings.port:
+        raise SettingsError(
+            f"metrics_port is {settings.metrics_port}, as port is; allowed is another one, or 0."
+        )
+    if settings.log_texts and settings.log_level != "debug":
+        raise SettingsError(
+            f"log_texts needs the log level debug, and log_level is {settings.log_level}."
+        )
+    return settings
 
 
 def allowed(name: str) -> str:
@@ -148,6 +193,8 @@ def allowed(name: str) -> str:
         return "one of " + ", ".join(schema["enum"])
     if "allowed" in schema:
         return str(schema["allowed"])
+    if schema.get("type") == "boolean":
+        return "true or false"
     if schema.get("type") != "integer":
         return "a text that is not empty"
     if "maximum" in schema:

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from benchmarks.race.texts import masked_texts
 from benchmarks.target_pairs import compare
 from service.app import create_app
-from service.batch import Batch, Request
+from service.batch import Batch, Request, no_targets
 from service.bundle import WEIGHTS_FILE, default_bundle_path, read_bundle
 from service.runtime import Runtime
 from service.settings import Settings
@@ -115,6 +116,28 @@ def test_neighbours_change_nothing(threads_per_run: int) -> None:
         np.testing.assert_array_equal(fills.top_ids, alone.top_ids)
         for name in ("top_log_probs", "target_log_probs"):
             np.testing.assert_allclose(getattr(fills, name), getattr(alone, name), atol=2e-3)
+
+
+def test_neighbours_change_no_bit() -> None:
+    """Held-out texts in batches of any size have the very bits that each has alone."""
+    bundle = read_bundle(default_bundle_path())
+    runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.of(bundle)
+    encoded = [tokenizer.encode(text) for text in masked_texts()]
+    requests = [
+        Request(text.input_ids, text.mask_positions, 10, no_targets(len(text.mask_spans)))
+        for text in encoded
+        if len(text.input_ids) <= 64
+    ]
+    alone = [runtime.run(Batch.pack([request])) for request in requests]
+    generator = np.random.default_rng(0)
+    order = generator.permutation(np.tile(np.arange(len(requests)), 3)).tolist()
+    while order:
+        size = int(generator.integers(2, 14))
+        members, order = order[:size], order[size:]
+        batch = Batch.pack([requests[member] for member in members])
+        for member, fills in zip(members, batch.split(runtime.run(batch)), strict=True):
+            np.testing.assert_array_equal(fills.top_ids, alone[member].top_ids)
+            np.testing.assert_array_equal(fills.top_log_probs, alone[member].top_log_probs)
 
 
 def test_verification_figures_are_within_the_gates() -> None:

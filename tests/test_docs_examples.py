@@ -1,4 +1,4 @@
-"""The code in docs/ runs as it stands, against a service with the built-in model."""
+"""The code in docs/ runs as it stands, with the built-in model: against a service, or without."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+
+from tests.shell_examples import check_shell_examples
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("filling.md", "protocols.md", "scoring.md")
@@ -62,3 +64,9 @@ def test_each_page_has_examples_in_each_language() -> None:
     for page in PAGES:
         blocks = BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
         assert {language for language, _ in blocks} == {"python", "javascript", "bash"}
+
+
+def test_examples_of_the_command(tmp_path: Path) -> None:
+    """In a shell, one after the other, they print what the page says they print."""
+    page = (ROOT / "docs" / "whole-files.md").read_text(encoding="utf-8")
+    assert check_shell_examples(page, tmp_path) >= 5

@@ -75,6 +75,30 @@ def test_carries_the_playground(environment: Path) -> None:
     assert {path.name: path.read_bytes() for path in installed.iterdir()} == files
 
 
+def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
+    """A text, and a file; Parquet is left out of the install, and it says how to get it."""
+    variables = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
+
+    def fillmask(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(environment / "bin/fillmask"), *arguments],
+            cwd=tmp_path,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    text = "The [MASK] barked at the mailman."
+    assert "The dog barked at the mailman." in fillmask(text).stdout
+    (tmp_path / "texts.txt").write_text(f"{text}\n")
+    assert fillmask("--input", "texts.txt", "--output", "fills.jsonl").returncode == 0
+    assert '"token_str":"dog"' in (tmp_path / "fills.jsonl").read_text()
+    done = fillmask("--input", "texts.txt", "--output", "fills.parquet")
+    assert done.returncode == 2
+    assert done.stderr.endswith("pip install 'fillmask[parquet]'\n")
+
+
 @pytest.mark.parametrize("command", ["fillmask-train", "fillmask-export"])
 def test_commands_that_need_torch_say_so(environment: Path, command: str) -> None:
     """One line that names what is missing and how to get it, instead of a traceback."""

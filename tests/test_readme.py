@@ -15,6 +15,7 @@ from pydantic_core import PydanticUndefined
 
 from service.app import create_app
 from service.settings import Settings, _variable
+from tests.shell_examples import check_shell_examples
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -128,6 +129,11 @@ def test_python_example_runs() -> None:
         finally:
             server.terminate()
     assert re.fullmatch(r"(0\.\d{3} \S+\n){5}", printed)
+
+
+def test_examples_without_a_server_print_what_they_say(tmp_path: Path) -> None:
+    """The built-in model's fills, in a shell."""
+    assert check_shell_examples(_section("Without a server"), tmp_path) == 2
 
 
 def test_every_route_and_make_target_exists(client: TestClient) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from service import __version__
-from service.asked import models_of, ready_model
+from service.asked import asked_model, models_of, ready_model
 from service.body import ErrorBody
 from service.caller import WhileConnected
 from service.errors import NotFoundError, quote
@@ -95,7 +95,7 @@ def _add_open_inference(router: APIRouter) -> None:
     @router.post(f"{version}/infer", tags=tags, **infers)
     async def infer(request: Request, name: str, version: str = MODEL_VERSION) -> Response:
         body, json_bytes = await request.body(), request.headers.get(_JSON_BYTES)
-        served = models_of(request.app).get(name)
+        served = asked_model(request, name)
         _check_version(version)
         with served.uses:
             served.batcher.check_room()
@@ -120,7 +120,7 @@ def _add_predict(router: APIRouter, max_texts: int, max_top_k: int) -> None:
     )
     async def predict(request: Request, name: str) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type")
-        served = models_of(request.app).get(name)
+        served = asked_model(request, name)
         with served.uses:
             served.batcher.check_room()
             read = await asyncio.to_thread(read_predict, body, content_type, served.info.limits)

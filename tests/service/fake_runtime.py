@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 import numpy as np
 
 from service.batch import Batch, Fills, Outputs, Request
+from service.batch_statistics import BatchStatistics
 from service.batcher import Batcher
 
 BAD_ID = 666
@@ -72,6 +73,7 @@ def with_batcher(
     max_waiting_tokens: int = 1000,
     max_patient_tokens: int = 1000,
     max_wait_s: float = 100,
+    statistics: BatchStatistics | None = None,
 ) -> list[str]:
     """Run the scenario with a batcher, close it, and give the failures it told of."""
     failures: list[str] = []
@@ -85,6 +87,7 @@ def with_batcher(
             max_patient_tokens,
             max_wait_s,
             failures.append,
+            statistics,
         )
         try:
             await asyncio.wait_for(scenario(batcher), 20)

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from service.batch_statistics import BatchStatistics
 from service.batcher import MAX_RETRY_AFTER_S, Batcher
 from service.errors import InvalidRequestError, OverloadedError
 from tests.service.fake_runtime import FakeRuntime, ends, text, with_batcher
@@ -168,3 +169,36 @@ def test_nothing_is_too_long_for_who_waits_for_nobody() -> None:
         assert ends(await batcher.submit([text(1, 50)])) == [[1, 1]]
 
     with_batcher(FakeRuntime(), scenario, max_wait_s=1)
+
+
+def test_refusals_are_counted_by_reason() -> None:
+    """A full queue and too long a wait; what is wrong in itself is neither."""
+    fake, statistics = FakeRuntime(), BatchStatistics()
+
+    async def full(batcher: Batcher) -> None:
+        fake.go.clear()
+        first = asyncio.create_task(batcher.submit([text(1, 10)]))
+        await fake.wait_until_at_work()
+        with pytest.raises(OverloadedError):
+            batcher.check_room()
+        assert batcher.refuse_s() == 1
+        with pytest.raises(InvalidRequestError):
+            await batcher.submit([text(1, 11)])
+        fake.go.set()
+        await first
+
+    async def slow(batcher: Batcher) -> None:
+        await batcher.submit([text(1)])
+        assert batcher.refuse_s() is None
+        fake.go.clear()
+        first = asyncio.create_task(batcher.submit([text(1)]))
+        await asyncio.sleep(0)
+        with pytest.raises(OverloadedError):
+            await batcher.submit([text(1)])
+        fake.go.set()
+        await first
+
+    with_batcher(fake, full, max_waiting_tokens=10, statistics=statistics)
+    assert statistics.refusals == {"queue_full": 2}
+    with_batcher(fake, slow, max_wait_s=0, statistics=statistics)
+    assert statistics.refusals == {"queue_full": 2, "wait_too_long": 1}

@@ -100,7 +100,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "parameters a text": (
         {"inputs": "[MASK]", "parameters": "top_k"},
-        "parameters must be a JSON object, or a list of one for each text.",
+        "parameters must be a JSON object.",
     ),
     "parameters of too few texts": (
         {"inputs": ["[MASK]", "[MASK]"], "parameters": [{}]},

@@ -56,10 +56,12 @@ def test_pack_of_texts_that_share_a_row() -> None:
 
 
 def test_pack_of_one_text_without_targets() -> None:
-    """One row, and K is 0 when nobody asks for targets."""
+    """One row of at least two queries, and K is 0 when nobody asks for targets."""
     batch = Batch.pack([request([5, 6, 7], [1])])
     assert batch.pad_index.tolist() == [[0, 1, 2] + [0] * 13]
-    assert batch.query_index.tolist() == [[1]]
+    assert batch.query_index.tolist() == [[1, 0]]
+    assert batch.query_texts.tolist() == [[0, -1]]
+    assert batch.mask_slots.tolist() == [0]
     assert batch.target_ids.shape == (1, 0)
 
 

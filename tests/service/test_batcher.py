@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from service.batch_statistics import BatchStatistics, Load
 from service.batcher import Batcher
 from service.errors import NotReadyError
 from tests.service.fake_runtime import BAD_ID, FakeRuntime, ends, text, with_batcher
@@ -23,6 +24,24 @@ def test_every_caller_gets_its_own_answer() -> None:
     fake = FakeRuntime()
     with_batcher(fake, scenario, workers=3, max_waiting_tokens=10_000)
     assert len(fake.seen) == 300
+
+
+def test_what_was_accepted_is_counted_until_it_is_computed() -> None:
+    """Of both lanes, waiting or running."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        first = asyncio.create_task(batcher.submit([text(1, 3)]))
+        await fake.wait_until_at_work()
+        rest = asyncio.create_task(batcher.submit([text(2, 4), text(3, 5)], patient=True))
+        await asyncio.sleep(0)
+        assert batcher.accepted_tokens == 3 + 4 + 5
+        fake.go.set()
+        await asyncio.gather(first, rest)
+        assert batcher.accepted_tokens == 0
+
+    with_batcher(fake, scenario)
 
 
 def test_several_texts_are_answered_in_their_order() -> None:
@@ -159,3 +178,50 @@ def test_close_answers_what_was_accepted() -> None:
 
     with_batcher(fake, scenario, workers=2)
     assert not [t for t in threading.enumerate() if t.name.startswith("fillmask-worker")]
+
+
+def test_batches_are_counted() -> None:
+    """Each that was computed with its sequences, each that was not."""
+    fake, statistics = FakeRuntime(), BatchStatistics()
+
+    async def scenario(batcher: Batcher) -> None:
+        fake.go.clear()
+        first = asyncio.create_task(batcher.submit([text(1, 3)]))
+        await fake.wait_until_at_work()
+        others = [asyncio.create_task(batcher.submit([text(i)])) for i in (2, BAD_ID)]
+        await asyncio.sleep(0.05)
+        fake.go.set()
+        await asyncio.gather(first, *others, return_exceptions=True)
+
+    with_batcher(fake, scenario, statistics=statistics)
+    assert fake.batches == [[3], [2, 2], [2], [2]]
+    assert statistics.failures == 2  # the two together, then the bad one alone
+    assert statistics.sequences.total == 2
+    assert statistics.tokens.total == 5
+    assert statistics.slots == 2 * 16
+    assert statistics.queue_seconds.total >= 0.05
+    assert statistics.compute_seconds.total >= 0.05
+
+
+def test_its_load() -> None:
+    """What was accepted counts until it is answered, in its lane."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        assert batcher.load == Load(
+            {"prompt": 0, "patient": 0}, {"prompt": 1000, "patient": 500}, None, 2
+        )
+        fake.go.clear()
+        waiting = [
+            asyncio.create_task(batcher.submit([text(1, 5)])),
+            asyncio.create_task(batcher.submit([text(1, 7)], patient=True)),
+        ]
+        await asyncio.sleep(0)
+        assert batcher.load.waiting_tokens == {"prompt": 5, "patient": 7}
+        fake.go.set()
+        await asyncio.gather(*waiting)
+        assert batcher.load.waiting_tokens == {"prompt": 0, "patient": 0}
+        assert batcher.load.tokens_per_s is not None
+        assert batcher.load.tokens_per_s > 0
+
+    with_batcher(fake, scenario, workers=2, max_patient_tokens=500)

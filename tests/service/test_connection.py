@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.service.conftest import StartServer
+from tests.service.scrape import samples, value
 
 # the service, with little patience
 HASTY = """
@@ -40,6 +41,13 @@ def address(start_server: StartServer) -> Iterator[tuple[str, int]]:
         yield host, int(port)
         # whatever was done to it, it answers others
         assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).status_code == 200
+        assert value(samples(httpx.get(f"{url}/metrics").text), "fillmask_connections") == 1
+
+
+def refused(address: tuple[str, int], reason: str) -> float:
+    """How many connections were refused for that."""
+    found = samples(httpx.get(f"http://{address[0]}:{address[1]}/metrics").text)
+    return value(found, "fillmask_rejected_total", reason=reason, model="")
 
 
 def exchange(address: tuple[str, int], *parts: bytes, pause_s: float = 0) -> bytes:
@@ -73,6 +81,7 @@ def test_slow_senders_are_told_so(address: tuple[str, int]) -> None:
     """Nothing at all, a head without an end, a body without an end: each has its time."""
     for parts in ([], [HEAD], [REQUEST[:-5]], [b"\r\n"]):
         check(exchange(address, *parts), 408, "The request was not there within 1 s.")
+    assert refused(address, "slow_client") == 4
 
 
 def test_a_trickle_is_no_way_around_it(address: tuple[str, int]) -> None:
@@ -102,6 +111,7 @@ def test_a_head_has_a_limit(address: tuple[str, int]) -> None:
     field = b"X-Much: " + b"x" * 8000 + b"\r\n"
     for parts in ([HEAD + field * 5 + b"\r\n"], [HEAD, *[field] * 5], [b"GET /" + b"x" * 40_000]):
         check(exchange(address, *parts), 431, sentence)
+    assert refused(address, "large_head") == 3
     body = json.dumps({"inputs": "the [MASK]" + " " * 40_000}).encode()
     large = HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
     # neither a body is a head, nor what went before on the same connection
@@ -124,6 +134,7 @@ def test_what_is_no_http(address: tuple[str, int]) -> None:
         HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
     ):
         check(exchange(address, nonsense), 400, "The request is not valid HTTP.")
+    assert refused(address, "not_http") == 7
 
 
 def test_too_many_connections(address: tuple[str, int]) -> None:
@@ -136,6 +147,7 @@ def test_too_many_connections(address: tuple[str, int]) -> None:
     check(answer, 429, "There are too many connections; try again in 1 s.")
     assert b"retry-after: 1" in answer
     time.sleep(0.2)
+    assert refused(address, "connections") == 1
 
 
 def test_an_answer_that_nobody_takes(address: tuple[str, int]) -> None:
@@ -152,6 +164,7 @@ def test_an_answer_that_nobody_takes(address: tuple[str, int]) -> None:
     assert announced is not None
     assert int(announced[1]) > 4_500_000
     assert len(answer) < int(announced[1])
+    assert refused(address, "slow_client") == 1
 
 
 # the service, with a model that takes its time and says when it begins
@@ -202,4 +215,15 @@ def test_overload_is_refused_at_the_door(start_server: StartServer) -> None:
         assert last.status_code == 429
         assert last.headers["connection"] == "close"
         assert running.result().is_success
+        found = samples(client.get(f"{url}/metrics").text)
+        counted = 0.0
+        for route in ("/fill-mask", "/", "/models/{name}"):
+            labels = {"method": "POST", "route": route, "status": "429"}
+            counted += value(found, "fillmask_requests_total", **labels)
+        assert counted == 5
+        reasons = [
+            value(found, "fillmask_rejected_total", reason=reason, model="tiny")
+            for reason in ("queue_full", "wait_too_long")
+        ]
+        assert sum(reasons) == 5
         assert client.post(f"{url}/fill-mask", json=short).is_success

@@ -20,8 +20,14 @@ from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 
 def use_case(tokenizer: Tokenizer, batcher: Batcher) -> FillMask:
     """What the prompts are replayed by."""
-    sizes = {"max_tokens": MAX_TOKENS, "vocab_size": len(VOCABULARY)}
-    return FillMask(tokenizer, batcher, **sizes, max_masks=32, max_passes=1)
+    return FillMask(
+        tokenizer,
+        batcher,
+        max_tokens=MAX_TOKENS,
+        vocab_size=len(VOCABULARY),
+        max_masks=32,
+        max_passes=1,
+    )
 
 
 def replay_bundle(path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from service.errors import FillMaskError
-from service.json_body import read_json
+from service.json_body import parse_json, read_json
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,23 @@ def test_refuses_another_content_type(content_type: str | None) -> None:
     with pytest.raises(FillMaskError) as caught:
         read_json(b"{}", content_type)
     assert caught.value.status == 415
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b'{"a": 1} x', "Row 7 is not valid JSON: extra data (line 7, column 10)."),
+        (b"\xff", "Row 7 is not valid UTF-8."),
+        (b'{"a": NaN}', "Row 7 is not valid JSON: NaN is not a JSON number."),
+        (
+            b'{"a": "\\ud800"}',
+            "Row 7 has an escape that is half a surrogate pair, which is no char",
+        ),
+        (b"[" * 100_000, "Row 7 is nested too deeply."),
+    ],
+)
+def test_errors_call_things_by_their_names(content: bytes, reason: str) -> None:
+    """What is no body is called what the caller calls it, and lines count from where it begins."""
+    with pytest.raises(FillMaskError) as caught:
+        parse_json(content, "Row 7", first_line=7)
+    assert caught.value.text.startswith(reason)

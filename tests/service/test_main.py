@@ -14,7 +14,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.__main__ import _bind
+from service.__main__ import _bind, _room
+from service.app import create_app
+from service.settings import Settings
 from tests.service.conftest import EditBundle, StartServer
 from tests.service.tiny import Tiny
 
@@ -272,3 +274,13 @@ def test_connections_send_without_delay() -> None:
         return nodelay
 
     assert asyncio.run(nodelay_of_an_accepted_connection()) != 0
+
+
+def test_who_refuses_for_want_of_room() -> None:
+    """The door, unless an answer must have more to it or a line in the log."""
+    settings = Settings()
+    app = create_app(settings)
+    assert _room(app, settings) == app.retry_after_s
+    for more in ({"access_log": "all"}, {"cors_origins": "*"}):
+        assert _room(app, settings.model_copy(update=more))("/fill-mask") is None
+        assert _room(app, settings.model_copy(update=more)) != app.retry_after_s

@@ -182,10 +182,13 @@ def test_a_bad_change_is_not_taken(
         assert client.get("/info").json()["name"] == "first"
         assert client.post("/models/first", json=BODY).is_success
         assert "reloaded" in caplog.text
+        reloads = service.state.statistics.reloads
+        assert reloads == {"refused": 1}
         bundles.mkdir(exist_ok=True)
         put_bundle(tiny, bundles / "a", "good")
         client.portal.call(service.state.models.reload)
         assert client.get("/info").json()["name"] == "good"
+        assert reloads["taken"] >= 1
 
 
 def test_uses_are_waited_for() -> None:

@@ -54,10 +54,10 @@ def test_a_model_that_is_stuck() -> None:
         await fake.wait_until_at_work()
         await asyncio.sleep(0.11)
         asked = Probe(batcher, token_id=7)
-        assert await asked.failure() == STUCK
+        assert (await asked.failure(), asked.last_failure) == (STUCK, STUCK)
         fake.go.set()
         await stuck
-        assert await asked.failure() is None
+        assert (await asked.failure(), asked.last_failure) == (None, None)
 
     with_batcher(fake, scenario)
 

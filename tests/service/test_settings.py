@@ -136,3 +136,21 @@ def test_settings_are_frozen() -> None:
     """Nothing changes a setting after the start."""
     with pytest.raises(ValueError, match="frozen"):
         read_settings([]).port = 1
+
+
+def test_two_ports_are_two() -> None:
+    """Metrics cannot have a port of their own that is the other one."""
+    with pytest.raises(SettingsError, match="metrics_port is 9000, as port is; allowed is another"):
+        read_settings(["--port=9000", "--metrics-port=9000"])
+    assert read_settings(["--port=9000", "--metrics-port=9001"]).metrics_port == 9001
+
+
+def test_texts_are_not_logged_by_accident() -> None:
+    """Two settings must say so; either alone is a mistake."""
+    with pytest.raises(SettingsError, match="needs the log level debug, and log_level is info"):
+        read_settings(["--log-texts=true"])
+    assert read_settings(["--log-texts=true", "--log-level=debug"]).log_texts is True
+    with pytest.raises(SettingsError, match=r'"maybe"; allowed is true or false\.'):
+        read_settings(["--log-texts=maybe"])
+    with pytest.raises(SettingsError, match=r'"some"; allowed is one of off, errors, all\.'):
+        read_settings(["--access-log=some"])

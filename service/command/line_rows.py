@@ -1,0 +1,130 @@
+"""Files with a row a line: JSONL, where it is an object, and plain text."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from service.command.lines import MAX_LINE_BYTES, Stream, read_lines
+from service.command.rows import Block, Fields, ListBlock, Rows, Unreadable, cut
+from service.errors import FillMaskError
+from service.json_body import parse_json
+
+OpenStream = Callable[[], AbstractContextManager[Stream]]
+
+
+@dataclass(frozen=True)
+class LineBlock(ListBlock):
+    """Lines without their ends; None for one that is too long."""
+
+    rows: Sequence[bytes | None]
+
+    def fields(self) -> list[Fields | Unreadable]:
+        """See `Block`."""
+        return [
+            Unreadable(f"The line is longer than {MAX_LINE_BYTES} bytes.")
+            if line is None
+            else self._read(line, self.first + place)
+            for place, line in enumerate(self.rows)
+        ]
+
+    @abstractmethod
+    def _read(self, line: bytes, number: int) -> Fields | Unreadable:
+        """A line, and its number from 0."""
+
+
+@dataclass(frozen=True)
+class JsonBlock(LineBlock):
+    """Lines of JSONL."""
+
+    def json_objects(self) -> list[bytes]:
+        """See `Block`; as they were written, to the byte."""
+        return [b"{}" if line is None else line.strip() for line in self.rows]
+
+    def _read(self, line: bytes, number: int) -> Fields | Unreadable:
+        if not line or line.isspace():
+            return Unreadable("The line is empty; it must be a JSON object.")
+        try:
+            value = parse_json(line, "The line", number + 1)
+        except FillMaskError as error:
+            return Unreadable(error.text)
+        return value if isinstance(value, dict) else Unreadable("The line must be a JSON object.")
+
+
+@dataclass(frozen=True)
+class TextBlock(LineBlock):
+    """Lines of plain text.
+
+    Attributes:
+        field: what they are called.
+    """
+
+    field: str
+
+    def _read(self, line: bytes, number: int) -> Fields | Unreadable:  # noqa: ARG002 - JSON's errors have it
+        try:
+            return {self.field: line.decode()}
+        except UnicodeDecodeError:
+            return Unreadable("The line is not valid UTF-8.")
+
+
+class LineRows(Rows):
+    """The rows of a file with a row a line.
+
+    Args:
+        name: of the file, for errors.
+        open_stream: opens it at its start.
+    """
+
+    def __init__(self, name: str, open_stream: OpenStream) -> None:
+        self.name = name
+        self._open = open_stream
+
+    def count(self) -> int:
+        """See `Rows`."""
+        with self._open() as stream:
+            return sum(map(len, read_lines(stream)))
+
+    def blocks(
+        self,
+        start: int = 0,
+        stop: int | None = None,
+        only: Sequence[str] | None = None,  # noqa: ARG002 - nothing is gained by less of a line
+    ) -> Iterator[Block]:
+        """See `Rows`."""
+        with self._open() as stream:
+            for first, lines in cut(read_lines(stream), start, stop):
+                yield self._block(first, lines)
+
+    @abstractmethod
+    def _block(self, first: int, lines: Sequence[bytes | None]) -> Block: ...
+
+
+class JsonRows(LineRows):
+    """The rows of a JSONL file."""
+
+    columns = None
+    row_parameters = True
+
+    def _block(self, first: int, lines: Sequence[bytes | None]) -> Block:
+        return JsonBlock(first, lines)
+
+
+class TextRows(LineRows):
+    """The rows of a file of texts.
+
+    Args:
+        name: of the file, for errors.
+        open_stream: opens it at its start.
+        field: what the texts are called.
+    """
+
+    row_parameters = False
+
+    def __init__(self, name: str, open_stream: OpenStream, field: str) -> None:
+        super().__init__(name, open_stream)
+        self.columns = (field,)
+        self._field = field
+
+    def _block(self, first: int, lines: Sequence[bytes | None]) -> Block:
+        return TextBlock(first, lines, self._field)

@@ -1,0 +1,109 @@
+"""The log: one JSON object a line, or lines for people. Never what callers have written.
+
+All goes through Python's logging, and so does what libraries and the interpreter itself have to
+say. Of an exception the log has type and place; its text may quote a caller's.
+"""
+
+import asyncio
+import logging
+import sys
+import threading
+from types import TracebackType
+from typing import Any, Literal, TextIO
+
+from structlog.dev import ConsoleRenderer
+from structlog.processors import EventRenamer, JSONRenderer, TimeStamper
+from structlog.stdlib import ExtraAdder, ProcessorFormatter, add_log_level, add_logger_name
+from structlog.typing import EventDict, Processor
+
+from service.errors import trace
+from service.request_scope import CURRENT, REQUEST_ID, TRACE_ID
+from service.trace_context import trace_id
+
+Format = Literal["auto", "json", "text"]
+
+# what a message may have beside it; nobody knows what is in the extra fields of libraries
+FIELDS = (
+    *("method", "route", "status", "duration_ms", "answer_bytes", "model"),
+    *("body", "body_bytes"),
+)
+
+_log = logging.getLogger(__name__)
+
+
+def start_logging(level: str, style: Format, stream: TextIO | None = None) -> None:
+    """Send all that is logged in this process to one stream.
+
+    Args:
+        level: the least severe to be logged.
+        style: json, text, or auto: text where the stream is a terminal.
+        stream: standard error by default.
+    """
+    stream = stream or sys.stderr
+    text = style == "text" or (style == "auto" and stream.isatty())
+    renderer: list[Processor] = [EventRenamer("message"), JSONRenderer()]
+    if text:
+        renderer = [ConsoleRenderer(colors=stream.isatty())]
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        ProcessorFormatter(
+            foreign_pre_chain=[
+                TimeStamper(fmt="iso", utc=True),
+                add_log_level,
+                add_logger_name,
+                _add_request,
+                ExtraAdder(allow=FIELDS),
+                _leave_out_exception_text,
+            ],
+            processors=[ProcessorFormatter.remove_processors_meta, *renderer],
+        )
+    )
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # what uvicorn says of its own life is in our start line
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.captureWarnings(capture=True)
+    sys.excepthook = _log_end
+    sys.unraisablehook = _log_unraisable
+    threading.excepthook = _log_end_of_thread
+
+
+def log_loop_error(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What an event loop has nobody to tell; asyncio's own words would quote arguments."""
+    if (error := context.get("exception")) is None:
+        _log.error("the event loop: %s", context["message"])
+    else:
+        _log.error("nobody has handled, in the event loop:\n%s", trace(error))
+
+
+def _add_request(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    """The request that is being answered, if the message is about one."""
+    scope = CURRENT.get()
+    if scope is not None:
+        event["request_id"] = scope[REQUEST_ID].decode()
+        if found := scope.get(TRACE_ID) or trace_id(scope["headers"]):
+            event["trace_id"] = found
+    return event
+
+
+def _leave_out_exception_text(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    event.pop("stack_info", None)
+    exc_info = event.pop("exc_info", None)
+    if exc_info and exc_info[1] is not None:
+        event["exception"] = trace(exc_info[1])
+    return event
+
+
+def _log_end(
+    _type: type[BaseException], error: BaseException, _traceback: TracebackType | None
+) -> None:
+    _log.critical("the process has failed:\n%s", trace(error))
+
+
+def _log_end_of_thread(args: threading.ExceptHookArgs) -> None:
+    if args.exc_value is not None:
+        _log.critical("a thread has failed:\n%s", trace(args.exc_value))
+
+
+def _log_unraisable(args: "sys.UnraisableHookArgs") -> None:
+    if args.exc_value is not None:
+        _log.error("nobody could be told:\n%s", trace(args.exc_value))

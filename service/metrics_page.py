@@ -1,0 +1,49 @@
+"""GET /metrics, for Prometheus."""
+
+import asyncio
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+
+from service.health import Health
+from service.metrics import Metrics, ModelState
+from service.models import Models
+from service.process_statistics import ProcessStatistics
+
+METRICS_PATH = "/metrics"
+
+
+def add_metrics_page(
+    app: FastAPI, statistics: ProcessStatistics, health: Health, own_port: int | None
+) -> None:
+    """Serve what is counted.
+
+    Args:
+        app: the application.
+        statistics: what is counted.
+        health: of the service.
+        own_port: the only port on which it is answered; None for any.
+    """
+
+    def states() -> list[ModelState]:
+        models: Models | None = getattr(app.state, "models", None)
+        return [] if models is None else models.states
+
+    metrics = Metrics(statistics, states, lambda: health.reason)
+    router = APIRouter()
+
+    @router.get(
+        METRICS_PATH,
+        summary="What Prometheus reads",
+        tags=["Service"],
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {}, "application/openmetrics-text": {}}}},
+    )
+    async def scrape(request: Request) -> Response:
+        if own_port is not None and request.scope["server"][1] != own_port:
+            raise HTTPException(404)
+        accept = request.headers.get("accept", "")
+        content, content_type = await asyncio.to_thread(metrics.render, accept)
+        return Response(content, headers={"content-type": content_type})
+
+    app.include_router(router)

@@ -1,0 +1,156 @@
+"""Traces for OpenTelemetry, where they are asked for and its packages are installed.
+
+A span for each request after the semantic conventions for HTTP, without what callers write: no
+path, no query, no header, no text of an exception. Its parts are called tokenize, queue, compute.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import cast
+
+from opentelemetry import propagate
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import (
+    Span,
+    SpanKind,
+    StatusCode,
+    format_trace_id,
+    get_current_span,
+    set_span_in_context,
+    use_span,
+)
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service import __version__
+from service.request_scope import MODEL, OTHER, TRACE_ID, route_of
+from service.spans import Arguments, Result
+
+# for the last spans to be sent: the process must not end later for a collector that is not there
+CLOSE_S = 3
+# asked again and again by machines
+_UNTRACED = ("/health/", "/v2/health/", "/metrics")
+
+
+class Traces:
+    """Sends spans over OTLP; the OTEL_ variables say where to, which, and as whose."""
+
+    def __init__(self) -> None:
+        own = Resource({"service.name": "fillmask", "service.version": __version__})
+        self._provider = TracerProvider(
+            resource=own.merge(OTELResourceDetector().detect()), shutdown_on_exit=False
+        )
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._tracer = self._provider.get_tracer("fillmask", __version__)
+
+    async def close(self) -> None:
+        """Send what is left, if that does not take long."""
+        closing = threading.Thread(target=self._provider.shutdown, daemon=True)
+        closing.start()
+        await asyncio.to_thread(closing.join, CLOSE_S)
+
+    def current(self) -> Context | None:
+        """The span of the request that is being answered here; None for what nobody asked for."""
+        span = get_current_span()
+        valid = span.get_span_context().is_valid
+        return set_span_in_context(span, Context()) if valid else None
+
+    def around(
+        self, name: str, function: Callable[Arguments, Result]
+    ) -> Callable[Arguments, Result]:
+        """The function, with a span of that name around each call."""
+
+        def traced(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+            if self.current() is None:
+                return function(*args, **kwargs)
+            with self._tracer.start_as_current_span(
+                name, record_exception=False, set_status_on_exception=False
+            ):
+                return function(*args, **kwargs)
+
+        return traced
+
+    def note_batch(
+        self,
+        callers: Sequence[tuple[object, float]],
+        started_s: float,
+        ended_s: float,
+        attributes: Mapping[str, int],
+    ) -> None:
+        """Tell of a batch: to each caller that it waited, and that it was computed."""
+        # to the time of day
+        offset_ns = time.time_ns() - time.perf_counter_ns()
+        started_ns, ended_ns = (offset_ns + round(at * 1e9) for at in (started_s, ended_s))
+        for caller, arrived_s in callers:
+            if caller is None:
+                continue
+            parent = cast("Context", caller)
+            arrived_ns = offset_ns + round(arrived_s * 1e9)
+            queue = self._tracer.start_span("queue", parent, start_time=arrived_ns)
+            queue.end(started_ns)
+            compute = self._tracer.start_span(
+                "compute", parent, attributes=attributes, start_time=started_ns
+            )
+            compute.end(ended_ns)
+
+    def surround(self, app: ASGIApp) -> ASGIApp:
+        """ASGI middleware: a span for each request, but for those of probes and scrapers."""
+
+        async def traced(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http" or scope["path"].startswith(_UNTRACED):
+                await app(scope, receive, send)
+                return
+            span = self._begin(scope)
+
+            def watch(message: Message) -> Awaitable[None]:
+                if message["type"] == "http.response.start":
+                    _note_status(span, message["status"])
+                return send(message)
+
+            with use_span(
+                span, end_on_exit=True, record_exception=False, set_status_on_exception=False
+            ):
+                try:
+                    await app(scope, receive, watch)
+                finally:
+                    _note_route(span, scope)
+
+        return traced
+
+    def _begin(self, scope: Scope) -> Span:
+        carrier = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        attributes = {
+            "http.request.method": scope["method"],
+            "url.scheme": scope["scheme"],
+            "network.protocol.version": scope["http_version"],
+        }
+        span = self._tracer.start_span(
+            scope["method"],
+            propagate.extract(carrier, Context()),
+            kind=SpanKind.SERVER,
+            attributes=attributes,
+        )
+        scope[TRACE_ID] = format_trace_id(span.get_span_context().trace_id)
+        return span
+
+
+def _note_status(span: Span, status: int) -> None:
+    span.set_attribute("http.response.status_code", status)
+    if status >= 500:
+        span.set_attribute("error.type", str(status))
+        span.set_status(StatusCode.ERROR)
+
+
+def _note_route(span: Span, scope: Scope) -> None:
+    if (route := route_of(scope)) != OTHER:
+        span.update_name(f"{scope['method']} {route}")
+        span.set_attribute("http.route", route)
+    if (model := scope.get(MODEL)) is not None:
+        span.set_attribute("fillmask.model", model)

@@ -1,0 +1,75 @@
+"""The monitoring files, read, and the names of metrics in them."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import promql_parser
+from fastapi.testclient import TestClient
+
+from service.app import create_app
+from service.settings import Settings
+from tests.deploy import files
+
+MONITORING = files.K8S / "monitoring"
+DASHBOARD = MONITORING / "grafana" / "fillmask.json"
+HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
+# what Grafana puts in before it asks
+VARIABLES = {"$__rate_interval": "1m"}
+
+
+def alerts() -> list[dict[str, Any]]:
+    """The rules of all groups."""
+    groups = files.read_yaml(MONITORING / "alerts.yml")["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def dashboard() -> Any:
+    """Grafana's JSON."""
+    return json.loads(DASHBOARD.read_text())
+
+
+def dashboard_expressions() -> Iterator[str]:
+    """What the panels ask, and what the variables are chosen from."""
+    for panel in dashboard()["panels"]:
+        yield from (target["expr"] for target in panel.get("targets", []))
+    for variable in dashboard()["templating"]["list"]:
+        if variable["type"] == "query":
+            yield variable["query"]["query"].removeprefix("label_values(").rpartition(", ")[0]
+
+
+def metrics_of(expression: str) -> set[str]:
+    """The metrics in an expression of PromQL.
+
+    Raises:
+        ValueError: it is none.
+    """
+    for variable, value in VARIABLES.items():
+        expression = expression.replace(variable, value)
+    found = set()
+
+    def note(node: object) -> None:
+        if isinstance(node, promql_parser.VectorSelector):
+            assert node.name is not None
+            found.add(node.name)
+
+    promql_parser.walk(promql_parser.parse(expression), note)
+    return found
+
+
+def exposed_families() -> dict[str, str]:
+    """Every metric of a real answer of /metrics, and its type."""
+    with TestClient(create_app(Settings(threads=1))) as client:
+        client.post("/fill-mask", json={"inputs": "[MASK]"})
+        text = client.get("/metrics").text
+    return dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+
+
+def family(metric: str, families: dict[str, str]) -> str:
+    """The family of a sample's name: that of a histogram's count is the histogram."""
+    for suffix in HISTOGRAM_SUFFIXES:
+        base = metric.removesuffix(suffix)
+        if base != metric and families.get(base) == "histogram":
+            return base
+    return metric

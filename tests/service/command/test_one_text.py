@@ -1,0 +1,108 @@
+"""One text: what is printed is what HTTP answers, or a table of it."""
+
+import json
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.service.command.command_line import fillmask
+from tests.service.tiny import Tiny
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "parameters"),
+    [
+        ("the [MASK] of", [], {}),
+        ("the [MASK] of [MASK]", ["--top-k", 2], {"top_k": 2}),
+        ("a [MASK]", ["--target", "dog", "--target=walks"], {"targets": ["dog", "walks"]}),
+        (
+            "a [MASK]",
+            ["--granularity=word", "--max-word-tokens=2"],
+            {"granularity": "word", "max_word_tokens": 2},
+        ),
+        (
+            "[MASK] a [MASK]",
+            ["--strategy=joint", "--order=left_to_right"],
+            {"strategy": "joint", "order": "left_to_right"},
+        ),
+        ("dog " * 40 + "[MASK]", ["--on-long-text=window"], {"on_long_text": "window"}),
+    ],
+)
+def test_json_is_what_http_answers(
+    tiny: Tiny, client: TestClient, text: str, flags: list[Any], parameters: dict[str, Any]
+) -> None:
+    """To the byte, and a line."""
+    done = fillmask(text, "--json", "--bundle", tiny.path, *flags)
+    answer = client.post("/fill-mask", json={"inputs": text, "parameters": parameters})
+    assert answer.status_code == 200
+    assert (done.code, done.err) == (0, "")
+    assert done.out.encode() == answer.content + b"\n"
+
+
+def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
+    """In the same order, with the text."""
+    arguments = ("the [MASK] of [MASK]", "--top-k=3", "--bundle", tiny.path)
+    table, answer = fillmask(*arguments).out, json.loads(fillmask(*arguments, "--json").out)
+    lines = [line for line in table.splitlines() if line and not line.startswith("Mask ")]
+    assert len(lines) == 6
+    for line, fill in zip(lines, answer[0] + answer[1], strict=True):
+        assert line.split()[0] == f"{fill['score']:.4f}"
+        assert line.endswith(f"  {fill['sequence']}")
+        assert f"  {fill['token_str']} " in line
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "sentence"),
+    [
+        ("", [], "The text is empty."),
+        ("\udcff [MASK]", [], "The text is not valid UTF-8."),
+        ("a dog", [], "The text has no mask: write [MASK] where a word is wanted."),
+        (
+            "dog " * 40 + "[MASK]",
+            [],
+            "The text has 43 tokens, special tokens included; the model reads at most 32.",
+        ),
+        ("[MASK]", ["--top-k=99"], "parameters.top_k must be a whole number from 1 to 39, not 99."),
+        (
+            "[MASK]",
+            ["--top-k=two"],
+            'parameters.top_k must be a whole number from 1 to 39, not "two".',
+        ),
+        (
+            "[MASK]",
+            ["--strategy=jointly"],
+            'parameters.strategy must be independent or joint, not "jointly".',
+        ),
+        (
+            "[MASK]",
+            ["--target=a", "--strategy=joint"],
+            'targets and strategy "joint" cannot be asked for together.',
+        ),
+        (
+            "[MASK]",
+            ["--target=é"],
+            'The target "é" has characters that the model\'s vocabulary lacks.',
+        ),
+        ("[MASK]", ["--target= "], "parameters.targets[0] must be a text that is not empty."),
+        ("[MASK]", ["--threads=0"], '--threads is "0"; allowed is a whole number from 1 to 1024.'),
+        ("[MASK]", ["--bundle=none"], "The bundle is refused: none is not a directory."),
+    ],
+)
+def test_mistakes_are_one_sentence(tiny: Tiny, text: str, flags: list[str], sentence: str) -> None:
+    """The same one as over HTTP, where there is one; nothing is printed, and the exit code is 2."""
+    done = fillmask(text, "--bundle", tiny.path, *flags)
+    assert (done.code, done.out, done.err) == (2, "", f"{sentence}\n")
+
+
+def test_the_limits_of_a_service_do_not_hold(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor are they passed over where they are misspelled."""
+    monkeypatch.setenv("FILLMASK_MAX_TOP_K", "1")
+    monkeypatch.setenv("FILLMASK_MAX_MASKS", "1")
+    monkeypatch.setenv("FILLMASK_BUNDLE", str(tiny.path))
+    done = fillmask("[MASK] [MASK]", "--top-k=39", "--json")
+    assert [len(fills) for fills in json.loads(done.out)] == [39, 39]
+    monkeypatch.setenv("FILLMASK_BUNDEL", "x")
+    done = fillmask("[MASK]")
+    assert done.err == '"FILLMASK_BUNDEL" sets nothing; the nearest is FILLMASK_BUNDLE.\n'
+    assert done.code == 2

@@ -1,0 +1,127 @@
+"""The log: what a line is made of, and what is in none."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+WRITTEN = "what the user wrote"
+START = """
+import asyncio, gc, logging, sys, threading, warnings
+from service.log import log_loop_error, start_logging
+from service.request_scope import CURRENT, REQUEST_ID, TRACE_ID
+start_logging(sys.argv[1], sys.argv[2])
+log = logging.getLogger("service.somewhere")
+def fail():
+    raise ValueError(sys.argv[3])
+"""
+
+
+def logged(code: str, level: str = "info", style: str = "json") -> str:
+    """What a process writes that has started its log and then done something."""
+    done = subprocess.run(
+        [sys.executable, "-c", START + code, level, style, WRITTEN],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == ""
+    assert WRITTEN not in done.stderr
+    return done.stderr
+
+
+def lines(code: str, level: str = "info") -> list[dict[str, Any]]:
+    """The same, as the objects of its lines."""
+    return [json.loads(line) for line in logged(code, level).splitlines()]
+
+
+def test_a_line_is_an_object() -> None:
+    """With time, level, place and message; line breaks stay within it."""
+    [line] = lines("log.warning('one\\ntwo %s', 3)")
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {"level": "warning", "logger": "service.somewhere", "message": "one\ntwo 3"}
+
+
+def test_fields() -> None:
+    """Those that we know are there, those that a library adds are not."""
+    [line] = lines("log.info('x', extra={'status': 500, 'unknown': sys.argv[3]})")
+    assert line["status"] == 500
+    assert "unknown" not in line
+
+
+def test_the_request_is_named() -> None:
+    """Its id, and its trace if it is in one."""
+    scope = "CURRENT.set({REQUEST_ID: b'the-id', 'headers': [%s], **%s})\nlog.info('x')"
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    [line] = lines(scope % ("", "{}"))
+    assert line["request_id"] == "the-id"
+    assert "trace_id" not in line
+    [line] = lines(scope % (f"(b'traceparent', b'{parent}')", "{}"))
+    assert line["trace_id"] == parent[3:35]
+    [line] = lines(scope % (f"(b'traceparent', b'{parent}')", "{TRACE_ID: 'ours'}"))
+    assert line["trace_id"] == "ours"
+
+
+def test_levels() -> None:
+    """What is less severe is not logged; uvicorn is heard from warnings on."""
+    code = "log.debug('a'); log.info('b'); logging.getLogger('uvicorn.error').info('c')"
+    assert [line["message"] for line in lines(code)] == ["b"]
+    assert [line["message"] for line in lines(code, "debug")] == ["a", "b"]
+
+
+def test_text_for_people() -> None:
+    """One line as well, without colours where it is no terminal."""
+    text = logged("log.warning('careful')", style="text")
+    assert "[warning  ] careful" in text
+    assert "\x1b" not in text
+    assert text.count("\n") == 1
+
+
+EXCEPTIONS = {
+    "a message with one": "try: fail()\nexcept ValueError: log.exception('it failed')",
+    "the end of the process": "fail()",
+    "the end of a thread": "t = threading.Thread(target=fail); t.start(); t.join()",
+    "a finalizer": "class A:\n  def __del__(self): fail()\nA(); gc.collect()",
+    "a callback": """
+async def main():
+    asyncio.get_running_loop().set_exception_handler(log_loop_error)
+    asyncio.get_running_loop().call_soon(lambda secret: fail(), sys.argv[3])
+    await asyncio.sleep(0.01)
+asyncio.run(main())
+""",
+    "a task that nobody awaits": """
+async def main():
+    asyncio.get_running_loop().set_exception_handler(log_loop_error)
+    async def work(): fail()
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0.01)
+    del task
+    gc.collect()
+asyncio.run(main())
+""",
+}
+
+
+@pytest.mark.parametrize("code", EXCEPTIONS.values(), ids=EXCEPTIONS)
+def test_an_exception_is_its_type_and_place(code: str) -> None:
+    """Whoever has caught it, its text is not there."""
+    [line] = lines(code)
+    told = line["message"] + line.get("exception", "")
+    assert "ValueError" in told
+    assert "in fail" in told
+    assert line["level"] in {"error", "critical"}
+
+
+def test_what_the_event_loop_says_without_an_exception() -> None:
+    """Its own words."""
+    [line] = lines("log_loop_error(None, {'message': 'Task was destroyed but it is pending!'})")
+    assert line["message"] == "the event loop: Task was destroyed but it is pending!"
+
+
+def test_warnings_are_logged() -> None:
+    """As lines like all others."""
+    [line] = lines("warnings.warn('old', DeprecationWarning)")
+    assert line["logger"] == "py.warnings"
+    assert "DeprecationWarning: old" in line["message"]

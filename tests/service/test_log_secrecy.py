@@ -1,0 +1,192 @@
+"""Nothing that a caller writes is in the log of a real process, whatever goes wrong."""
+
+import contextlib
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.service.tiny import Tiny
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+SECRETS = {
+    where: f"secret-{number}-{where}-zebra"
+    for number, where in enumerate(
+        ("text", "target", "key", "password", "cookie", "query", "path", "field", "name", "header")
+    )
+}
+# the service, where texts of a sort meet bugs of a sort
+BUGGY = """
+import asyncio, sys
+from service import fill_mask, scoring
+read = fill_mask.FillMask._read
+def with_bug(self, texts, *args, **kwargs):
+    text = texts[0]
+    if "bug in task" in text:
+        async def work(): raise RuntimeError(text)
+        asyncio.get_running_loop().create_task(work())
+    elif "bug in callback" in text:
+        def callback(text): raise RuntimeError(text)
+        asyncio.get_running_loop().call_soon(callback, text)
+    elif "bug" in text:
+        try: raise KeyError(text)
+        except KeyError as error: raise RuntimeError(text) from error
+    return read(self, texts, *args, **kwargs)
+fill_mask.FillMask._read = with_bug
+from service.runtime import Runtime
+run = Runtime.run
+def run_with_bug(self, batch):
+    if len(batch.requests) == 3:
+        raise ValueError("secret-in-the-model")
+    return run(self, batch)
+Runtime.run = run_with_bug
+from service.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    """One key that is good."""
+    file = tmp_path / "keys"
+    file.write_text(SECRETS["key"])
+    return file
+
+
+@contextlib.contextmanager
+def process(tiny: Tiny, *flags: str, output: Any) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The buggy service with all it says going to one file."""
+    with subprocess.Popen(
+        [sys.executable, "-c", BUGGY, "--port=0", f"--bundle={tiny.path}", *flags],
+        stdout=output,
+        stderr=output,
+        text=True,
+    ) as running:
+        try:
+            deadline_s = time.monotonic() + 30
+            while (found := re.search(r"on (http://\S+?),", _read(output))) is None:
+                assert time.monotonic() < deadline_s, _read(output)
+                assert running.poll() is None, _read(output)
+                time.sleep(0.05)
+            yield running, found[1]
+        finally:
+            running.kill()
+
+
+def _read(output: Any) -> str:
+    output.seek(0)
+    return str(output.read())
+
+
+def ask_for_trouble(url: str) -> list[int]:
+    """Every kind of request that goes wrong, with secrets wherever there is room for one."""
+    text = f"{SECRETS['text']} [MASK]"
+    headers = {
+        "Authorization": f"Bearer {SECRETS['key']}",
+        "Cookie": f"session={SECRETS['cookie']}",
+        "X-Private": SECRETS["header"],
+        "traceparent": f"00-{TRACE}-b7ad6b7169203331-01",
+    }
+    statuses = []
+    with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
+
+        def post(path: str, body: object, **more: Any) -> None:
+            statuses.append(client.post(path, json=body, **more).status_code)
+
+        query = {"q": SECRETS["query"]}
+        post("/fill-mask", {"inputs": text}, params=query)
+        post("/fill-mask", {"inputs": text, "parameters": {"targets": [SECRETS["target"]]}})
+        post("/fill-mask", {"inputs": SECRETS["text"]})
+        post("/fill-mask", {"inputs": text, SECRETS["field"]: 1})
+        post("/fill-mask", {"inputs": [text] * 100})
+        post(f"/models/{SECRETS['name']}", {"inputs": text})
+        post("/score", {"inputs": SECRETS["text"]})
+        post("/score", {"inputs": text})
+        for bug in ("bug", "bug in task", "bug in callback"):
+            post("/fill-mask", {"inputs": f"{bug} {text}"}, params=query)
+        post("/fill-mask", {"inputs": [text] * 3})
+        wrong = {"Authorization": f"Bearer {SECRETS['password']}"}
+        post("/fill-mask", {"inputs": text}, headers=wrong)
+        post("/fill-mask", {"inputs": text}, headers={"X-Request-ID": f"<{SECRETS['header']}>"})
+        post("/fill-mask", {"inputs": text}, headers={"X-Request-Timeout-Ms": SECRETS["header"]})
+        statuses.append(client.get(f"/{SECRETS['path']}", params=query).status_code)
+        statuses.append(client.delete("/fill-mask", params=query).status_code)
+        broken = client.post("/fill-mask", content=SECRETS["text"])
+        statuses.append(broken.status_code)
+    host, _, port = url.removeprefix("http://").partition(":")
+    for head in (f"{SECRETS['text']}\r\n\r\n", f"GET /{SECRETS['path']} HTTP/1.1\r\nBad\r\n\r\n"):
+        with socket.create_connection((host, int(port))) as client_socket:
+            client_socket.sendall(head.encode())
+            assert client_socket.recv(1000).startswith(b"HTTP/1.1 400")
+    return statuses
+
+
+@pytest.mark.parametrize("style", ["json", "text"])
+def test_no_secret_is_logged(style: str, keys: Path, tiny: Tiny) -> None:
+    """Of texts, targets, keys, cookies, queries, paths, headers and names, at the level debug."""
+    flags = ("--log-level=debug", "--access-log=all", f"--log-format={style}")
+    with tempfile.TemporaryFile("w+") as output:
+        with process(tiny, *flags, f"--api-keys-file={keys}", output=output) as (running, url):
+            statuses = ask_for_trouble(url)
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(20) == 0
+        said = _read(output)
+    assert {200, 400, 401, 404, 405, 415, 422, 500} <= set(statuses), statuses
+    assert "zebra" not in said.lower()
+    assert "secret" not in said
+    if style == "json":
+        log = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        requests = [line for line in log if line["message"] == "request"]
+        assert [line["status"] for line in requests] == statuses
+        assert {line["trace_id"] for line in requests} == {TRACE}
+        assert all(re.fullmatch("[0-9a-f]{32}", line["request_id"]) for line in requests)
+        assert {line.get("model") for line in requests if line["route"] == "/score"} == {"tiny"}
+        # the bugs were there, each with its place
+        told = " ".join(line["message"] for line in log)
+        for place in ("with_bug", "run_with_bug", "work", "callback"):
+            assert f"in {place}\n" in told
+
+
+def test_texts_are_logged_where_that_is_asked_for(tiny: Tiny) -> None:
+    """With a warning at the start; headers are not, even then."""
+    flags = ("--log-level=debug", "--log-texts=true", "--log-format=json")
+    with tempfile.TemporaryFile("w+") as output:
+        with process(tiny, *flags, output=output) as (_, url):
+            headers = {"Authorization": f"Bearer {SECRETS['key']}"}
+            for path in ("/fill-mask", "/score"):
+                httpx.post(url + path, json={"inputs": SECRETS["text"]}, headers=headers)
+        log = [json.loads(line) for line in _read(output).splitlines() if line.startswith("{")]
+    bodies = [json.loads(line["body"]) for line in log if line["message"] == "a body"]
+    assert bodies == [{"inputs": SECRETS["text"]}] * 2
+    assert any("log_texts is on" in line["message"] for line in log if line["level"] == "warning")
+    assert SECRETS["key"] not in str(log)
+
+
+def test_errors_alone_are_logged_by_default(tiny: Tiny) -> None:
+    """With their ids, so that what a caller was told can be found."""
+    with tempfile.TemporaryFile("w+") as output:
+        with process(tiny, output=output) as (_, url):
+            for body in ({"inputs": "the [MASK]"}, {"inputs": 7}, {"inputs": "bug [MASK]"}):
+                answer = httpx.post(f"{url}/fill-mask", json=body)
+            assert answer.status_code == 500
+        log = [json.loads(line) for line in _read(output).splitlines() if line.startswith("{")]
+    [failure, request] = log
+    assert answer.headers["x-request-id"] == request["request_id"] == failure["request_id"]
+    assert request["logger"] == "service.access"
+    assert request["level"] == "error"
+    assert request["method"] == "POST"
+    assert request["route"] == "/fill-mask"
+    assert request["status"] == 500
+    assert request["duration_ms"] > 0
+    assert request["answer_bytes"] == len(answer.content)
+    assert request["model"] == "tiny"

@@ -1,0 +1,127 @@
+"""What is counted, as Prometheus reads it."""
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from service.batch_statistics import Load
+from service.metrics import Metrics, ModelState
+from service.process_statistics import ProcessStatistics
+from tests.service.scrape import Samples, samples, value
+
+OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+LOAD = Load({"prompt": 12, "patient": 34}, {"prompt": 100, "patient": 1000}, 5000.0, 2)
+
+
+def state(failure: str | None = None, load: Load = LOAD) -> ModelState:
+    """A model with a name that must be escaped."""
+    return ModelState('a "model"', {"precision": "int8", "d_model": "384"}, load, failure)
+
+
+def scraped(
+    statistics: ProcessStatistics, *models: ModelState, reason: str | None = None
+) -> Samples:
+    """All samples."""
+    content, content_type = Metrics(statistics, lambda: models, lambda: reason).render("")
+    assert content_type.startswith("text/plain")
+    return samples(content.decode())
+
+
+def test_requests() -> None:
+    """Counted by status, and their time by route."""
+    statistics = ProcessStatistics()
+    statistics.requests.of("POST", "/models/{name}").note(200, 0.004)
+    statistics.requests.of("POST", "/models/{name}").note(504, 30.0)
+    found = scraped(statistics)
+    route = {"method": "POST", "route": "/models/{name}"}
+    assert value(found, "fillmask_requests_total", **route, status="200") == 1
+    assert value(found, "fillmask_requests_total", **route, status="504") == 1
+    assert value(found, "fillmask_request_seconds_bucket", **route, le="0.0025") == 0
+    assert value(found, "fillmask_request_seconds_bucket", **route, le="0.005") == 1
+    assert value(found, "fillmask_request_seconds_bucket", **route, le="+Inf") == 2
+    assert value(found, "fillmask_request_seconds_count", **route) == 2
+    assert value(found, "fillmask_request_seconds_sum", **route) == 30.004
+
+
+def test_what_was_refused_has_its_reason() -> None:
+    """Of connections, of a model's queue, of time."""
+    statistics = ProcessStatistics()
+    statistics.refused_connections["slow_client"] += 2
+    statistics.of_model("m").note_refusal("queue_full")
+    statistics.requests.of("GET", "/a").note(504, 1)
+    statistics.requests.of("GET", "/b").note(504, 1)
+    found = scraped(statistics)
+    name = "fillmask_rejected_total"
+    assert value(found, name, reason="slow_client", model="") == 2
+    assert value(found, name, reason="queue_full", model="m") == 1
+    assert value(found, name, reason="deadline", model="") == 2
+    # an increase can only be seen from a number that was there
+    assert (name, frozenset({("reason", "wait_too_long"), ("model", "m")})) in found
+
+
+def test_batches() -> None:
+    """Padding is what is left of the slots."""
+    statistics = ProcessStatistics()
+    statistics.of_model("m").note_batch(tokens=30, slots=40, queue_s=[0.1, 0.2], compute_s=0.5)
+    statistics.of_model("m").note_failure()
+    found = scraped(statistics)
+    assert value(found, "fillmask_attention_slots_total", model="m") == 40
+    assert value(found, "fillmask_batch_tokens_sum", model="m") == 30
+    assert value(found, "fillmask_batch_sequences_sum", model="m") == 2
+    assert value(found, "fillmask_passes_total", model="m") == 2
+    assert value(found, "fillmask_queue_seconds_count", model="m") == 2
+    assert value(found, "fillmask_compute_seconds_sum", model="m") == 0.5
+    assert value(found, "fillmask_failed_batches_total", model="m") == 1
+
+
+def test_models() -> None:
+    """What waits, of how much, and who they are."""
+    found = scraped(ProcessStatistics(), state())
+    name = 'a "model"'
+    assert value(found, "fillmask_waiting_tokens", model=name, lane="prompt") == 12
+    assert value(found, "fillmask_waiting_tokens_limit", model=name, lane="patient") == 1000
+    assert value(found, "fillmask_tokens_per_second", model=name) == 5000
+    assert value(found, "fillmask_workers", model=name) == 2
+    about = {"model": name, "precision": "int8", "d_model": "384"}
+    assert value(found, "fillmask_model_info", **about) == 1
+
+
+def test_a_speed_that_is_not_known_is_not_told() -> None:
+    """Zero would be a lie."""
+    load = Load({"prompt": 0}, {"prompt": 1}, None, 1)
+    found = scraped(ProcessStatistics(), state(load=load))
+    assert not [name for name, _ in found if name == "fillmask_tokens_per_second"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "failure", "ready"),
+    [(None, None, 1), ("It stops.", None, 0), (None, "It is stuck.", 0)],
+)
+def test_ready(reason: str | None, failure: str | None, ready: int) -> None:
+    """The service must not say otherwise, and no model may have failed its probe."""
+    found = scraped(ProcessStatistics(), state(failure), reason=reason)
+    assert found["fillmask_ready", frozenset()] == ready
+
+
+def test_the_process() -> None:
+    """Its memory, processor time and garbage are told as any other's."""
+    names = {name for name, _ in scraped(ProcessStatistics())}
+    assert {
+        "process_resident_memory_bytes",
+        "process_cpu_seconds_total",
+        "process_start_time_seconds",
+        "python_gc_collections_total",
+        "python_info",
+    } <= names
+
+
+def test_openmetrics_where_it_is_asked_for() -> None:
+    """In the strict format, whole."""
+    statistics = ProcessStatistics()
+    statistics.requests.of("GET", "/a").note(200, 1)
+    statistics.of_model("m").note_batch(1, 1, [1], 1)
+    metrics = Metrics(statistics, lambda: [state()], lambda: None)
+    content, content_type = metrics.render(OPENMETRICS)
+    assert content_type.startswith("application/openmetrics-text")
+    parsed = text_string_to_metric_families(content.decode())  # type: ignore[no-untyped-call] # it has no annotations
+    families = {family.name for family in parsed}
+    assert {"fillmask_requests", "fillmask_queue_seconds", "fillmask_model_info"} <= families

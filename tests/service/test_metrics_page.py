@@ -1,0 +1,99 @@
+"""GET /metrics, from requests that were really answered."""
+
+import socket
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+
+from service.app import create_app
+from service.settings import Settings
+from tests.service.conftest import StartServer
+from tests.service.scrape import samples, scrape, value
+from tests.service.tiny import Tiny
+
+FILL = {"inputs": ["the [MASK]", "a [MASK]"]}
+
+
+@pytest.fixture
+def client(tiny: Tiny) -> Iterator[TestClient]:
+    """A service that nobody has asked anything yet."""
+    settings = Settings(bundle=tiny.path, threads=1, max_body_bytes=2048)
+    with TestClient(create_app(settings)) as test_client:
+        yield test_client
+
+
+def test_requests_are_counted_by_their_route(client: TestClient) -> None:
+    """By the short way and by FastAPI's; what callers write is in no label."""
+    name = client.get("/info").json()["name"]
+    for path in ("/fill-mask", "/", f"/models/{name}"):
+        assert client.post(path, json=FILL).is_success
+    predicted = client.post(f"/v1/models/{name}:predict", json={"instances": FILL["inputs"]})
+    assert predicted.is_success
+    client.post("/score", json={"inputs": "the dog"})
+    client.post("/fill-mask", content="x" * 3000)
+    for path in ("/models/secret", "/secret", "/docs-assets/secret.css", "/docs-assets/secret.js"):
+        assert client.get(path).status_code == 404
+    client.delete("/fill-mask")
+    text = client.get("/metrics").text
+    assert "secret" not in text
+    found = samples(text)
+
+    def counted(method: str, route: str, status: int) -> float:
+        labels = {"method": method, "route": route, "status": str(status)}
+        return value(found, "fillmask_requests_total", **labels)
+
+    for route in ("/fill-mask", "/", "/models/{name}", "/v1/models/{name}:predict"):
+        assert counted("POST", route, 200) == 1
+    assert counted("POST", "/score", 200) == 1
+    assert counted("POST", "/fill-mask", 413) == 1
+    assert counted("GET", "/models/{name}", 404) == 1
+    assert counted("GET", "other", 404) == 3
+    assert counted("DELETE", "/fill-mask", 405) == 1
+
+
+def test_passes_are_counted(client: TestClient) -> None:
+    """Each text is one that has waited, and was computed with its tokens."""
+    before = scrape(client)
+    [model] = [dict(labels)["model"] for name, labels in before if name == "fillmask_model_info"]
+    assert client.post("/fill-mask", json=FILL).is_success
+    after = scrape(client)
+
+    def more(name: str) -> float:
+        return value(after, name, model=model) - value(before, name, model=model)
+
+    assert more("fillmask_passes_total") == 2
+    assert more("fillmask_batch_sequences_sum") == 2
+    assert more("fillmask_queue_seconds_count") == 2
+    assert 1 <= more("fillmask_compute_seconds_count") <= 2
+    assert more("fillmask_batch_tokens_sum") == 8  # [CLS] the [MASK] [SEP], twice
+    assert more("fillmask_attention_slots_total") in {16, 32}  # a row each, or one for both
+    assert value(after, "fillmask_waiting_tokens", model=model, lane="prompt") == 0
+    limit = value(after, "fillmask_waiting_tokens_limit", model=model, lane="prompt")
+    assert limit == Settings.model_fields["max_waiting_tokens"].default
+    assert value(after, "fillmask_ready") == 1
+
+
+def test_a_service_that_stops_is_not_ready(tiny: Tiny) -> None:
+    """As /health/ready says."""
+    app = create_app(Settings(bundle=tiny.path, threads=1))
+    with TestClient(app) as client:
+        assert value(scrape(client), "fillmask_ready") == 1
+        app.state.health.end("It stops.")
+        assert value(scrape(client), "fillmask_ready") == 0
+
+
+def test_it_may_have_a_port_of_its_own(start_server: StartServer) -> None:
+    """Then the other one, which the world may see, does not answer it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with start_server(f"--metrics-port={port}") as (_, url):
+        refused = httpx.get(f"{url}/metrics")
+        assert refused.status_code == 404
+        assert "There is nothing at this path" in refused.json()["error"]
+        found = samples(httpx.get(f"http://127.0.0.1:{port}/metrics").text)
+        assert value(found, "fillmask_ready") == 1
+        assert value(found, "fillmask_connections") >= 1
+        labels = {"method": "GET", "route": "/metrics", "status": "404"}
+        assert value(found, "fillmask_requests_total", **labels) == 1

@@ -1,0 +1,46 @@
+"""The traceparent header, strictly."""
+
+import pytest
+
+from service.trace_context import trace_id
+
+TRACE, PARENT = b"0af7651916cd43dd8448eb211c80319c", b"b7ad6b7169203331"
+GOOD = b"00-%s-%s-01" % (TRACE, PARENT)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [GOOD, b" " + GOOD + b" ", GOOD[:-2] + b"ff", b"01" + GOOD[2:], b"cc" + GOOD[2:] + b"-x"],
+)
+def test_a_good_one(value: bytes) -> None:
+    """Of this version, or of one to come."""
+    assert trace_id([(b"host", b"x"), (b"traceparent", value)]) == TRACE.decode()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"00",
+        GOOD.upper(),
+        GOOD + b"-x",
+        GOOD + b"0",
+        GOOD[:-1],
+        b"ff" + GOOD[2:],
+        GOOD.replace(TRACE, b"0" * 32),
+        GOOD.replace(PARENT, b"0" * 16),
+        GOOD.replace(b"-", b"_"),
+        GOOD.replace(b"a", b"g"),
+        b"cc" + GOOD[2:] + b".x",
+        GOOD + b"," + GOOD,
+    ],
+)
+def test_a_bad_one_is_none(value: bytes) -> None:
+    """As if it had not been sent."""
+    assert trace_id([(b"traceparent", value)]) is None
+
+
+def test_two_are_none() -> None:
+    """Nobody knows which of them is meant."""
+    assert trace_id([(b"traceparent", GOOD), (b"traceparent", GOOD)]) is None
+    assert trace_id([]) is None

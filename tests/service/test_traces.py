@@ -1,0 +1,299 @@
+"""Traces, with an exporter that keeps them and with a real collector's protocol."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_trace_id
+
+from service import traces
+from service.app import create_app
+from service.settings import Settings, read_settings
+from tests.service.conftest import StartServer
+from tests.service.tiny import Tiny
+
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+TRACED = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+WRITTEN = "what the user wrote"
+
+
+@pytest.fixture
+def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """Where the spans of the service in this process go."""
+    kept = InMemorySpanExporter()
+    monkeypatch.setattr(traces, "OTLPSpanExporter", lambda: kept)
+    return kept
+
+
+def spans_of(
+    tiny: Tiny, exporter: InMemorySpanExporter, *requests: tuple[str, str, object]
+) -> list[ReadableSpan]:
+    """All spans of a service that is asked these, in the order of their beginning."""
+    with TestClient(create_app(Settings(bundle=tiny.path, threads=1, traces="on"))) as client:
+        for method, path, body in requests:
+            client.request(method, path, json=body, headers=TRACED)
+    found = exporter.get_finished_spans()
+    # what the service does by itself, such as golden prompts at the start, is no trace of anybody's
+    assert all(span.parent is not None for span in found)
+    return sorted(found, key=lambda span: span.start_time or 0)
+
+
+def test_a_request_and_its_parts(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
+    """A server span in the caller's trace; below it what was done, in order and in time."""
+    body = {"inputs": ["the [MASK]", "a [MASK]"]}
+    server, *parts = spans_of(tiny, exporter, ("POST", "/fill-mask", body))
+    assert server.name == "POST /fill-mask"
+    assert server.kind is SpanKind.SERVER
+    assert server.parent is not None
+    assert format_span_id(server.parent.span_id) == PARENT
+    assert server.attributes == {
+        "http.request.method": "POST",
+        "url.scheme": "http",
+        "network.protocol.version": "1.1",
+        "http.response.status_code": 200,
+        "http.route": "/fill-mask",
+        "fillmask.model": "tiny",
+    }
+    assert [part.name for part in parts][:3] == ["tokenize", "queue", "compute"]
+    own = server.get_span_context()
+    assert own is not None
+    for part in parts:
+        assert part.parent is not None
+        assert part.parent.span_id == own.span_id
+        assert format_trace_id(part.parent.trace_id) == TRACE
+        assert part.start_time is not None
+        assert part.end_time is not None
+        assert server.start_time is not None
+        assert server.end_time is not None
+        assert server.start_time - 1e6 <= part.start_time <= part.end_time
+        assert part.end_time <= server.end_time + 1e6
+    computed = [part.attributes or {} for part in parts if part.name == "compute"]
+    assert sum(int(str(each["fillmask.batch.tokens"])) for each in computed) == 8
+    assert sum(int(str(each["fillmask.batch.sequences"])) for each in computed) == 2
+
+
+def test_scores_have_the_same_parts(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
+    """By FastAPI's way, under the template of the path."""
+    body = {"inputs": "the dog"}
+    server, *parts = spans_of(tiny, exporter, ("POST", "/models/tiny/score", body))
+    assert server.name == "POST /models/{name}/score"
+    assert {part.name for part in parts} == {"tokenize", "queue", "compute"}
+
+
+def test_what_callers_write_is_in_no_span(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
+    """Neither text nor path nor query, whatever goes wrong."""
+    found = spans_of(
+        tiny,
+        exporter,
+        ("POST", f"/fill-mask?q={WRITTEN}", {"inputs": f"{WRITTEN} [MASK]"}),
+        ("POST", "/fill-mask", {"inputs": WRITTEN}),
+        ("GET", f"/{WRITTEN}", None),
+        ("POST", f"/models/{WRITTEN}", {"inputs": "[MASK]"}),
+    )
+    told = " ".join(span.to_json() for span in found)
+    assert WRITTEN not in told
+    assert WRITTEN.replace(" ", "%20") not in told
+    statuses = [
+        (span.attributes or {}).get("http.response.status_code")
+        for span in found
+        if span.kind is SpanKind.SERVER
+    ]
+    assert statuses == [200, 422, 404, 404]
+
+
+def test_errors_of_the_service_are_marked(
+    tiny: Tiny, exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A caller's mistake is no error of the server."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError(WRITTEN)
+
+    monkeypatch.setattr("service.fill_mask_endpoint.answer_json", fail)
+    failed, wrong = (
+        span
+        for span in spans_of(
+            tiny,
+            exporter,
+            ("POST", "/fill-mask", {"inputs": "[MASK]"}),
+            ("POST", "/fill-mask", {"inputs": 7}),
+        )
+        if span.kind is SpanKind.SERVER
+    )
+    assert failed.status.status_code is StatusCode.ERROR
+    assert failed.attributes is not None
+    assert failed.attributes["error.type"] == "500"
+    assert WRITTEN not in failed.to_json()
+    assert wrong.status.status_code is StatusCode.UNSET
+
+
+def test_probes_are_not_traced(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
+    """Nor scrapers: they ask again and again."""
+    paths = ("/health/live", "/health/ready", "/v2/health/ready", "/metrics")
+    assert spans_of(tiny, exporter, *(("GET", path, None) for path in paths)) == []
+
+
+def test_callers_of_a_batch_have_each_their_own_spans(
+    tiny: Tiny, exporter: InMemorySpanExporter
+) -> None:
+    """However many share it."""
+    settings = Settings(bundle=tiny.path, threads=1, traces="on")
+    with TestClient(create_app(settings)) as client, ThreadPoolExecutor(8) as pool:
+        body = {"inputs": "the [MASK]"}
+        headers = [{"traceparent": f"00-{TRACE}-{number:016x}-01"} for number in range(1, 41)]
+        answers = pool.map(lambda one: client.post("/fill-mask", json=body, headers=one), headers)
+        assert {answer.status_code for answer in answers} == {200}
+    found = exporter.get_finished_spans()
+    servers = {span.get_span_context().span_id for span in found if span.kind is SpanKind.SERVER}  # type: ignore[union-attr] # only of spans without one
+    assert len(servers) == 40
+    for name in ("tokenize", "queue", "compute"):
+        parents = [span.parent.span_id for span in found if span.name == name and span.parent]
+        assert sorted(parents) == sorted(servers)
+
+
+class Collector:
+    """A collector of OTLP over HTTP.
+
+    Attributes:
+        url: where it listens.
+        received: what was sent to it.
+    """
+
+    def __init__(self) -> None:
+        received = self.received = list[ExportTraceServiceRequest]()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers.get("Content-Encoding") is None and self.path == "/v1/traces":
+                    received.append(ExportTraceServiceRequest.FromString(body))
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Not into the tests' output."""
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    """A collector that listens."""
+    collector = Collector()
+    thread = threading.Thread(target=collector.server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield collector
+    finally:
+        collector.server.shutdown()
+        thread.join()
+        collector.server.server_close()
+
+
+def test_the_variables_of_opentelemetry_switch_it_on(
+    start_server: StartServer, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real process sends its last spans before it ends, under the name it is given."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "fills-of-ours")
+    with start_server("--access-log=all", "--drain-delay-s=0") as (process, url):
+        answer = httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}, headers=TRACED)
+        assert answer.is_success
+        process.terminate()
+        assert process.wait(20) == 0
+    [request] = collector.received
+    [of_resource] = request.resource_spans
+    attributes = {one.key: one.value.string_value for one in of_resource.resource.attributes}
+    assert attributes["service.name"] == "fills-of-ours"
+    names = [span.name for scope in of_resource.scope_spans for span in scope.spans]
+    assert "POST /fill-mask" in names
+
+
+def test_a_collector_that_is_not_there_holds_nothing_up(
+    start_server: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests are answered and the process ends well; the spans are lost."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    # who does not end within the grace and 5 s more is ended, with 1
+    with start_server("--drain-delay-s=0", "--shutdown-grace-s=1") as (process, url):
+        assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).is_success
+        process.terminate()
+        assert process.wait(20) == 0
+
+
+def test_who_switches_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting, or a collector's address; the setting is stronger."""
+    for variable in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"):
+        monkeypatch.delenv(variable, raising=False)
+    assert not read_settings([]).traced
+    assert read_settings(["--traces=on"]).traced
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://x")
+    assert read_settings([]).traced
+    assert not read_settings(["--traces=off"]).traced
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
+    assert not read_settings([]).traced
+
+
+WITHOUT = """
+import sys
+sys.modules["opentelemetry.sdk"] = None
+from service.__main__ import main
+sys.exit(main())
+"""
+
+
+def test_a_missing_package_stops_the_start(tiny: Tiny) -> None:
+    """In a sentence; nothing is traced in silence by nobody."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, f"--bundle={tiny.path}", "--port=0", "--traces=on"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "Traces are asked for, and OpenTelemetry's packages are not installed; install "
+        "fillmask[otel], or set traces to off.\n"
+    )
+
+
+OFF = """
+import json, sys
+from pathlib import Path
+from fastapi.testclient import TestClient
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+exporter = InMemorySpanExporter()
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+trace.set_tracer_provider(provider)
+from service.app import create_app
+from service.settings import Settings
+with TestClient(create_app(Settings(bundle=Path(sys.argv[1]), threads=1))) as client:
+    for path in ("/fill-mask", "/score"):
+        client.post(path + "?q=written", json={"inputs": "the dog"})
+print(json.dumps([len(exporter.get_finished_spans()), "service.traces" in sys.modules]))
+"""
+
+
+def test_off_is_off(tiny: Tiny) -> None:
+    """FastAPI would trace by itself, queries and texts of exceptions included."""
+    done = subprocess.run(
+        [sys.executable, "-c", OFF, str(tiny.path)], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == [0, False]

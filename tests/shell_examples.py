@@ -1,0 +1,63 @@
+"""Examples of the command on a page: run in a shell, compared with what is printed under them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# a block of code, and the block of output right under it, if there is one
+EXAMPLE = re.compile(r"```bash\n(.*?)```(?:\n\n```(?:text|json|csv)\n(.*?)```)?", re.DOTALL)
+NUMBER = re.compile(r"\d+\.\d+(?:e-?\d+)?")
+BAR = re.compile(r"[▏▎▍▌▋▊▉█]")
+TOLERANCE = 1e-3  # of probabilities, between CPUs
+
+
+def check_shell_examples(page: str, directory: Path) -> int:
+    """Run a page's examples one after the other; gives how many print something.
+
+    Args:
+        page: Markdown.
+        directory: an empty one to run them in.
+    """
+    command = directory / "bin" / "fillmask"
+    command.parent.mkdir()
+    # the installed command may be another checkout's
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m service.command "$@"\n')
+    command.chmod(0o755)
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("FILLMASK_")}
+    variables = inherited | {
+        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
+    shown = 0
+    for code, expected in EXAMPLE.findall(page):
+        done = subprocess.run(
+            ["bash", "-e", "-c", code],
+            cwd=directory,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        assert numbers(done.stdout) == pytest.approx(numbers(expected), abs=TOLERANCE)
+        assert words(done.stdout) == words(expected)
+        shown += bool(expected)
+    return shown
+
+
+def numbers(text: str) -> list[float]:
+    """The decimal numbers of a text."""
+    return [float(number) for number in NUMBER.findall(text)]
+
+
+def words(text: str) -> list[str]:
+    """All else, without bars and white space."""
+    return BAR.sub("", NUMBER.sub("", text)).split()

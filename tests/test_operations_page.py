@@ -1,0 +1,85 @@
+"""docs/operations.md says what there is to watch: metrics, alerts, fields of the log, spans."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from service.log import FIELDS
+from service.metrics import REFUSED_CONNECTIONS, REFUSED_REQUESTS
+from service.settings import ENV_PREFIX, Settings
+from tests.deploy import monitoring
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+# in every line of the log, or in those about a request
+LOG_FIELDS = {"timestamp", "level", "logger", "message", "exception", "request_id", "trace_id"}
+
+
+def section(title: str) -> str:
+    """What is below a heading, up to the next of its level."""
+    level = re.search(rf"^(#+) {re.escape(title)}$", PAGE, re.MULTILINE)
+    assert level is not None
+    return re.split(
+        rf"^#{{1,{len(level[1])}}} ", PAGE[level.end() :], maxsplit=1, flags=re.MULTILINE
+    )[0]
+
+
+def named(text: str) -> list[str]:
+    """What the first column of its tables names."""
+    cells = re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE)
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def test_the_table_of_metrics_is_the_answer() -> None:
+    """Every metric of a real scrape has its line, and no line is left over."""
+    metrics = [name for name in named(section("Metrics")) if "_" in name]
+    reasons = {"deadline", *REFUSED_CONNECTIONS, *REFUSED_REQUESTS}
+    assert sorted(set(metrics) - reasons) == sorted(monitoring.exposed_families())
+
+
+def test_the_table_of_reasons_is_whole() -> None:
+    """Why something may be refused."""
+    reasons = section("Metrics").split("| `reason` |")[1]
+    assert sorted(named(reasons)) == sorted(["deadline", *REFUSED_CONNECTIONS, *REFUSED_REQUESTS])
+
+
+def test_every_alert_has_its_section() -> None:
+    """And every section its alert, in the order of the rules."""
+    titles = re.findall(r"^### (\w+)$", section("Alerts"), re.MULTILINE)
+    assert titles == [alert["alert"] for alert in monitoring.alerts()]
+    for title in titles:
+        assert section(title).count("\n- ") >= 2, title
+        assert "- Confirm: " in section(title)
+
+
+def test_the_fields_of_the_log_are_told() -> None:
+    """All that a line may have."""
+    assert sorted(named(section("Logs"))) == sorted(LOG_FIELDS | set(FIELDS))
+
+
+def test_the_dashboards_panels_exist() -> None:
+    """What a section tells to look at, by its title."""
+    titles = {panel["title"] for panel in monitoring.dashboard()["panels"]}
+    looked_at = set(re.findall(r'"([A-Z][^"]+)"', section("Alerts")))
+    sentences = {"The model has not answered", "The service is shutting down"}
+    assert len(looked_at & titles) > 5
+    assert looked_at <= titles | sentences
+
+
+def test_settings_and_links_exist() -> None:
+    """No variable that stops the start, and no link to nowhere."""
+    variables = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields}
+    assert set(re.findall(r"FILLMASK_[A-Z_]*[A-Z]", PAGE)) <= variables
+    anchors = {title.lower() for title in re.findall(r"^#+ (.+)$", PAGE, re.MULTILINE)}
+    assert set(re.findall(r"\]\(#([^)]+)\)", PAGE)) <= anchors
+    for path in re.findall(r"`(k8s/[^`]+)`", PAGE):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("span", ["tokenize", "queue", "compute"])
+def test_spans_are_told(span: str) -> None:
+    """By the names that tests/service/test_traces.py finds in real traces."""
+    assert span in named(section("Traces"))
