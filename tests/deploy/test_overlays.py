@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
+from fastapi.testclient import TestClient
 
 from service.app import create_app
 from service.settings import Settings
@@ -60,6 +61,17 @@ def test_production_has_one_autoscaler() -> None:
     assert f'namespace="{namespace}"' in waiting["query"]
     assert "fillmask_waiting_tokens{" in waiting["query"]
     assert 'lane="prompt"' in waiting["query"]
+
+
+def test_queue_that_scales_is_one_that_the_service_counts() -> None:
+    """The metric of the query is at /metrics, with the lane that it names."""
+    scaled = kustomize.one(PRODUCTION, "ScaledObject")["spec"]
+    (waiting,) = (each for each in scaled["triggers"] if each["type"] == "prometheus")
+    named = re.search(r"(fillmask_\w+)\{.*(lane=\"\w+\")", waiting["metadata"]["query"])
+    assert named
+    with TestClient(create_app(Settings())) as client:
+        metrics = client.get("/metrics").text
+    assert re.search(rf"^{named[1]}\{{[^}}]*{named[2]}", metrics, re.MULTILINE)
 
 
 def test_queue_that_scales_is_short_of_the_one_that_refuses() -> None:
