@@ -3,12 +3,13 @@ PYTHON ?= python3
 SERVE  := .venv
 DEV    := .venv-dev
 RACE   := .venv-race
+POLICY := .venv-policy
 TOOLS  := .venv-tools
-NPM    := tests/javascript
+NPM    := tests/javascript tests/deploy/kubernetes
 # the tests and benchmarks import onnxruntime themselves; service/runtime.py says what this stops
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: serve test check format lock train-default race fuzz audit sbom clean help
+.PHONY: serve test check format image-check policy-check lock train-default race fuzz audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -34,10 +35,22 @@ $(SERVE)/.installed: pyproject.toml constraints/serve.txt
 	$(SERVE)/bin/pip install --quiet --disable-pip-version-check -c constraints/serve.txt -e .
 	@touch $@
 
-$(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM)/package-lock.json
+$(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM:=/package-lock.json)
 	$(PYTHON) -m venv $(DEV)
 	$(DEV)/bin/pip install --quiet --disable-pip-version-check -c constraints/dev.txt -e '.[dev]'
-	PATH="$(CURDIR)/$(DEV)/bin:$$PATH" npm ci --prefix $(NPM) --silent --no-audit --no-fund
+	for directory in $(NPM); do \
+		PATH="$(CURDIR)/$(DEV)/bin:$$PATH" npm ci --prefix $$directory --silent --no-audit --no-fund || exit; done
+	@touch $@
+
+image-check:     ## build the real image without a container engine, and run it (root; see tests/deploy/image/build.sh)
+	PYTHON="$(PYTHON)" tests/deploy/image/build.sh
+
+policy-check: $(DEV)/.installed $(POLICY)/.installed  ## checkov over the image and all that k8s/ renders, in an environment of its own
+	$(DEV)/bin/python -m tests.deploy.policy $(POLICY)/bin/checkov
+
+$(POLICY)/.installed: Makefile
+	$(PYTHON) -m venv $(POLICY)
+	$(POLICY)/bin/pip install --quiet --disable-pip-version-check checkov==3.3.30
 	@touch $@
 
 lock:            ## resolve the newest versions and write them into constraints/ (names and versions only)
@@ -99,4 +112,4 @@ $(TOOLS)/.installed: Makefile
 	@touch $@
 
 clean:           ## remove environments and caches
-	rm -rf $(SERVE) $(DEV) $(RACE) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(SERVE) $(DEV) $(RACE) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

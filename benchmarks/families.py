@@ -24,6 +24,7 @@ import torch
 import transformers
 from numpy.typing import NDArray
 
+from benchmarks import marked_part
 from benchmarks.race.in_process import Job, drive
 from benchmarks.race.machine import describe
 from benchmarks.race.process import output_of
@@ -37,7 +38,6 @@ from service.runtime import Runtime
 from service.tokenizer import Tokenizer
 
 PAGE = Path(__file__).parents[1] / "docs" / "models.md"
-BEGIN, END = "<!-- begin: benchmarks/families.py -->\n", "<!-- end -->\n"
 COMPARED_TEXTS, CALIBRATION_TEXTS = 48, 60
 TOP_K = 5
 BATCH_TOKENS = 192
@@ -119,12 +119,11 @@ def main() -> None:
 
 def write(rows: Mapping[str, str], machine: str) -> None:
     """Put lines into the page, beside those of models measured before."""
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    old, _, after = rest.partition(END)
+    old = marked_part.read(PAGE, "families")
     known = {line.split(" | ")[0].strip("| "): line for line in old.splitlines()}
     lines = [rows.get(name, known.get(name)) for name in MODELS]
     table = "\n".join([*HEAD, *(line for line in lines if line)])
-    PAGE.write_text(f"{before}{BEGIN}{table}\n\n{machine}\n{END}{after}", encoding="utf-8")
+    marked_part.write(PAGE, "families", f"{table}\n\n{machine}")
 
 
 COLUMNS = (

@@ -25,11 +25,10 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
 
-from benchmarks import footprint
+from benchmarks import footprint, marked_part
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "models.md"
-BEGIN, END = "<!-- begin: benchmarks/large_model.py -->\n", "<!-- end -->\n"
 LAYERS, D, D_FF, VOCAB, POSITIONS = 24, 1024, 4096, 250_002, 514
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 CONFIG = {
@@ -74,9 +73,7 @@ def main() -> None:
             f"| {served.peak_mb / fp32_mb:.2f}x | | {served.ready_s:.1f} to ready |"
         )
     print("\n".join(lines))
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}" + "\n".join(lines) + f"\n{END}{after}", encoding="utf-8")
+    marked_part.write(PAGE, "large_model", "\n".join(lines))
 
 
 def make_checkpoint(directory: Path) -> None:

@@ -18,7 +18,13 @@ PACKAGES = (
 
 
 def describe(server_cpus: Sequence[int], client_cpus: Sequence[int]) -> list[str]:
-    """Lines of the page."""
+    """Lines of the page: the machine, and the contenders' packages."""
+    packages = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
+    return [*hardware(server_cpus, client_cpus), packages]
+
+
+def hardware(server_cpus: Sequence[int], client_cpus: Sequence[int]) -> list[str]:
+    """Lines about the machine alone."""
     cpuinfo = Path("/proc/cpuinfo").read_text()
     flags = set(_field(cpuinfo, "flags").split())
     memory_kb = int(_field(Path("/proc/meminfo").read_text(), "MemTotal").split()[0])
@@ -31,7 +37,6 @@ def describe(server_cpus: Sequence[int], client_cpus: Sequence[int]) -> list[str
         f"memory: {memory_kb / 2**20:.0f} GiB",
         f"Linux {platform.release()}, Python {platform.python_version()}",
         f"load average over the minute before the start: {load_1_min:.2f}",
-        ", ".join(f"{package} {version(package)}" for package in PACKAGES),
     ]
 
 

@@ -1,11 +1,17 @@
 // The service, asked once. Addresses are relative: the page may lie below a proxy's prefix.
 
-/** An answer that is an error: its status, the service's own sentence, seconds until the next try. */
+import { currentKey } from "./key.js";
+
+/**
+ * An answer that is an error: its status, the service's own sentence, seconds until the next try,
+ * whether an API key is wanted.
+ */
 export class Refusal extends Error {
-  constructor(status, sentence, retryAfterS) {
+  constructor(status, sentence, { retryAfterS, wantsKey }) {
     super(sentence);
     this.status = status;
     this.retryAfterS = retryAfterS;
+    this.wantsKey = wantsKey;
   }
 }
 
@@ -17,15 +23,16 @@ export const address = (path) => new URL(path, document.baseURI.split("#")[0]).h
 
 /** What the service answers; a body makes it a POST. */
 export async function ask(path, body, signal) {
-  const post = {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
+  const key = currentKey();
+  const headers = {
+    ...(key !== null && { Authorization: `Bearer ${bytes(key)}` }),
+    ...(body && { "Content-Type": "application/json" }),
   };
+  const post = body && { method: "POST", body: JSON.stringify(body) };
   let response;
   let text;
   try {
-    response = await fetch(address(path), { ...(body && post), signal });
+    response = await fetch(address(path), { ...post, headers, signal });
     text = await response.text();
   } catch (error) {
     signal?.throwIfAborted();
@@ -34,12 +41,17 @@ export async function ask(path, body, signal) {
   const answer = parsed(text);
   if (response.ok && answer !== undefined) return answer;
   const retryAfterS = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
+  // a proxy may want something else
+  const wantsKey = response.status === 401 && /^bearer/i.test(response.headers.get("WWW-Authenticate"));
   throw new Refusal(
     response.status,
     answer?.error ?? `The answer has status ${response.status} and is not the service's own.`,
-    Number.isNaN(retryAfterS) ? undefined : retryAfterS,
+    { retryAfterS: Number.isNaN(retryAfterS) ? undefined : retryAfterS, wantsKey },
   );
 }
+
+/** A text as its bytes, which is all that the value of a header can hold. */
+const bytes = (text) => String.fromCharCode(...new TextEncoder().encode(text));
 
 function parsed(text) {
   try {

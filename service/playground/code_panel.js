@@ -3,6 +3,7 @@
 import { address } from "./api.js";
 import { copy } from "./clipboard.js";
 import { byId, setAttribute } from "./dom.js";
+import { currentKey } from "./key.js";
 import { roving } from "./roving.js";
 import { snippets } from "./snippets.js";
 
@@ -23,7 +24,7 @@ export class CodePanel {
 
   /** Show a call; null where there is none. */
   show(request) {
-    this.#code = request && snippets(address(request.path), request);
+    this.#code = request && snippets(address(request.path), request, { withKey: currentKey() !== null });
     this.#draw();
   }
 

@@ -47,7 +47,11 @@ export class Editor {
     return this.#area.value;
   }
 
+  /** Write masks like this; those that are there are rewritten. */
   set maskToken(maskToken) {
+    const rewritten = (text) => (this.#maskToken ? text.replaceAll(this.#maskToken, maskToken) : text);
+    if (rewritten(this.text) !== this.text) this.#area.value = rewritten(this.text);
+    this.#steps = this.#steps.map(({ before, after }) => ({ before: rewritten(before), after: rewritten(after) }));
     this.#maskToken = maskToken;
     this.#draw();
   }

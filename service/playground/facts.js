@@ -3,8 +3,7 @@
 import { byId, el } from "./dom.js";
 import { whole } from "./numbers.js";
 
-export function showFacts({ name, precision, description, license, limits, architecture, version }) {
-  byId("model-name").textContent = name;
+export function showFacts({ precision, description, license, limits, architecture, version }) {
   byId("model-precision").textContent = precision;
   byId("description").textContent = description;
   const facts = {

@@ -1,4 +1,4 @@
-// The text and the options in an address's fragment, which browsers do not send to any server.
+// Text, options and model in an address's fragment, which browsers do not send to any server.
 
 import { DEFAULTS } from "./requests.js";
 
@@ -13,9 +13,10 @@ const CHOICES = {
   maxWordTokens: ["1", "2", "3", "4", "5"],
 };
 
-/** The fragment for a text and options, without what is as it is at first. */
-export function toFragment(text, options) {
+/** The fragment for a text, options and a model, without what is as it is at first. */
+export function toFragment(text, options, model) {
   const parameters = new URLSearchParams({ text });
+  if (model && !model.isDefault) parameters.set("model", model.name);
   for (const [key, name] of Object.entries(NAMES)) {
     const value = String(options[key]);
     if (value !== String(DEFAULTS[key])) parameters.set(name, value);
@@ -23,12 +24,17 @@ export function toFragment(text, options) {
   return `#${parameters}`;
 }
 
-/** `{text, options, unread}` of a fragment, `unread` naming what cannot be used; null without a text. */
+/**
+ * `{text, model, options, unread}` of a fragment, `model` its name if it has one, `unread` naming
+ * what cannot be used; null without a text.
+ */
 export function fromFragment(fragment) {
   const parameters = new URLSearchParams(fragment.slice(1));
   const text = parameters.get("text");
   if (text === null) return null;
+  const model = parameters.get("model") ?? undefined;
   parameters.delete("text");
+  parameters.delete("model");
   const options = {};
   const unread = [];
   for (const [name, value] of parameters) {
@@ -36,7 +42,7 @@ export function fromFragment(fragment) {
     if (!key || !isAllowed(key, value)) unread.push(name);
     else options[key] = READERS[key]?.(value) ?? value;
   }
-  return { text, options, unread };
+  return { text, model, options, unread };
 }
 
 const READERS = {

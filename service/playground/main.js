@@ -12,6 +12,7 @@ import { showFacts } from "./facts.js";
 import { FillsView } from "./fills_view.js";
 import { listsOf } from "./fills.js";
 import { fromFragment, toFragment } from "./link.js";
+import { Models } from "./models.js";
 import { bits, figure, percent } from "./numbers.js";
 import { Options } from "./options.js";
 import { isPassing, showProblem, waitingSentence } from "./problem.js";
@@ -39,33 +40,51 @@ const score = new ScoreView(alternatives.panel, {
   },
 });
 const question = new Question({ waiting, refused, answer: answered });
+const list = new Question({ waiting, refused, answer: listed });
 const info = new Question({ waiting, refused, answer: started });
+const models = new Models(() => {
+  useModel();
+  changed(false);
+});
 
-let maskToken = null; // until the service has told
+let served = []; // what the service tells of its models
 let asked = null; // the latest request
 let answeredRequest = null; // that whose answer is shown, as JSON
 let place = null; // where the visitor has put a word in: `{mask, unit}`
 
-info.ask({ path: "info" });
+list.ask({ path: "models" });
 window.addEventListener("hashchange", beginWithLink);
 byId("again").addEventListener("click", () => {
   byId("results-title").focus(); // the button goes when there is an answer
-  if (maskToken === null) info.ask({ path: "info" });
-  else ask(0);
+  if (models.current) ask(0);
+  else list.ask({ path: "models" });
 });
 byId("copy-link").addEventListener("click", () => {
-  const link = address("") + toFragment(editor.text, options.value);
+  const link = address("") + toFragment(editor.text, options.value, models.current);
   copy(link, byId("copy-link"), say);
 });
 
-function started(answer) {
-  maskToken = editor.maskToken = answer.mask_token;
-  options.limit(answer.limits);
-  showFacts(answer);
-  const example = showExamples(maskToken, begin);
+function listed(answer) {
+  served = answer;
+  if (served.length === 1) started(served[0]);
+  else info.ask({ path: "info" }); // which of them is the default
+}
+
+function started({ name }) {
+  models.show(served, name);
+  const example = useModel();
   tell(null);
   if (editor.text) changed(false);
   else if (!beginWithLink()) begin(example);
+}
+
+/** Ask the model that is chosen from now on. Gives a text to begin with. */
+function useModel() {
+  const { mask_token: maskToken, limits } = models.current;
+  editor.maskToken = maskToken;
+  options.limit(limits);
+  showFacts(models.current);
+  return showExamples(maskToken, begin);
 }
 
 function begin(text, given = {}) {
@@ -77,7 +96,9 @@ function begin(text, given = {}) {
 
 function beginWithLink() {
   const link = fromFragment(location.hash);
-  if (!link) return false;
+  if (!link || !models.current) return false;
+  if (!models.choose(link.model)) link.unread.push("model");
+  useModel();
   begin(link.text, link.options);
   const names = link.unread.join(", ");
   showProblem(byId("link-problem"), names && `The link has what this page cannot use: ${names}.`, "error");
@@ -85,7 +106,7 @@ function beginWithLink() {
 }
 
 function changed(typed) {
-  if (maskToken === null) return;
+  if (!models.current) return;
   const { text } = editor;
   question.drop();
   setAttribute(results, "aria-busy", "false");
@@ -97,13 +118,13 @@ function changed(typed) {
     setUsable(true);
     return;
   }
-  const request = requestFor(text, options.value, maskToken);
+  const request = requestFor(text, options.value, models.current);
   const isKnown = JSON.stringify(request) === answeredRequest;
   setStale(!isKnown);
   if (isKnown) {
     asked = request;
     tell(null);
-    if (score.chosen && request.path === "score") askAlternatives(score.chosen);
+    if (score.chosen && request.masks === 0) askAlternatives(score.chosen);
     return;
   }
   alternatives.drop();
@@ -128,8 +149,8 @@ function askAlternatives(piece) {
     return;
   }
   const { inputs } = asked.body;
-  const masked = inputs.slice(0, piece.start) + maskToken + inputs.slice(piece.end);
-  alternatives.open(piece, requestFor(masked, options.value, maskToken));
+  const masked = inputs.slice(0, piece.start) + models.current.mask_token + inputs.slice(piece.end);
+  alternatives.open(piece, requestFor(masked, options.value, models.current));
 }
 
 function choose(fill, mask = 0) {
@@ -154,12 +175,12 @@ function refused(refusal) {
 function answered(answer) {
   const within = results.contains(document.activeElement);
   setStale(false);
-  if (asked.path === "score") showScore(answer);
+  if (asked.masks === 0) showScore(answer);
   else showFills(answer);
   tell(null);
   answeredRequest = JSON.stringify(asked);
   settle();
-  if (within && place) (asked.path === "score" ? score.focus(place.unit) : fills.focus(place.mask));
+  if (within && place) (asked.masks === 0 ? score.focus(place.unit) : fills.focus(place.mask));
   if (within && !results.contains(document.activeElement)) byId("results-title").focus();
   place = null;
 }
@@ -171,6 +192,7 @@ function settle() {
 
 function showFills(answer) {
   const lists = listsOf(answer);
+  const { mask_token: maskToken } = models.current;
   const { inputs } = asked.body;
   const contexts = findMasks(inputs, maskToken).map((span) =>
     around(span, inputs).map((side) => side.replaceAll(maskToken, "___")),

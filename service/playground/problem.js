@@ -1,6 +1,6 @@
 // What keeps an answer away, in a sentence: the service's own where it has one.
 
-/** The sentence for what a Question is waiting for. */
+/** The sentence for what a Question is waiting for; none for a key, which is asked for by itself. */
 export function waitingSentence({ kind, sentence, seconds }) {
   return {
     busy: `${sentence} Asking again in ${seconds} s.`,

@@ -1,17 +1,18 @@
 // One question at a time: a newer one takes the place of an older, whose answer is never shown.
 
 import { ask, Refusal, Unreachable } from "./api.js";
+import { askForKey, currentKey, goOn } from "./key.js";
 
 const POLL_MS = 1000;
 const DEFAULT_RETRY_S = 1;
 
 /**
- * Asks and asks again: once when the service is overloaded, and until it can answer when it is
- * starting or cannot be reached.
+ * Asks and asks again: once when the service is overloaded, until it can answer when it is
+ * starting or cannot be reached, and with each key that the visitor gives when it wants one.
  *
- * `on.waiting(problem)` is called with `{kind: "busy" | "starting" | "unreachable", sentence,
- * seconds}`, `on.answer(answer)` and `on.refused(refusal)` at the end. Of a question that was
- * dropped nothing is heard.
+ * `on.waiting(problem)` is called with `{kind: "busy" | "starting" | "unreachable" | "key",
+ * sentence, seconds}`, `on.answer(answer)` and `on.refused(refusal)` at the end. Of a question that
+ * was dropped nothing is heard.
  */
 export class Question {
   #controller = new AbortController();
@@ -46,8 +47,11 @@ export class Question {
   async #answer(path, body, signal) {
     let patient = true;
     for (;;) {
+      const key = currentKey();
       try {
-        return await ask(path, body, signal);
+        const answer = await ask(path, body, signal);
+        goOn();
+        return answer;
       } catch (error) {
         const { message: sentence, status, retryAfterS: seconds = DEFAULT_RETRY_S } = error;
         if (error instanceof Unreachable) {
@@ -60,6 +64,10 @@ export class Question {
           patient = false;
           this.#on.waiting({ kind: "busy", sentence, seconds });
           await pause(seconds * 1000, signal);
+        } else if (error.wantsKey) {
+          if (currentKey() !== key) continue; // another one has been given meanwhile
+          this.#on.waiting({ kind: "key" });
+          await askForKey(signal);
         } else {
           throw error;
         }

@@ -7,13 +7,15 @@ export const DEFAULTS = {
 };
 
 /**
- * The call: `{path, body, masks}`. Scores where there is no mask, fills where there is one. What is
- * the service's default is left out, but for the number of fills.
+ * The call to a model: `{path, body, masks}`. Scores where there is no mask, fills where there is
+ * one. What is the service's default is left out, but for the number of fills.
  */
-export function requestFor(text, options, maskToken) {
+export function requestFor(text, options, { name, isDefault, mask_token: maskToken }) {
   const masks = findMasks(text, maskToken).length;
-  if (masks === 0) return { path: "score", body: { inputs: text }, masks };
-  return { path: "fill-mask", body: { inputs: text, parameters: parametersOf(options) }, masks };
+  const named = `models/${name.split("/").map(encodeURIComponent).join("/")}`;
+  if (masks === 0) return { path: isDefault ? "score" : `${named}/score`, body: { inputs: text }, masks };
+  const path = isDefault ? "fill-mask" : named;
+  return { path, body: { inputs: text, parameters: parametersOf(options) }, masks };
 }
 
 function parametersOf({ mode, topK, targets, maxWordTokens, order, windowed }) {

@@ -1,17 +1,25 @@
 // A call as code. A string of JSON is a string of Python and of JavaScript as well.
 
-/** The call as `curl`, `python` and `javascript`, each printing the figures that the page shows. */
-export function snippets(url, request) {
+const PYTHON_KEY = 'os.environ["FILLMASK_API_KEY"]';
+
+/**
+ * The call as `curl`, `python` and `javascript`, each printing the figures that the page shows. With
+ * a key they take it from where they run; it is not in them.
+ */
+export function snippets(url, request, { withKey }) {
   const answer = shape(request);
+  const inPython = isPlain(request) ? pythonClient : python;
   return {
-    curl: curl(url, request.body),
-    python: isPlain(request) ? pythonClient(url, request.body) : python(url, request.body, answer),
-    javascript: javascript(url, request.body, answer),
+    curl: curl(url, request.body, withKey),
+    python: inPython(url, request.body, withKey, answer),
+    javascript: javascript(url, request.body, withKey, answer),
   };
 }
 
-function curl(url, body) {
-  return `curl -s ${shell(url)} \\
+function curl(url, body, withKey) {
+  const authorization = withKey ? ` \\
+  -H "Authorization: Bearer $FILLMASK_API_KEY"` : "";
+  return `curl -s ${shell(url)}${authorization} \\
   -H 'Content-Type: application/json' \\
   -d ${shell(spaced(body))}`;
 }
@@ -24,15 +32,17 @@ function isPlain({ body, masks }) {
   return masks === 1 && Object.keys(body.parameters).join() === "top_k";
 }
 
-function pythonClient(url, { inputs, parameters }) {
-  return `from huggingface_hub import InferenceClient
+function pythonClient(url, { inputs, parameters }, withKey) {
+  const model = `model=${JSON.stringify(url)}`;
+  const given = withKey ? `\n    ${model},\n    token=${PYTHON_KEY},\n` : model;
+  return `${withKey ? "import os\n\n" : ""}from huggingface_hub import InferenceClient
 
-client = InferenceClient(model=${JSON.stringify(url)})
+client = InferenceClient(${given})
 for fill in client.fill_mask(${JSON.stringify(inputs)}, top_k=${parameters.top_k}):
     print(f"{fill.score:.4f}", fill.token_str)`;
 }
 
-function python(url, body, { one, figure, digits, text, tokens, nested }) {
+function python(url, body, withKey, { one, figure, digits, text, tokens, nested }) {
   const found = `response.json()${tokens ? '["tokens"]' : ""}`;
   const print = `print(f"{${one}['${figure}']:.${digits}f}", ${one}["${text}"])`;
   const loop = nested
@@ -41,16 +51,17 @@ function python(url, body, { one, figure, digits, text, tokens, nested }) {
         ${print.replace("(", "(number, ")}`
     : `for ${one} in ${found}:
     ${print}`;
-  return `import httpx
+  const headers = withKey ? `headers = {"Authorization": "Bearer " + ${PYTHON_KEY}}\n` : "";
+  return `${withKey ? "import os\n\n" : ""}import httpx
 
 url = ${JSON.stringify(url)}
-body = ${block(body, "    ")}
-response = httpx.post(url, json=body, timeout=60)
+${headers}body = ${block(body, "    ")}
+response = httpx.post(url, json=body${withKey ? ", headers=headers" : ""}, timeout=60)
 response.raise_for_status()
 ${loop}`;
 }
 
-function javascript(url, body, { one, figure, digits, text, tokens, nested }) {
+function javascript(url, body, withKey, { one, figure, digits, text, tokens, nested }) {
   const found = tokens ? "answer.tokens" : "answer";
   const log = `console.log(${one}.${figure}.toFixed(${digits}), ${one}.${text});`;
   const loop = nested
@@ -62,11 +73,12 @@ function javascript(url, body, { one, figure, digits, text, tokens, nested }) {
     : `for (const ${one} of ${found}) {
   ${log}
 }`;
+  const authorization = withKey ? "Authorization: `Bearer ${key}`, " : "";
   return `const url = ${JSON.stringify(url)};
-const body = ${block(body, "  ")};
+${withKey ? 'const key = prompt("API key");\n' : ""}const body = ${block(body, "  ")};
 const response = await fetch(url, {
   method: "POST",
-  headers: { "Content-Type": "application/json" },
+  headers: { ${authorization}"Content-Type": "application/json" },
   body: JSON.stringify(body),
 });
 const answer = await response.json();
@@ -75,8 +87,8 @@ ${loop}`;
 }
 
 /** What there is in the answer to loop over, and to print of each. */
-function shape({ path, body, masks }) {
-  if (path === "score") {
+function shape({ body, masks }) {
+  if (masks === 0) {
     return { one: "token", figure: "surprisal", digits: 1, text: "token_str", tokens: true };
   }
   const together = body.parameters.strategy === "joint";

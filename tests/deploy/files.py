@@ -16,8 +16,7 @@ DOCKERFILE = ROOT / "Dockerfile"
 DOCKERIGNORE = ROOT / ".dockerignore"
 COMPOSE = ROOT / "compose.yaml"
 K8S = ROOT / "k8s"
-KUSTOMIZATION = K8S / "base" / "kustomization.yaml"
-MANIFESTS = sorted(set(K8S.rglob("*.yaml")) - set(K8S.rglob("kustomization.yaml")))
+BASE = K8S / "base"
 
 DEFAULT_PORT: int = Settings.model_fields["port"].default
 DEFAULT_GRACE_S: int = Settings.model_fields["shutdown_grace_s"].default
@@ -59,12 +58,6 @@ def assignments(stage: Sequence[Instruction], name: str) -> dict[str, str]:
 def read_yaml(path: Path) -> Any:
     """The one document of a YAML file."""
     return yaml.safe_load(path.read_text())
-
-
-def manifest(kind: str) -> Any:
-    """The base's one object of a kind, e.g. `Deployment`."""
-    (found,) = (read for read in map(read_yaml, MANIFESTS) if read["kind"] == kind)
-    return found
 
 
 def health_check_command() -> list[str]:

@@ -10,8 +10,12 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib import metadata
 
+import httpx
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from service import __version__
 from tests.deploy import files
@@ -55,7 +59,7 @@ def test_base_image_is_pinned_to_a_python_and_a_debian_release() -> None:
 def test_change_of_code_does_not_reinstall_dependencies() -> None:
     """The stage that installs has not seen the code."""
     (installing,) = (
-        stage for stage in STAGES if any("install" in run for run in files.values(stage, "RUN"))
+        stage for stage in STAGES if any(" install " in run for run in files.values(stage, "RUN"))
     )
     assert files.values(installing, "COPY") == ["pyproject.toml constraints/serve.txt ./"]
     (run,) = files.values(installing, "RUN")
@@ -73,6 +77,61 @@ def test_dependencies_are_those_of_pyproject() -> None:
     assert output.decode().splitlines() == project["dependencies"]
 
 
+def without_the_hubs_client() -> tuple[set[str], set[str]]:
+    """The distributions that the serving dependencies need, and those that remain without it."""
+    project = tomllib.loads((files.ROOT / "pyproject.toml").read_text())["project"]
+    found = []
+    for left_out in ("", "huggingface-hub"):
+        needed: set[str] = set()
+        asked = [Requirement(line) for line in project["dependencies"]]
+        while asked:
+            requirement = asked.pop()
+            name = canonicalize_name(requirement.name)
+            marker = requirement.marker
+            if name in needed | {left_out} or (marker and not marker.evaluate({"extra": ""})):
+                continue
+            needed.add(name)
+            asked += [Requirement(line) for line in metadata.requires(name) or []]
+        found.append(needed)
+    return found[0], found[1]
+
+
+def test_image_is_without_what_only_the_hubs_client_needs() -> None:
+    """What is uninstalled again is that client and all that only it needs."""
+    (run,) = (run for run in files.values(ALL, "RUN") if "hf-xet" in run)
+    uninstalled = re.search(r"uninstall --disable-pip-version-check --yes ([\w -]+) &&", run)
+    assert uninstalled
+    needed, remaining = without_the_hubs_client()
+    assert set(uninstalled[1].split()) == needed - remaining
+    assert "huggingface-hub" in needed
+
+
+def test_service_answers_without_the_hubs_client() -> None:
+    """It fills a mask where none of what the image lacks can be imported."""
+    needed, remaining = without_the_hubs_client()
+    packages = metadata.packages_distributions()
+    missing = {
+        package
+        for package, distributions in packages.items()
+        if {canonicalize_name(name) for name in distributions} & (needed - remaining)
+    }
+    assert "huggingface_hub" in missing
+    script = (
+        f"import sys; sys.modules.update(dict.fromkeys({sorted(missing)})); "
+        "from service.__main__ import main; main()"
+    )
+    command = [sys.executable, "-c", script, "--port", "0"]
+    with subprocess.Popen(command, cwd=files.ROOT, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            url = re.search(r"http://\S+?:\d+", server.stdout.readline())
+            assert url is not None
+            filled = httpx.post(f"{url[0]}/fill-mask", json={"inputs": "The [MASK] barked."})
+        finally:
+            server.terminate()
+    assert filled.status_code == 200
+
+
 def test_serving_constraints_pin_no_torch() -> None:
     """Every serving dependency has one version, and torch and onnx are none of them."""
     pins = (files.ROOT / "constraints" / "serve.txt").read_text().splitlines()
@@ -80,6 +139,13 @@ def test_serving_constraints_pin_no_torch() -> None:
     assert not {"torch", "onnx", "safetensors", "transformers"} & {
         pin.partition("==")[0].lower() for pin in pins
     }
+
+
+def test_image_has_no_package_manager_of_python() -> None:
+    """Neither the environment nor the base's Python can install anything."""
+    uninstalled = [run for run in files.values(IMAGE, "RUN") if "uninstall" in run]
+    assert {"pip", "setuptools", "wheel"} <= set(json.loads(uninstalled[0]))
+    assert any("venv --without-pip" in run for run in files.values(ALL, "RUN"))
 
 
 def test_image_runs_as_a_number_that_is_not_root() -> None:

@@ -1,65 +1,37 @@
-"""The Kubernetes base: valid, restricted, and it stops as gently as the service does."""
+"""The Kubernetes base: it stops as gently as the service does, and asks for what was measured."""
 
-from pathlib import Path
-from typing import Any
-
-import kubernetes_validate
 import pytest
+from dotenv import dotenv_values
 
-from service import __version__
-from tests.deploy import files
+from service.server import _CEILING_S
+from service.settings import ENV_PREFIX, Settings
+from tests.deploy import files, kustomize
 
-OLDEST_KUBERNETES = "1.30"
-DEPLOYMENT = files.manifest("Deployment")["spec"]
+OBJECTS = kustomize.rendered(files.BASE)
+DEPLOYMENT = kustomize.one(OBJECTS, "Deployment")["spec"]
 POD = DEPLOYMENT["template"]["spec"]
 (CONTAINER,) = POD["containers"]
-KUSTOMIZATION = files.read_yaml(files.KUSTOMIZATION)
+SETTINGS = kustomize.one(OBJECTS, "ConfigMap")["data"]
 PROBES = ["startupProbe", "readinessProbe", "livenessProbe"]
-
-
-@pytest.mark.parametrize("version", [OLDEST_KUBERNETES, kubernetes_validate.latest_version()])
-@pytest.mark.parametrize("path", files.MANIFESTS, ids=lambda path: path.name)
-def test_manifest_satisfies_the_schema(path: Path, version: str) -> None:
-    """Every field is one that Kubernetes knows, and of its type."""
-    kubernetes_validate.validate(files.read_yaml(path), version, strict=True)
-
-
-def test_schema_refuses_a_misspelled_field() -> None:
-    """The check above can fail."""
-    misspelled = files.manifest("Service") | {"sepc": {}}
-    with pytest.raises(kubernetes_validate.ValidationError, match="sepc"):
-        kubernetes_validate.validate(misspelled, OLDEST_KUBERNETES, strict=True)
-
-
-def test_kustomization_takes_every_manifest() -> None:
-    """No file lies in the base unused."""
-    here = {path.name for path in files.MANIFESTS if path.parent == files.KUSTOMIZATION.parent}
-    assert set(KUSTOMIZATION["resources"]) == here
-
-
-def test_kustomization_names_the_version() -> None:
-    """The image's tag and the version label are this version."""
-    (image,) = KUSTOMIZATION["images"]
-    assert image == {"name": CONTAINER["image"], "newTag": __version__}
-    (labels,) = KUSTOMIZATION["labels"]
-    assert labels["pairs"]["app.kubernetes.io/version"] == __version__
+SELECTED = {"app.kubernetes.io/name": "fillmask"}
 
 
 def test_selectors_find_the_pod() -> None:
-    """The Deployment owns its pods, the Service reaches them; neither selects by version."""
-    labels = DEPLOYMENT["template"]["metadata"]["labels"]
-    assert DEPLOYMENT["selector"]["matchLabels"] == labels
-    assert files.manifest("Service")["spec"]["selector"] == labels
-    (set_by_kustomize,) = KUSTOMIZATION["labels"]
-    assert set_by_kustomize["pairs"].items() >= labels.items()
-    assert not set_by_kustomize.get("includeSelectors", False)
+    """Whatever is about the pods reaches them, and none selects by version."""
+    assert DEPLOYMENT["template"]["metadata"]["labels"].items() > SELECTED.items()
+    assert DEPLOYMENT["selector"]["matchLabels"] == SELECTED
+    assert kustomize.one(OBJECTS, "Service")["spec"]["selector"] == SELECTED
+    budget = kustomize.one(OBJECTS, "PodDisruptionBudget")["spec"]
+    assert budget["selector"]["matchLabels"] == SELECTED
+    policy = kustomize.one(OBJECTS, "NetworkPolicy")["spec"]
+    assert policy["podSelector"]["matchLabels"] == SELECTED
 
 
 def test_service_port_leads_to_the_default_port() -> None:
     """Service, container and the service's own default agree."""
     (port,) = CONTAINER["ports"]
     assert port == {"name": "http", "containerPort": files.DEFAULT_PORT}
-    (published,) = files.manifest("Service")["spec"]["ports"]
+    (published,) = kustomize.one(OBJECTS, "Service")["spec"]["ports"]
     assert published["targetPort"] == "http"
 
 
@@ -78,22 +50,15 @@ def test_liveness_does_not_depend_on_readiness() -> None:
     assert CONTAINER["startupProbe"]["httpGet"]["path"] == "/health/ready"
 
 
-def test_pod_satisfies_the_restricted_standard() -> None:
-    """Pod Security's strictest profile admits the pod."""
-    allowed_at_pod_level = {
-        "runAsNonRoot": True,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
-    assert POD["securityContext"].items() >= allowed_at_pod_level.items()
-    assert POD["securityContext"]["runAsUser"] > 0
-    assert not {"hostNetwork", "hostPID", "hostIPC", "volumes"} & POD.keys()
-    container: dict[str, Any] = CONTAINER["securityContext"]
-    assert container == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    assert all("host" not in CONTAINER[probe]["httpGet"] for probe in PROBES)
+def test_namespace_admits_restricted_pods_only() -> None:
+    """The cluster holds every pod against the standard that the tests hold these against."""
+    labels = kustomize.one(OBJECTS, "Namespace")["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_root_file_system_is_read_only() -> None:
+    """Nothing can be written; the restricted standard does not ask for it."""
+    assert CONTAINER["securityContext"]["readOnlyRootFilesystem"] is True
 
 
 def test_pod_runs_as_the_images_user() -> None:
@@ -104,7 +69,7 @@ def test_pod_runs_as_the_images_user() -> None:
 
 def test_pod_holds_no_token() -> None:
     """The service cannot speak to the Kubernetes API."""
-    account = files.manifest("ServiceAccount")
+    account = kustomize.one(OBJECTS, "ServiceAccount")
     assert account["automountServiceAccountToken"] is False
     assert POD["automountServiceAccountToken"] is False
     assert POD["serviceAccountName"] == account["metadata"]["name"]
@@ -115,16 +80,70 @@ def test_pod_is_given_no_variables_of_other_services() -> None:
     assert POD["enableServiceLinks"] is False
 
 
-def test_pod_has_requests_and_limits() -> None:
-    """The scheduler knows what the pod needs, and the number of threads follows the CPU limit."""
-    assert CONTAINER["resources"]["requests"].keys() == {"cpu", "memory"}
-    assert CONTAINER["resources"]["limits"].keys() == {"cpu", "memory"}
+def test_pod_is_given_whole_cpus() -> None:
+    """The number of threads follows the CPU limit, and each has a CPU of its own."""
+    resources = CONTAINER["resources"]
+    assert resources["requests"] == resources["limits"]
+    assert resources["limits"].keys() == {"cpu", "memory"}
+    assert int(resources["limits"]["cpu"]) >= 1
+
+
+def test_settings_are_settings_that_are_allowed() -> None:
+    """The service starts with them."""
+    chosen = {name.removeprefix(ENV_PREFIX).lower(): value for name, value in SETTINGS.items()}
+    Settings(**chosen)
+    assert dotenv_values(files.BASE / "settings.env") == SETTINGS
+    assert CONTAINER["envFrom"][0]["configMapRef"]["name"].startswith("fillmask-")
+
+
+def test_change_of_settings_rolls_the_pods() -> None:
+    """The pod names a ConfigMap whose name has a hash of what is in it."""
+    name = kustomize.one(OBJECTS, "ConfigMap")["metadata"]["name"]
+    assert CONTAINER["envFrom"] == [{"configMapRef": {"name": name}}]
+    with_bundles = kustomize.rendered_with(kustomize.COMPONENTS[0])
+    assert kustomize.one(with_bundles, "ConfigMap")["metadata"]["name"] != name
 
 
 def test_pod_is_not_killed_while_it_drains() -> None:
-    """The kubelet waits for the preStop pause and the drain, and for more."""
-    pause_s = CONTAINER["lifecycle"]["preStop"]["sleep"]["seconds"]
-    assert POD["terminationGracePeriodSeconds"] > pause_s + files.DEFAULT_GRACE_S
+    """The kubelet waits for the drain delay, the grace, what ends the rest, and for more."""
+    delay_s, grace_s = (
+        int(SETTINGS[f"{ENV_PREFIX}{name}"]) for name in ("DRAIN_DELAY_S", "SHUTDOWN_GRACE_S")
+    )
+    assert delay_s >= 5
+    assert POD["terminationGracePeriodSeconds"] > delay_s + grace_s + _CEILING_S
+
+
+def test_pod_needs_no_hook_and_no_shell() -> None:
+    """The service itself waits until nobody sends it requests any more."""
+    assert "lifecycle" not in CONTAINER
+    assert not any("exec" in CONTAINER[probe] for probe in PROBES)
+
+
+def test_network_lets_requests_in_and_nothing_out() -> None:
+    """One port in; no names are looked up, nothing is fetched."""
+    policy = kustomize.one(OBJECTS, "NetworkPolicy")["spec"]
+    assert set(policy["policyTypes"]) == {"Ingress", "Egress"}
+    assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": "http"}]}]
+    assert policy["egress"] == []
+
+
+def test_drain_of_nodes_goes_on_with_one_pod() -> None:
+    """A budget of unavailable pods holds up no drain for ever; one of available pods would."""
+    budget = kustomize.one(OBJECTS, "PodDisruptionBudget")["spec"]
+    assert budget["maxUnavailable"] == 1
+    assert "minAvailable" not in budget
+
+
+def test_autoscaler_scales_this_deployment() -> None:
+    """Up fast, down slowly; and nobody else says how many pods there are."""
+    scaler = kustomize.one(OBJECTS, "HorizontalPodAutoscaler")["spec"]
+    assert scaler["scaleTargetRef"]["name"] == "fillmask"
+    assert "replicas" not in DEPLOYMENT
+    up, down = (
+        scaler["behavior"][way]["stabilizationWindowSeconds"] for way in ("scaleUp", "scaleDown")
+    )
+    assert up == 0
+    assert down >= 300
 
 
 def test_rollout_keeps_the_old_pod_until_the_new_one_is_ready() -> None:

@@ -28,14 +28,24 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
+@pytest.fixture(scope="package")
+def shared_context(browser: Browser) -> Iterator[BrowserContext]:
+    """The context of pages that need none of their own, which takes a process more to open."""
+    context = new_context(browser)
+    context.new_page()  # so that there is one page at any time, and the process stays
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def open_page(browser: Browser, url: str) -> Iterator[OpenPage]:
+def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Iterator[OpenPage]:
     """Open the playground; at the end nothing may have gone wrong in it.
 
-    Takes the path to open, what is to be done before, whether requests may fail, and what a context
-    of Playwright's takes.
+    Takes the path to open, what is to be done before, whether requests may fail, whether the page
+    needs a context of its own (its clock is, or its storage), the address of another service, and
+    what a context of Playwright's takes, which then is its own.
     """
-    contexts: list[BrowserContext] = []
+    closing: list[Page | BrowserContext] = []
     complaints: list[str] = []
 
     def open_page(
@@ -43,16 +53,14 @@ def open_page(browser: Browser, url: str) -> Iterator[OpenPage]:
         prepare: Callable[[Page], object] = lambda _: None,
         *,
         failing_requests: bool = False,
+        own_context: bool = False,
+        url: str = url,
         **options: Any,
     ) -> Playground:
-        context = browser.new_context(**options)
-        context.set_default_timeout(10_000)
-        contexts.append(context)
-        context.add_init_script(
-            "addEventListener('securitypolicyviolation', "
-            "(event) => console.error('CSP', event.violatedDirective, event.blockedURI))"
-        )
+        is_own = own_context or bool(options)
+        context = new_context(browser, **options) if is_own else shared_context
         page = context.new_page()
+        closing.append(context if is_own else page)
 
         def hear(kind: str, text: str) -> None:
             if not (failing_requests and text.startswith(_FAILED_REQUEST)):
@@ -71,9 +79,21 @@ def open_page(browser: Browser, url: str) -> Iterator[OpenPage]:
         return Playground(page, url)
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for one in closing:
+        one.close()
+    shared_context.clear_permissions()
     assert complaints == []
+
+
+def new_context(browser: Browser, **options: Any) -> BrowserContext:
+    """A context of Playwright's, in which breaches of the page's policy are complaints."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(10_000)
+    context.add_init_script(
+        "addEventListener('securitypolicyviolation', "
+        "(event) => console.error('CSP', event.violatedDirective, event.blockedURI))"
+    )
+    return context
 
 
 @pytest.fixture

@@ -1,79 +1,23 @@
 """The code to copy gives what is shown."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.service.playground.browser import NODE
 from tests.service.playground.conftest import OpenPage
 from tests.service.playground.playground import Playground
+from tests.service.playground.snippets import (
+    code_of,
+    fill_lines,
+    run_curl,
+    run_javascript,
+    run_python,
+)
 
 AWKWARD = "It's \"a [MASK]\" \\ $HOME `date` \\n %s 😀 — naïve\n\tsecond 'line', {x} ${y}."
-# stands in for curl, of which a system may have none: what the shell hands over is what counts
-CURL = f"""#!{sys.executable}
-import json, sys
-print(json.dumps(sys.argv[1:]))
-"""
-
-Figures = list[tuple[str, str]]
-
-
-def code_of(playground: Playground, language: str) -> str:
-    """The code of a tab."""
-    playground.page.get_by_role("tab", name=language).click()
-    snippet = playground.page.get_by_role("tabpanel", name=language)
-    return snippet.text_content() or ""
-
-
-def run_curl(code: str, tmp_path: Path) -> Any:
-    """What the service answers to what the shell makes of the code."""
-    curl = tmp_path / "curl"
-    curl.write_text(CURL)
-    curl.chmod(0o755)
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["sh", "-c", code],
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    silent, url, header, content_type, data, body = json.loads(done.stdout)
-    assert [silent, header, content_type, data] == [
-        "-s",
-        "-H",
-        "Content-Type: application/json",
-        "-d",
-    ]
-    answer = httpx.post(url, content=body.encode(), headers={"Content-Type": "application/json"})
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-def printed(command: list[str], code: str) -> list[str]:
-    """The lines that a program prints."""
-    done = subprocess.run(
-        [*command, code],
-        env={**os.environ, "NO_PROXY": "127.0.0.1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
-def fills(answer: Any, figure: str = "score") -> list[str]:
-    """Lines that name the fills of one mask."""
-    return [f"{fill[figure]:.4f} {fill['token_str']}" for fill in answer]
 
 
 def plain(playground: Playground) -> None:
@@ -120,13 +64,13 @@ def scores(playground: Playground) -> None:
 
 
 CASES: list[tuple[Callable[[Playground], None], Callable[[Any], list[str]]]] = [
-    (plain, fills),
-    (words, fills),
-    (targets, lambda answer: fills(answer, "target_score")),
+    (plain, fill_lines),
+    (words, fill_lines),
+    (targets, lambda answer: fill_lines(answer, "target_score")),
     (
         several,
         lambda answer: [
-            f"{number} {line}" for number, mask in enumerate(answer, 1) for line in fills(mask)
+            f"{number} {line}" for number, mask in enumerate(answer, 1) for line in fill_lines(mask)
         ],
     ),
     (
@@ -134,7 +78,7 @@ CASES: list[tuple[Callable[[Playground], None], Callable[[Any], list[str]]]] = [
         lambda answer: [
             f"{number} {line}"
             for number, mask in enumerate(answer, 1)
-            for line in fills(mask, "target_score")
+            for line in fill_lines(mask, "target_score")
         ],
     ),
     (
@@ -169,8 +113,8 @@ def test_the_code_gives_what_is_shown(
         nested = answer if isinstance(answer[0], list) else [answer]
         playground.expect_fills(playground.fills, [fill for mask in nested for fill in mask])
     expected = lines(answer)
-    assert printed([sys.executable, "-c"], code_of(playground, "Python")) == expected
-    shown = printed([str(NODE), "--input-type=module", "-e"], code_of(playground, "JavaScript"))
+    assert run_python(code_of(playground, "Python")) == expected
+    shown = run_javascript(code_of(playground, "JavaScript"))
     if set_up is together:  # lists print in each language's own way
         expected = [line.replace("['", "[ '").replace("']", "' ]") for line in expected]
     assert shown == expected

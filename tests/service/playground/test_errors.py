@@ -35,8 +35,10 @@ def test_a_request_that_is_not_done(refusing: Playground) -> None:
     refusing.expect_fills(refusing.fills, refusing.service_fills(TEXT))
 
 
-def test_an_overloaded_service_is_asked_once_more(refusing: Playground) -> None:
+def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
     """After as long as it says, and the page says so."""
+    refusing = open_page(failing_requests=True, own_context=True)
+    refusing.wait_until_answered()
     asked: list[Route] = []
 
     def overloaded(route: Route) -> None:
@@ -111,7 +113,7 @@ def test_a_service_that_starts(open_page: OpenPage) -> None:
             else:
                 route.continue_()
 
-        page.route("**/info", answer)
+        page.route("**/models", answer)
         page.route("**/health/ready", answer)
 
     playground = open_page("/", start, failing_requests=True)

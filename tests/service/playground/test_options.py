@@ -2,6 +2,7 @@
 
 from playwright.sync_api import expect
 
+from tests.service.playground.conftest import OpenPage
 from tests.service.playground.playground import Playground, inputs_of
 
 TEXT = "Paris is the [MASK] of France."
@@ -58,8 +59,10 @@ def test_a_target_that_is_given_twice(refusing: Playground) -> None:
     expect(refusing.problem).to_have_text('The target "tea" is given twice.')
 
 
-def test_coming_back_to_what_is_shown_asks_nothing(playground: Playground) -> None:
+def test_coming_back_to_what_is_shown_asks_nothing(open_page: OpenPage) -> None:
     """The answer is there already; the next request is for another text."""
+    playground = open_page(own_context=True)
+    playground.wait_until_answered()
     asked: list[str] = []
     playground.page.on("request", lambda request: asked.append(inputs_of(request)))
     clock = playground.page.clock

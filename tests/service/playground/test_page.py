@@ -17,8 +17,9 @@ def test_begins_with_an_example_that_is_answered(playground: Playground) -> None
 
 
 def test_says_which_model_is_served_and_its_limits(playground: Playground) -> None:
-    """Name, precision and limits are those of /info."""
+    """Name, precision and limits are those of GET /models; of one model there is no choice."""
     expect(playground.page.get_by_role("banner")).to_contain_text("fillmask-minilm-en int8")
+    expect(playground.page.get_by_role("combobox", name="Model")).to_have_count(0)
     facts = playground.page.get_by_role("contentinfo")
     for fact in ("256 tokens", "22,744,506", "30,522 tokens", "Apache-2.0", "English, uncased"):
         expect(facts).to_contain_text(fact)
@@ -54,13 +55,13 @@ def test_works_below_a_prefix_of_a_proxy(open_page: OpenPage, url: str) -> None:
 
 
 def test_another_models_mask_token(open_page: OpenPage, url: str) -> None:
-    """The mask is written as /info has it, in the examples, by the button and in the calls."""
+    """The mask is written as the service says, in the examples, by the button and in calls."""
     asked: list[str] = []
 
     def another_model(page: Page) -> None:
-        def info(route: Route) -> None:
-            answer = route.fetch().json()
-            route.fulfill(json={**answer, "name": "roberta", "mask_token": "<mask>"})
+        def models(route: Route) -> None:
+            [answer] = route.fetch().json()
+            route.fulfill(json=[{**answer, "name": "roberta", "mask_token": "<mask>"}])
 
         def fills(route: Route) -> None:
             asked.append(inputs_of(route.request))
@@ -68,7 +69,7 @@ def test_another_models_mask_token(open_page: OpenPage, url: str) -> None:
             fill = {"score": 0.5, "token": 343, "token_str": " city", "sequence": sequence}
             route.fulfill(json=[fill])
 
-        page.route("**/info", info)
+        page.route("**/models", models)
         page.route("**/fill-mask", fills)
 
     playground = open_page("/", another_model)
@@ -90,8 +91,9 @@ def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
     tag = "<img src=x onerror=alert(1)>"
 
     def hostile(page: Page) -> None:
-        def info(route: Route) -> None:
-            route.fulfill(json={**route.fetch().json(), "name": tag, "description": tag})
+        def models(route: Route) -> None:
+            [answer] = route.fetch().json()
+            route.fulfill(json=[{**answer, "name": tag, "description": tag}])
 
         def fills(route: Route) -> None:
             if "refuse" in inputs_of(route.request):
@@ -99,7 +101,7 @@ def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
             else:
                 route.fulfill(json=[{"score": 0.5, "token": 1, "token_str": tag, "sequence": tag}])
 
-        page.route("**/info", info)
+        page.route("**/models", models)
         page.route("**/fill-mask", fills)
 
     playground = open_page("/", hostile, failing_requests=True)

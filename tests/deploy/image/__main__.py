@@ -1,0 +1,153 @@
+"""Run a built image as its own configuration says, with the least of rights.
+
+    python -m tests.deploy.image INSPECTED ROOT
+
+INSPECTED is what `buildah inspect --type image` printed, ROOT where the image is mounted. Linux and
+root only: namespaces of its own for processes, mounts and network, a root that cannot be written,
+no shell that could be run, no new privileges.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+MAX_BYTES = 350_000_000
+# what of /proc/1/status says who it is: user, group, capabilities, no way to gain any
+OWNED = "\t".join(["65532"] * 4)
+RIGHTS = f"{OWNED}; {OWNED}; {0:016}; 1"
+READY_S, STOP_S = 60, 40
+# Mounts are this process tree's alone; its first process has number 1, as in a container.
+PREPARE = r"""
+set -e
+ip link set lo up
+mount --bind "$1" "$1"
+mount --types proc proc "$1/proc"
+mount --rbind /sys "$1/sys"
+mount --rbind /dev "$1/dev"
+for shell in "$1"/usr/bin/dash "$1"/usr/bin/bash; do mount --bind /dev/null "$shell"; done
+mount --options remount,bind,ro "$1"
+exec setpriv --no-new-privs chroot --userspec="$2" --groups= "$1" env --ignore-environment "${@:3}"
+"""
+FILL = """
+import http.client, json
+connection = http.client.HTTPConnection("127.0.0.1", 8000, timeout=10)
+body = json.dumps({"inputs": "Paris is the [MASK] of France."})
+connection.request("POST", "/fill-mask", body, {"Content-Type": "application/json"})
+answer = connection.getresponse()
+print(json.loads(answer.read())[0]["token_str"])
+"""
+SELF = """
+import os, pathlib, subprocess
+status = dict(line.split(":\\t", 1) for line in open("/proc/1/status") if ":\\t" in line)
+print(*(status[name].strip() for name in ("Uid", "Gid", "CapEff", "NoNewPrivs")), sep="; ")
+for place in ("/app", "/tmp", "/opt/venv", "/"):
+    try:
+        pathlib.Path(place, "written").touch()
+    except OSError as error:
+        print(place, error.strerror)
+    else:
+        print(place, "can be written")
+for python in ("/opt/venv/bin/python", "/usr/local/bin/python"):
+    missing = subprocess.run([python, "-c", "import pip"], stderr=subprocess.DEVNULL).returncode
+    print(python, "has no pip" if missing else "can be made to install packages")
+try:
+    os.execv("/bin/sh", ["sh", "-c", "echo a shell can be run"])
+except OSError as error:
+    print("/bin/sh", error.strerror)
+"""
+
+
+def main() -> None:
+    """Print sizes and what the running image was seen to do; exit 1 at the first thing amiss."""
+    image = json.loads(Path(sys.argv[1]).read_text())
+    root = sys.argv[2]
+    print_sizes(json.loads(image["Manifest"])["layers"])
+    configuration = image["Docker"]["config"]
+    started = time.monotonic()
+    command = [*prepared(configuration, root), *configuration["Entrypoint"]]
+    with subprocess.Popen(command, stderr=subprocess.STDOUT) as container:
+        try:
+            pid = child_of(container.pid)
+            check = [*configuration["Healthcheck"]["Test"][1:]]
+            while inside(pid, configuration, check).returncode:
+                if container.poll() is not None or time.monotonic() - started > READY_S:
+                    raise SystemExit("the health check never passed")
+                time.sleep(0.2)
+            print(f"healthy {time.monotonic() - started:.1f} s after the start")
+            seen = output(inside(pid, configuration, ["python", "-c", SELF]))
+            print(seen)
+            expect(RIGHTS, seen)
+            expect("/bin/sh Permission denied", seen)
+            if "can be" in seen:
+                raise SystemExit("something can be written, installed or run")
+            filled = output(inside(pid, configuration, ["python", "-c", FILL]))
+            print(f"Paris is the {filled} of France.")
+            expect("capital", filled)
+            os.kill(pid, signal.SIGTERM)
+            status = container.wait(STOP_S)
+            print(f"SIGTERM: exit {status}")
+            if status:
+                raise SystemExit("SIGTERM did not end the service with exit 0")
+        finally:
+            container.kill()
+
+
+def print_sizes(layers: Sequence[dict[str, Any]]) -> None:
+    """The uncompressed size of each layer, the base's first, and of all."""
+    names = ["base (a stand-in)", "without pip", "packages", "built-in model", "code", "bytecode"]
+    for name, layer in zip(names, layers, strict=True):
+        print(f"{name:<18} {layer['size'] / 1e6:7.1f} MB")
+    total = sum(layer["size"] for layer in layers)
+    print(f"{'image':<18} {total / 1e6:7.1f} MB, at most {MAX_BYTES / 1e6:.0f}")
+    if total > MAX_BYTES:
+        raise SystemExit("the image is too large")
+
+
+def prepared(configuration: dict[str, Any], root: str) -> list[str]:
+    """The command before the image's own: namespaces, mounts, user, environment."""
+    unshare = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child"]
+    directory = f"--chdir={configuration['WorkingDir']}"
+    script = ["bash", "-c", PREPARE, "prepare", root, configuration["User"], directory]
+    return [*unshare, *script, *configuration["Env"]]
+
+
+def inside(
+    pid: int, configuration: dict[str, Any], command: Sequence[str]
+) -> subprocess.CompletedProcess[str]:
+    """Run a command beside the service, as `docker exec` does."""
+    user, group = configuration["User"].split(":")
+    enter = ["nsenter", f"--target={pid}", "--mount", "--pid", "--net", "--root"]
+    rights = [f"--setuid={user}", f"--setgid={group}", "--wd=/"]
+    line = [*enter, *rights, "env", "--ignore-environment", *configuration["Env"], *command]
+    return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+def child_of(pid: int) -> int:
+    """The process that `unshare` started, as seen from outside."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    while not (text := children.read_text()):
+        time.sleep(0.01)
+    return int(text)
+
+
+def output(done: subprocess.CompletedProcess[str]) -> str:
+    """What it printed; the end if it failed."""
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return done.stdout.strip()
+
+
+def expect(words: str, seen: str) -> None:
+    """End unless the words are in what was seen."""
+    if words not in seen:
+        raise SystemExit(f"expected {words!r}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+// Objects from stdin, as JSON: the sentence of the first that its model refuses, or nothing.
+import { readFileSync } from "node:fs";
+
+const packages = {
+  "gateway.networking.k8s.io": "gateway-api",
+  "keda.sh": "keda",
+  "monitoring.coreos.com": "prometheus-operator",
+};
+for (const object of JSON.parse(readFileSync(0, "utf-8"))) {
+  const [group] = object.apiVersion.split("/");
+  const path = `@kubernetes-models/${packages[group]}/${object.apiVersion}/${object.kind}`;
+  const models = await import(path);
+  new models[object.kind](object).validate();
+}

@@ -1,0 +1,95 @@
+"""What kustomize makes of k8s/: the objects that a cluster would be given."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import yaml
+
+from tests.deploy import files
+
+MODULES = Path(__file__).parent / "kubernetes" / "node_modules"
+# A release of 2022: what it renders, the kubectl of every supported Kubernetes renders as well.
+# Where there is no package of it, on other systems than Linux on x86, kubectl is needed.
+PROGRAM = MODULES / "@install-binary" / "kustomize-linux-x64" / "kustomize-linux-x64"
+COMMAND = [str(PROGRAM), "build"] if PROGRAM.exists() else ["kubectl", "kustomize"]
+
+KUSTOMIZATIONS = sorted(files.K8S.rglob("kustomization.yaml"))
+ROOTS = [path.parent for path in KUSTOMIZATIONS if files.read_yaml(path)["kind"] == "Kustomization"]
+COMPONENTS = [path.parent for path in KUSTOMIZATIONS if path.parent not in ROOTS]
+BUNDLES = [path for path in COMPONENTS if path.name.startswith("bundle-")]
+
+
+def render(directory: Path) -> list[dict[str, Any]]:
+    """The objects of a kustomization, in the order in which they are applied.
+
+    Raises:
+        AssertionError: kustomize refuses it; the message says why.
+    """
+    done = subprocess.run([*COMMAND, directory], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+@cache
+def rendered(directory: Path) -> list[dict[str, Any]]:
+    """The same as `render`, once."""
+    return render(directory)
+
+
+@cache
+def rendered_with(component: Path) -> list[dict[str, Any]]:
+    """The base with a component, as an overlay in an empty directory would have them."""
+    with tempfile.TemporaryDirectory() as scratch:
+        kustomization = {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "resources": [os.path.relpath(files.BASE, scratch)],
+            "components": [os.path.relpath(component, scratch)],
+        }
+        Path(scratch, "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+        return render(Path(scratch))
+
+
+def one(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    """The one object of a kind, e.g. `Deployment`."""
+    (found,) = (each for each in objects if each["kind"] == kind)
+    return found
+
+
+def pods(objects: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The pods that objects would make: the specs of their templates."""
+    for each in objects:
+        if each["kind"] == "InferenceService":
+            yield {key: each["spec"]["predictor"][key] for key in pod_fields(each)}
+        elif "template" in each.get("spec", {}):
+            yield each["spec"]["template"]["spec"]
+
+
+def check(each: dict[str, Any], version: str = kubernetes_validate.latest_version()) -> None:
+    """Hold one of Kubernetes' own objects against the schema of a version, strictly.
+
+    Raises:
+        kubernetes_validate.ValidationError: a field is unknown, missing or of a wrong type.
+    """
+    kubernetes_validate.validate(each, version, strict=True)
+
+
+# What an InferenceService's predictor has beside the fields of a pod.
+PREDICTOR_FIELDS = {
+    "maxReplicas": int,
+    "minReplicas": int,
+    "scaleMetric": str,
+    "scaleTarget": int,
+    "timeout": int,
+}
+
+
+def pod_fields(inference_service: dict[str, Any]) -> list[str]:
+    """The fields of a predictor that are a pod's."""
+    return [key for key in inference_service["spec"]["predictor"] if key not in PREDICTOR_FIELDS]

@@ -1,0 +1,1 @@
+"""What a policy checker has against the image and the manifests: `make policy-check`."""

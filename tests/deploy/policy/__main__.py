@@ -1,0 +1,42 @@
+"""Run checkov over the Dockerfile and over all that k8s/ renders; its exit status is ours.
+
+    python -m tests.deploy.policy CHECKOV
+
+CHECKOV is its program, in an environment of its own. What it finds is mended, or explained beside
+the resource in an annotation that it reads.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from tests.deploy import files, kustomize
+
+# no rules are fetched, nothing is sent
+OFFLINE = ["--skip-download", "--quiet", "--compact"]
+
+
+def main() -> int:
+    """Print what it found; 1 if that is anything, 2 if a check did not run."""
+    checkov = [sys.argv[1], *OFFLINE]
+    environment = os.environ | {"LOG_LEVEL": "ERROR", "BC_SKIP_MAPPING": "TRUE"}
+    found = {root.name: kustomize.rendered(root) for root in kustomize.ROOTS}
+    found |= {path.name: kustomize.rendered_with(path) for path in kustomize.COMPONENTS}
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, objects in found.items():
+            Path(scratch, f"{name}.yaml").write_text(yaml.safe_dump_all(objects))
+        image = [*checkov, "--framework", "dockerfile", "--file", str(files.DOCKERFILE)]
+        manifests = [*checkov, "--framework", "kubernetes", "--directory", scratch]
+        statuses = [
+            subprocess.run(command, env=environment, check=False).returncode
+            for command in (image, manifests)
+        ]
+    return max(statuses)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

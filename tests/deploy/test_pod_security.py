@@ -1,0 +1,63 @@
+"""Every pod of k8s/ is admitted under Pod Security's strictest standard."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deploy import files, kustomize, pod_security
+
+# for each rule, what breaks it: of the pod and of its first container
+BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "host_process": ({}, {"securityContext": {"windowsOptions": {"hostProcess": True}}}),
+    "host_namespaces": ({"hostPID": True}, {}),
+    "privileged": ({}, {"securityContext": {"privileged": True}}),
+    "host_ports": ({}, {"ports": [{"containerPort": 8000, "hostPort": 80}]}),
+    "host_probes": ({}, {"livenessProbe": {"httpGet": {"host": "example.com", "port": 80}}}),
+    "app_armor": ({"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}, {}),
+    "se_linux": ({"securityContext": {"seLinuxOptions": {"role": "sysadm_r"}}}, {}),
+    "proc_mount": ({}, {"securityContext": {"procMount": "Unmasked"}}),
+    "sysctls": ({"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}}, {}),
+    "volume_types": ({"volumes": [{"name": "all", "hostPath": {"path": "/"}}]}, {}),
+    "privilege_escalation": ({}, {"securityContext": {}}),
+    "run_as_non_root": ({"securityContext": {}}, {"securityContext": {}}),
+    "run_as_user": ({}, {"securityContext": {"runAsUser": 0}}),
+    "seccomp": ({"securityContext": {}}, {"securityContext": {}}),
+    "capabilities": (
+        {},
+        {"securityContext": {"capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}}},
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", pod_security.RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("root", kustomize.ROOTS, ids=lambda root: root.name)
+def test_pods_are_restricted(root: Path, rule: pod_security.Rule) -> None:
+    """No container of any pod breaks the rule."""
+    for pod in kustomize.pods(kustomize.rendered(root)):
+        assert list(rule(pod)) == []
+
+
+@pytest.mark.parametrize("rule", pod_security.RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("component", kustomize.COMPONENTS, ids=lambda path: path.name)
+def test_pods_with_bundles_are_restricted(component: Path, rule: pod_security.Rule) -> None:
+    """Nor does the base's pod with a component."""
+    for pod in kustomize.pods(kustomize.rendered_with(component)):
+        assert list(rule(pod)) == []
+
+
+@pytest.mark.parametrize("rule", pod_security.RULES, ids=lambda rule: rule.__name__)
+def test_rule_can_be_broken(rule: pod_security.Rule) -> None:
+    """Each rule has something against a pod that breaks it."""
+    of_pod, of_container = BROKEN[rule.__name__]
+    deployment = kustomize.one(kustomize.rendered(files.BASE), "Deployment")
+    pod = copy.deepcopy(deployment["spec"]["template"]["spec"]) | of_pod
+    pod["containers"][0] |= of_container
+    assert list(rule(pod))
+
+
+def test_every_root_but_those_without_pods_is_looked_at() -> None:
+    """The check above sees a pod wherever there is one."""
+    seen = {root.name for root in kustomize.ROOTS if list(kustomize.pods(kustomize.rendered(root)))}
+    assert {"base", "local", "production", "kserve"} <= seen

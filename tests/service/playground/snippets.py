@@ -1,0 +1,90 @@
+"""The code to copy, run as it stands."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+from playwright.sync_api import Page
+
+from tests.service.playground.browser import NODE
+from tests.service.playground.playground import Playground
+
+# stands in for curl, of which a system may have none: what the shell hands over is what counts
+_CURL = f"""#!{sys.executable}
+import json, sys
+print(json.dumps(sys.argv[1:]))
+"""
+
+
+def code_of(playground: Playground, language: str) -> str:
+    """The code of a tab."""
+    playground.page.get_by_role("tab", name=language).click()
+    snippet = playground.page.get_by_role("tabpanel", name=language)
+    return snippet.text_content() or ""
+
+
+def run_curl(code: str, tmp_path: Path, **variables: str) -> Any:
+    """What the service answers to what the shell makes of the code."""
+    curl = tmp_path / "curl"
+    curl.write_text(_CURL)
+    curl.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", "-c", code],
+        env={**os.environ, **variables, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    silent, url, *options = json.loads(done.stdout)
+    *names, data = options[::2]
+    *headers, body = options[1::2]
+    assert [silent, data, *set(names)] == ["-s", "-d", "-H"]
+    sent = dict(header.split(": ", 1) for header in headers)
+    answer = httpx.post(url, content=body.encode(), headers=sent)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def run_python(code: str, **variables: str) -> list[str]:
+    """The lines that it prints."""
+    return _printed([sys.executable, "-c"], code, variables)
+
+
+def run_javascript(code: str) -> list[str]:
+    """The lines that it prints, in Node."""
+    return _printed([str(NODE), "--input-type=module", "-e"], code, {})
+
+
+def run_in_page(page: Page, code: str) -> list[str]:
+    """The lines that JavaScript prints in a browser's console."""
+    lines: list[str] = page.evaluate(
+        f"""async () => {{
+            const lines = [];
+            const console = {{ log: (...given) => lines.push(given.join(" ")) }};
+            {code}
+            return lines;
+        }}"""
+    )
+    return lines
+
+
+def fill_lines(answer: Any, figure: str = "score") -> list[str]:
+    """Lines that name the fills of one mask."""
+    return [f"{fill[figure]:.4f} {fill['token_str']}" for fill in answer]
+
+
+def _printed(command: list[str], code: str, variables: dict[str, str]) -> list[str]:
+    done = subprocess.run(
+        [*command, code],
+        env={**os.environ, **variables, "NO_PROXY": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()

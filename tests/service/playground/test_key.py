@@ -1,0 +1,284 @@
+"""A service that wants an API key: it is asked for in place, sent, and kept nowhere."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Locator, Request, Route, expect
+
+from tests.service.playground.axe import AXE_CONTEXT, expect_accessible
+from tests.service.playground.browser import running_server
+from tests.service.playground.conftest import OpenPage
+from tests.service.playground.playground import Playground, inputs_of
+from tests.service.playground.snippets import (
+    code_of,
+    fill_lines,
+    run_curl,
+    run_in_page,
+    run_python,
+)
+
+KEY = "schlüssel of the shop ж 4711"
+OLD_KEY = "a-key-that-is-taken-back"
+TEXT = "The [MASK] barked."
+WANTED = "An API key is needed. This page forgets it when it is closed."
+REFUSED = "The API key is refused."
+VARIABLE = {"FILLMASK_API_KEY": "a-key-for-programs"}
+START = "Paris is the [MASK] of France."
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """A service with keys.
+
+    Attributes:
+        url: where it is.
+        file: its keys.
+    """
+
+    url: str
+    file: Path
+
+
+def bearer(key: str) -> dict[str, str]:
+    """The header, as a client sends it that knows nothing of encodings."""
+    return {"Authorization": f"Bearer {key}".encode().decode("latin-1")}
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
+    """A service with three keys, one of which a test takes back."""
+    file = tmp_path_factory.mktemp("keys") / "keys"
+    keys = [KEY, VARIABLE["FILLMASK_API_KEY"], OLD_KEY]
+    file.write_text("\n".join(keys), encoding="utf-8")
+    with running_server("--api-keys-file", str(file)) as url:
+        yield Keyed(url, file)
+
+
+@pytest.fixture
+def locked(open_page: OpenPage, keyed: Keyed) -> Playground:
+    """The page, which has no key yet."""
+    playground = open_page(url=keyed.url, failing_requests=True)
+    expect(field(playground)).to_be_visible()
+    return replace(playground, headers=bearer(VARIABLE["FILLMASK_API_KEY"]))
+
+
+def field(playground: Playground) -> Locator:
+    """Where the key is written."""
+    return playground.page.get_by_label("API key")
+
+
+def sentence(playground: Playground) -> Locator:
+    """What is said of the key."""
+    return playground.page.locator("#key-problem")
+
+
+def give(playground: Playground, key: str) -> None:
+    """Write a key and press Enter."""
+    field(playground).fill(key)
+    field(playground).press("Enter")
+
+
+def refuse(route: Route) -> None:
+    """As the service does without a key."""
+    route.fulfill(status=401, json={"error": "No."}, headers={"WWW-Authenticate": "Bearer"})
+
+
+def test_is_asked_for_in_place_and_goes_with_every_request(locked: Playground) -> None:
+    """By keyboard alone; then the page begins as it does without."""
+    expect(sentence(locked)).to_have_text(WANTED)
+    expect(locked.page.get_by_role("status").filter(has_text=WANTED)).to_be_visible()
+    expect(field(locked)).to_be_focused()
+    expect(field(locked)).to_have_accessible_description(WANTED)
+    expect(field(locked)).to_have_attribute("type", "password")
+    expect(field(locked)).to_have_attribute("autocomplete", "off")
+    expect(locked.problem).to_be_hidden()
+    keys = []
+
+    def hear(request: Request) -> None:
+        keys.append(request.all_headers()["authorization"])
+
+    locked.page.on("request", hear)
+    locked.page.keyboard.press("Enter")  # of nothing
+    locked.page.keyboard.insert_text(f" {KEY} ")
+    locked.page.keyboard.press("Enter")
+    locked.wait_until_answered()
+    expect(field(locked)).to_be_hidden()
+    expect(sentence(locked)).to_be_hidden()
+    expect(locked.page.get_by_role("heading", name="Fills")).to_be_focused()
+    expect(locked.text).to_have_value(START)
+    locked.expect_fills(locked.fills, locked.service_fills(START))
+    locked.write("The dog barked.")
+    locked.tokens.nth(1).click()
+    locked.expect_fills(locked.fills, locked.service_fills(TEXT))
+    assert keys == [bearer(KEY)["Authorization"]] * 4
+
+
+def test_is_kept_nowhere(locked: Playground) -> None:
+    """Not stored, not in the address or the link, not in the page; another page has none."""
+    page = locked.page
+    page.get_by_label("API key").fill(KEY)
+    page.get_by_role("button", name="Use this key").click()
+    locked.wait_until_answered()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    state = page.context.storage_state(indexed_db=True)
+    places = page.evaluate(
+        """async () => [
+            await navigator.clipboard.readText(), location.href, Object.entries(sessionStorage),
+            history.state, document.documentElement.outerHTML,
+            [...document.querySelectorAll("input, textarea")].map((one) => one.value),
+        ]"""
+    )
+    assert START in places[-1]
+    assert "4711" not in json.dumps([state, places])
+    page.reload()
+    expect(sentence(locked)).to_have_text(WANTED)
+
+
+def test_one_that_is_refused_is_asked_for_again(locked: Playground) -> None:
+    """It is said, and the field is empty and has the focus."""
+    for wrong in ("not-one-of-the-keys", "€" * 20):
+        give(locked, wrong)
+        expect(sentence(locked)).to_have_text(REFUSED)
+        expect(field(locked)).to_have_attribute("aria-invalid", "true")
+        expect(field(locked)).to_be_focused()
+        expect(field(locked)).to_have_value("")
+    give(locked, KEY)
+    locked.wait_until_answered()
+    expect(sentence(locked)).to_be_hidden()
+
+
+def test_one_that_is_taken_back_while_the_page_is_open(locked: Playground, keyed: Keyed) -> None:
+    """Another is asked for; who writes goes on writing, and that is answered."""
+    give(locked, OLD_KEY)
+    locked.wait_until_answered()
+    keys = keyed.file.read_text(encoding="utf-8")
+    keyed.file.write_text(keys.replace(OLD_KEY, ""), encoding="utf-8")
+    stop_s = time.monotonic() + 20
+    while httpx.get(f"{keyed.url}/info", headers=bearer(OLD_KEY)).is_success:
+        assert time.monotonic() < stop_s
+
+    locked.text.fill("The [MASK]")
+    expect(sentence(locked)).to_have_text(REFUSED)
+    expect(locked.page.locator("#view")).to_have_attribute("inert", "")
+    expect(locked.text).to_be_focused()
+    with locked.page.expect_response("**/fill-mask"):
+        locked.page.keyboard.type(" barked.")
+    expect(locked.text).to_have_value(TEXT)
+    give(locked, KEY)
+    locked.wait_until_answered()
+    locked.expect_fills(locked.fills, locked.service_fills(TEXT))
+
+
+def test_what_a_link_asks_for_is_asked_for_with_the_key(open_page: OpenPage, keyed: Keyed) -> None:
+    """Nothing of it is lost."""
+    playground = open_page("/#text=A+[MASK].&top_k=3", url=keyed.url, failing_requests=True)
+    give(playground, KEY)
+    expect(playground.fills).to_have_count(3)
+    expect(playground.text).to_have_value("A [MASK].")
+
+
+def test_alternatives_wait_for_a_key_too(locked: Playground) -> None:
+    """The field is below the text, and has the focus."""
+    give(locked, KEY)
+    locked.wait_until_answered()
+    locked.write("The dog barked.")
+    locked.page.route("**/fill-mask", refuse)
+    locked.tokens.nth(1).click()
+    expect(field(locked)).to_be_focused()
+    locked.page.unroute("**/fill-mask")
+    give(locked, KEY)
+    locked.expect_fills(locked.fills, locked.service_fills(TEXT))
+    expect(sentence(locked)).to_be_hidden()
+
+
+def test_an_answer_to_the_key_before(locked: Playground) -> None:
+    """Says nothing of the one that was given since; the question is asked again with that."""
+    give(locked, VARIABLE["FILLMASK_API_KEY"])
+    locked.wait_until_answered()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    locked.page.route("**/fill-mask", refuse)
+    locked.text.fill("A [MASK].")
+    expect(field(locked)).to_be_visible()
+    locked.page.unroute("**/fill-mask")
+    locked.page.route("**/fill-mask", hold, times=1)
+    with locked.page.expect_request("**/fill-mask"):
+        locked.text.fill(TEXT)
+    give(locked, KEY)
+    refuse(held[0])
+    locked.wait_until_answered()
+    locked.expect_fills(locked.fills, locked.service_fills(TEXT))
+    expect(field(locked)).to_be_hidden()
+
+
+def test_one_that_is_wanted_no_more(refusing: Playground) -> None:
+    """The field goes with the next answer."""
+    refusing.page.route("**/fill-mask", refuse)
+    refusing.text.fill("A [MASK].")
+    expect(sentence(refusing)).to_have_text(WANTED)
+    refusing.page.unroute("**/fill-mask")
+    refusing.write(TEXT)
+    expect(field(refusing)).to_be_hidden()
+    expect(sentence(refusing)).to_be_hidden()
+    expect(refusing.text).to_be_focused()
+
+
+def test_a_proxy_that_wants_something_else(refusing: Playground) -> None:
+    """Is an error like others: a key would not help."""
+    refusing.page.route(
+        "**/fill-mask",
+        lambda route: route.fulfill(
+            status=401, body="Who are you?", headers={"WWW-Authenticate": "Negotiate"}
+        ),
+    )
+    refusing.text.fill(TEXT)
+    expect(refusing.problem).to_contain_text("The answer has status 401")
+    expect(field(refusing)).to_be_hidden()
+
+
+def test_the_code_has_the_key_from_where_it_runs(locked: Playground, tmp_path: Path) -> None:
+    """An environment variable, or a question in a browser; it gives what is shown."""
+    give(locked, KEY)
+    locked.wait_until_answered()
+    locked.page.on("dialog", lambda dialog: dialog.accept(VARIABLE["FILLMASK_API_KEY"]))
+    clients = []
+    for mode in ("Tokens", "Whole words"):
+        with locked.page.expect_response("**/fill-mask") as answered:
+            locked.mode(mode)
+            locked.write(f"{mode}: {TEXT}")
+        answer = run_curl(code_of(locked, "curl"), tmp_path, **VARIABLE)
+        assert inputs_of(answered.value.request).endswith(TEXT)
+        locked.expect_fills(locked.fills, answer)
+        python, javascript = code_of(locked, "Python"), code_of(locked, "JavaScript")
+        assert run_python(python, **VARIABLE) == fill_lines(answer)
+        assert run_in_page(locked.page, javascript) == fill_lines(answer)
+        clients.append("InferenceClient" in python)
+    assert clients == [True, False]
+
+
+def test_without_keys_the_code_has_none(playground: Playground) -> None:
+    """Where the service wants none."""
+    for language in ("curl", "Python", "JavaScript"):
+        assert "key" not in code_of(playground, language).lower()
+
+
+def test_everybody_can_give_one(open_page: OpenPage, keyed: Keyed) -> None:
+    """When it is asked for and when it is refused, in any colours, on small screens."""
+    playground = open_page(url=keyed.url, failing_requests=True, **AXE_CONTEXT)
+    expect(sentence(playground)).to_have_text(WANTED)
+    expect_accessible(playground.page)
+    playground.expect_to_fit()
+    give(playground, "not-one-of-the-keys")
+    expect(sentence(playground)).to_have_text(REFUSED)
+    expect_accessible(playground.page)
+    playground.expect_to_fit()

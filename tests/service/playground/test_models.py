@@ -1,0 +1,204 @@
+"""A service of several models: the page asks the one that is chosen."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from playwright.sync_api import Locator, Request, expect
+
+from tests.service.playground.axe import AXE_CONTEXT, expect_accessible
+from tests.service.playground.browser import ROOT, running_server
+from tests.service.playground.conftest import OpenPage
+from tests.service.playground.playground import Playground
+from tests.service.playground.snippets import (
+    code_of,
+    fill_lines,
+    run_curl,
+    run_javascript,
+    run_python,
+)
+
+BUNDLE = ROOT / "service" / "default_bundle"
+DEFAULT = "fillmask-minilm-en"
+OTHER = "a company/a model whose name is long, 50 % longer than others'"
+PATH = "models/" + quote(OTHER, safe="/'")
+TEXT = "The [MASK] barked."
+OTHER_TEXT = "The <mask> barked."
+
+
+def put_other(path: Path) -> None:
+    """The built-in model under another name, with another mask token and a lower limit."""
+    shutil.copytree(BUNDLE, path)
+    for name in ("tokenizer.json", "bundle.json"):
+        text = (path / name).read_text(encoding="utf-8")
+        (path / name).write_text(text.replace("[MASK]", "<mask>"), encoding="utf-8")
+    bundle = json.loads((path / "bundle.json").read_text(encoding="utf-8"))
+    tokenizer = (path / "tokenizer.json").read_bytes()
+    bundle["files"]["tokenizer.json"] = {
+        "sha256": hashlib.sha256(tokenizer).hexdigest(),
+        "bytes": len(tokenizer),
+    }
+    bundle |= {"name": OTHER, "description": "Another one.", "max_tokens": 100}
+    (path / "bundle.json").write_text(json.dumps(bundle), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def models_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a service of two; the second of its list is the default."""
+    bundles = tmp_path_factory.mktemp("bundles")
+    put_other(bundles / "a")
+    shutil.copytree(BUNDLE, bundles / "b")
+    with running_server("--bundle", str(bundles), "--model", DEFAULT) as url:
+        yield url
+
+
+@pytest.fixture
+def several(open_page: OpenPage, models_url: str) -> Playground:
+    """The page of both."""
+    playground = open_page(url=models_url)
+    playground.wait_until_answered()
+    return playground
+
+
+def choice(playground: Playground) -> Locator:
+    """Where a model is chosen."""
+    return playground.page.get_by_role("banner").get_by_role("combobox", name="Model")
+
+
+def choose(playground: Playground, name: str) -> None:
+    """Choose a model, and wait for its answer."""
+    choice(playground).select_option(name)
+    playground.wait_until_answered()
+
+
+def other_fills(playground: Playground, text: str) -> Any:
+    """What the other model answers."""
+    return playground.ask(PATH, {"inputs": text, "parameters": {"top_k": 5}})
+
+
+def test_begins_with_the_default(several: Playground) -> None:
+    """Which is asked as the only one of a service is."""
+    names = [one["name"] for one in httpx.get(f"{several.url}/models").json()]
+    assert names == [OTHER, DEFAULT]
+    expect(choice(several).get_by_role("option")).to_have_text(names)
+    expect(choice(several)).to_have_value(DEFAULT)
+    expect(several.page.get_by_role("banner")).to_contain_text("int8")
+    expect(several.text).to_have_value("Paris is the [MASK] of France.")
+    expect(several.page.locator("#snippet")).to_contain_text(f"'{several.url}/fill-mask'")
+
+
+def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
+    """By keyboard: masks, limits, facts and all requests are of that one, and back again."""
+    several.write(TEXT)
+    paths: list[str] = []
+
+    def hear(request: Request) -> None:
+        paths.append(request.url.removeprefix(f"{several.url}/"))
+
+    several.page.on("request", hear)
+    choice(several).focus()
+    several.page.keyboard.press("ArrowUp")
+    several.wait_until_answered()
+    expect(choice(several)).to_be_focused()
+    expect(several.text).to_have_value(OTHER_TEXT)
+    expect(several.page.locator("#mirror .mask")).to_have_text("<mask>")
+    several.expect_fills(several.fills, other_fills(several, OTHER_TEXT))
+    facts = several.page.get_by_role("contentinfo")
+    expect(facts).to_contain_text("Another one.")
+    expect(facts).to_contain_text("100 tokens")
+    expect(several.page.get_by_label("Over 100 tokens")).to_be_visible()
+
+    several.fills.first.click()
+    several.wait_until_answered()
+    several.tokens.nth(1).click()
+    several.expect_fills(several.fills, other_fills(several, OTHER_TEXT))
+    several.page.get_by_role("button", name="One mask").click()
+    several.wait_until_answered()
+    expect(several.text).to_have_value("Paris is the <mask> of France.")
+    choose(several, DEFAULT)
+    expect(several.text).to_have_value("Paris is the [MASK] of France.")
+    expect(facts).to_contain_text("256 tokens")
+    assert paths == [PATH, f"{PATH}/score", PATH, PATH, "fill-mask"]
+
+
+def test_undo_writes_masks_as_the_chosen_model_does(several: Playground) -> None:
+    """What the page put in before is taken back with the masks of now."""
+    several.write(TEXT)
+    fill = several.service_fills(TEXT)[0]
+    several.fills.first.click()
+    expect(several.text).to_have_value(fill["sequence"])
+    several.wait_until_answered()
+    choose(several, OTHER)
+    several.page.get_by_role("button", name="Undo").click()
+    expect(several.text).to_have_value(OTHER_TEXT)
+    several.wait_until_answered()
+    several.expect_fills(several.fills, other_fills(several, OTHER_TEXT))
+
+
+@pytest.mark.parametrize("text", [OTHER_TEXT, "The dog barked."])
+def test_the_code_asks_the_chosen_one(several: Playground, text: str, tmp_path: Path) -> None:
+    """For fills and for scores."""
+    choose(several, OTHER)
+    several.write(text)
+    answer = run_curl(code_of(several, "curl"), tmp_path)
+    lines = (
+        [f"{token['surprisal']:.1f} {token['token_str']}" for token in answer["tokens"]]
+        if "dog" in text
+        else fill_lines(answer)
+    )
+    assert PATH in code_of(several, "curl").replace("'\\''", "'")
+    assert run_python(code_of(several, "Python")) == lines
+    assert run_javascript(code_of(several, "JavaScript")) == lines
+
+
+def test_a_link_names_the_chosen_one(several: Playground) -> None:
+    """And one to the default does not, wherever it is opened."""
+    page = several.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.evaluate("navigator.clipboard.writeText('')")
+    links = [""]
+    for name in (DEFAULT, OTHER):
+        choose(several, name)
+        page.locator("#copy-link").click()
+        page.wait_for_function(
+            "async (before) => await navigator.clipboard.readText() !== before", arg=links[-1]
+        )
+        links.append(page.evaluate("navigator.clipboard.readText()"))
+    _, default, other = links
+    assert "model=" not in default
+
+    page.goto("about:blank")
+    page.goto(other)
+    several.wait_until_answered()
+    expect(choice(several)).to_have_value(OTHER)
+    expect(several.text).to_have_value("Paris is the <mask> of France.")
+    several.expect_fills(several.fills, other_fills(several, "Paris is the <mask> of France."))
+    page.goto(default)
+    expect(choice(several)).to_have_value(DEFAULT)
+    several.wait_until_answered()
+    expect(several.text).to_have_value("Paris is the [MASK] of France.")
+
+
+def test_a_link_to_a_model_that_is_not_served(open_page: OpenPage, models_url: str) -> None:
+    """Is said; the default is asked."""
+    playground = open_page("/#text=A+[MASK].&model=gone", url=models_url)
+    playground.wait_until_answered()
+    expect(playground.page.locator("#link-problem")).to_have_text(
+        "The link has what this page cannot use: model."
+    )
+    expect(choice(playground)).to_have_value(DEFAULT)
+
+
+def test_everybody_can_choose(open_page: OpenPage, models_url: str) -> None:
+    """In any colours, and on small screens, however long a name is."""
+    playground = open_page(url=models_url, **AXE_CONTEXT)
+    playground.wait_until_answered()
+    choose(playground, OTHER)
+    expect_accessible(playground.page)
+    playground.expect_to_fit()
