@@ -175,10 +175,12 @@ def test_texts_are_logged_where_that_is_asked_for(tiny: Tiny) -> None:
 def test_errors_alone_are_logged_by_default(tiny: Tiny) -> None:
     """With their ids, so that what a caller was told can be found."""
     with tempfile.TemporaryFile("w+") as output:
-        with process(tiny, output=output) as (_, url):
+        with process(tiny, output=output) as (running, url):
             for body in ({"inputs": "the [MASK]"}, {"inputs": 7}, {"inputs": "bug [MASK]"}):
                 answer = httpx.post(f"{url}/fill-mask", json=body)
             assert answer.status_code == 500
+            running.terminate()  # the line is written behind the answer
+            assert running.wait(20) == 0
         log = [json.loads(line) for line in _read(output).splitlines() if line.startswith("{")]
     [failure, request] = log
     assert answer.headers["x-request-id"] == request["request_id"] == failure["request_id"]
