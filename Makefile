@@ -17,8 +17,9 @@ help:            ## list the targets
 serve: $(SERVE)/.installed  ## install what serving needs and serve the built-in model on 127.0.0.1:8000
 	$(SERVE)/bin/fillmask-serve
 
+# three files at a time, for many tests wait for processes of their own; then one thread each for torch
 test: check      ## install everything and run all that CI checks
-	$(DEV)/bin/python -m pytest
+	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 3 --dist loadfile
 
 check: $(DEV)/.installed  ## lint, format, types, architecture
 	$(DEV)/bin/ruff check .

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import HTMLResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
@@ -43,7 +44,8 @@ def add_playground_page(app: FastAPI) -> None:
     router = APIRouter()
     files = _Files(directory=_DIRECTORY)
 
-    @router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
+    @router.head("/", include_in_schema=False)
+    @router.get("/", summary="The playground", tags=["Service"], response_class=HTMLResponse)
     async def page(request: Request) -> Response:
         return await files.get_response("index.html", request.scope)
 

@@ -145,7 +145,7 @@ def test_every_route_and_make_target_exists(client: TestClient) -> None:
     }
     protocols = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")
     table, others = (set(re.findall(ROUTE, page)) for page in (README, protocols))
-    assert table | others == routes | {"GET /", "GET /docs"}
+    assert table | others == routes | {"GET /docs"}
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     assert set(re.findall(r"make ([a-z][a-z-]*)", README)) <= targets

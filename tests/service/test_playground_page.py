@@ -56,10 +56,11 @@ def test_post_still_fills_masks(client: TestClient) -> None:
     assert len(fills.json()) == 5
 
 
-def test_is_not_in_the_openapi_document(client: TestClient) -> None:
-    """It is no part of the API."""
+def test_its_files_are_not_in_the_openapi_document(client: TestClient) -> None:
+    """The page is one of the path's methods; what it is made of is no part of the API."""
     paths = client.get("/openapi.json").json()["paths"]
-    assert set(paths["/"]) == {"post"}
+    assert set(paths["/"]) == {"get", "post"}
+    assert list(paths["/"]["get"]["responses"]["200"]["content"]) == ["text/html"]
     assert not [path for path in paths if "playground" in path]
 
 
