@@ -73,14 +73,14 @@ def _serve(settings: Settings) -> int:
         return runner.run(_run(config, app, settings.drain_delay_s, listeners))
 
 
-def _room(app: Service, settings: Settings) -> Callable[[str], int | None]:
+def _room(app: Service, settings: Settings) -> Callable[[str, int], int | None]:
     """Who says at the door whether there is room for a request.
 
     Pages of other origins could not read an answer without the headers of CORS, and all requests
     are to be logged where that is asked for: then it is for the application to say.
     """
     if settings.cors_origins or settings.access_log == "all":
-        return lambda _path: None
+        return lambda _path, _ahead: None
     return app.retry_after_s
 
 

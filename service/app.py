@@ -83,8 +83,12 @@ class Service(FastAPI):
         else:
             await super().__call__(scope, receive, send)
 
-    def retry_after_s(self, path: str) -> int | None:
+    def retry_after_s(self, path: str, ahead: int) -> int | None:
         """Refuse a request for fills, if there is no room for it.
+
+        Args:
+            path: of the request.
+            ahead: requests that have come before it and have no answer yet.
 
         Returns:
             Seconds after which there should be room; None where there is.
@@ -93,7 +97,7 @@ class Service(FastAPI):
         if endpoint is None or self.state.health.reason is not None:
             return None
         models: Models = self.state.models
-        seconds = models.get(endpoint.name).batcher.refuse_s()
+        seconds = models.get(endpoint.name).batcher.refuse_s(ahead)
         if seconds is not None:
             self.state.statistics.requests.of("POST", endpoint.path_format).note_refused(429)
         return seconds

@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 MAX_RETRY_AFTER_S = 30
 # a request of more tokens than fit so many batches waits while others do
 PROMPT_BATCHES = 8
+# how much the latest request weighs in the usual length
+_LATEST_WEIGHT = 0.05
 # by whether they can wait
 _LANES = {False: "prompt", True: "patient"}
 
@@ -84,6 +86,7 @@ class Batcher:
         self._closing = False
         self._failure: str | None = None
         self._speed = Speed()  # of a worker
+        self._usual_tokens = 0.0  # of a request that does not wait for others
         self._answered_s = time.monotonic()
         self._workers = [
             threading.Thread(target=self._work, name=f"fillmask-worker-{i}", daemon=True)
@@ -123,6 +126,8 @@ class Batcher:
         with self._lock:
             self._admit(tokens, patient=patient)
             self._accepted_tokens[patient] += tokens
+            if not patient:
+                self._usual_tokens += _LATEST_WEIGHT * (tokens - self._usual_tokens)
             self._waiting.extend(entries, patient=patient)
             self._wake(len(entries))
         try:
@@ -156,13 +161,19 @@ class Batcher:
         """
         self._admit(1, patient=patient)
 
-    def refuse_s(self) -> int | None:
+    def refuse_s(self, ahead: int = 0) -> int | None:
         """Refuse a request of which nothing is known, if there is no room for it.
+
+        Args:
+            ahead: requests that have come before it and have no answer yet. Some of them may still
+                be read, and will be submitted first: they count as of the usual length.
 
         Returns:
             Whole seconds after which there should be room; None where there is.
         """
-        return self._retry_after_s(patient=False) if self._refused(1, patient=False) else None
+        unread_tokens = max(0, int(ahead * self._usual_tokens) - self._accepted_tokens[False])
+        refused = self._refused(1, patient=False, unread_tokens=unread_tokens)
+        return self._retry_after_s(patient=False) if refused else None
 
     async def close(self) -> None:
         """Refuse what comes, answer what was accepted, stop the workers."""
@@ -187,26 +198,25 @@ class Batcher:
             retry_after_s = self._retry_after_s(patient=patient)
             raise OverloadedError(overloaded_text(retry_after_s), retry_after_s)
 
-    def _refused(self, tokens: int, *, patient: bool) -> bool:
+    def _refused(self, tokens: int, *, patient: bool, unread_tokens: int = 0) -> bool:
         """Whether there is no room, which is counted."""
-        if self._accepted_tokens[patient] + tokens > self._max_accepted_tokens[patient]:
+        accepted_tokens = self._accepted_tokens[patient] + unread_tokens
+        if accepted_tokens + tokens > self._max_accepted_tokens[patient]:
             self._statistics.note_refusal("queue_full")
             return True
-        if not patient and self._wait_s(patient=False) > self._max_wait_s:
+        if not patient and self._seconds_for(accepted_tokens) > self._max_wait_s:
             self._statistics.note_refusal("wait_too_long")
             return True
         return False
 
     def _retry_after_s(self, *, patient: bool) -> int:
-        return min(max(1, math.ceil(self._wait_s(patient=patient))), MAX_RETRY_AFTER_S)
-
-    def _wait_s(self, *, patient: bool) -> float:
-        """Seconds in which what was accepted should be done, at the speed of late."""
-        speed = self._speed.tokens_per_s
-        if speed is None:
-            return 0
         tokens = self._accepted_tokens[False] + patient * self._accepted_tokens[True]
-        return tokens / (speed * len(self._workers))
+        return min(max(1, math.ceil(self._seconds_for(tokens))), MAX_RETRY_AFTER_S)
+
+    def _seconds_for(self, tokens: int) -> float:
+        """In which they should be done, at the speed of late."""
+        speed = self._speed.tokens_per_s
+        return 0 if speed is None else tokens / (speed * len(self._workers))
 
     def _forget(self, submission: Submission) -> None:
         with self._lock:

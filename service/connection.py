@@ -33,8 +33,8 @@ class Connection(HttpToolsProtocol):
     Args:
         max_connections: above it a connection is told so, and closed.
         statistics: told of connections, and of those that are refused.
-        retry_after_s: tells of the path of a POST request in how many seconds there should be room
-            for it, where there is none now.
+        retry_after_s: tells of the path of a POST request, and of the number of requests before it
+            that have no answer yet, in how many seconds there should be room, where there is none.
         of_uvicorn: what uvicorn makes its connections with.
     """
 
@@ -43,7 +43,7 @@ class Connection(HttpToolsProtocol):
         *,
         max_connections: int,
         statistics: ProcessStatistics,
-        retry_after_s: Callable[[str], int | None],
+        retry_after_s: Callable[[str, int], int | None],
         **of_uvicorn: Any,
     ) -> None:
         super().__init__(**of_uvicorn)
@@ -129,7 +129,7 @@ class Connection(HttpToolsProtocol):
         if busy or self.expect_100_continue or self.parser.get_method() != b"POST":
             return False  # the answer to the one before must come first
         path = self.url.partition(b"?")[0].decode("latin-1")
-        self._refused_s = self._retry_after_s(path)
+        self._refused_s = self._retry_after_s(path, len(self.tasks))
         return self._refused_s is not None
 
     def _say_no(self, retry_after_s: int) -> None:

@@ -7,6 +7,7 @@ import pytest
 from service.batch_statistics import BatchStatistics
 from service.batcher import MAX_RETRY_AFTER_S, Batcher
 from service.errors import InvalidRequestError, OverloadedError
+from service.speed import Speed
 from tests.service.fake_runtime import FakeRuntime, ends, text, with_batcher
 
 
@@ -202,3 +203,20 @@ def test_refusals_are_counted_by_reason() -> None:
     assert statistics.refusals == {"queue_full": 2}
     with_batcher(fake, slow, max_wait_s=0, statistics=statistics)
     assert statistics.refusals == {"queue_full": 2, "wait_too_long": 1}
+
+
+def test_requests_that_are_still_being_read_count() -> None:
+    """A crowd that comes at once would else find the door open, each of it, and be read in vain."""
+    fake = FakeRuntime()
+
+    async def scenario(batcher: Batcher) -> None:
+        assert batcher.refuse_s(10**6) is None  # nothing is known yet
+        for _ in range(200):
+            await batcher.submit([text(1, 5)])
+        batcher._speed = Speed()
+        batcher._speed.note(10, 1)  # two requests a second
+        assert batcher.refuse_s(0) is None
+        assert batcher.refuse_s(7) is None
+        assert batcher.refuse_s(9) is not None
+
+    with_batcher(fake, scenario, max_wait_s=4)

@@ -282,5 +282,5 @@ def test_who_refuses_for_want_of_room() -> None:
     app = create_app(settings)
     assert _room(app, settings) == app.retry_after_s
     for more in ({"access_log": "all"}, {"cors_origins": "*"}):
-        assert _room(app, settings.model_copy(update=more))("/fill-mask") is None
+        assert _room(app, settings.model_copy(update=more))("/fill-mask", 0) is None
         assert _room(app, settings.model_copy(update=more)) != app.retry_after_s
