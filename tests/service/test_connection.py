@@ -13,6 +13,7 @@ import pytest
 
 from tests.service.conftest import StartServer
 from tests.service.scrape import samples, value
+from tests.service.slow_model import SLOW
 
 # the service, with little patience
 HASTY = """
@@ -165,21 +166,6 @@ def test_an_answer_that_nobody_takes(address: tuple[str, int]) -> None:
     assert int(announced[1]) > 4_500_000
     assert len(answer) < int(announced[1])
     assert refused(address, "slow_client") == 1
-
-
-# the service, with a model that takes its time and says when it begins
-SLOW = """
-import sys, time
-from service.runtime import Runtime
-run = Runtime.run
-def slow(self, batch):
-    print("running", flush=True)
-    time.sleep(1)
-    return run(self, batch)
-Runtime.run = slow
-from service.__main__ import main
-sys.exit(main())
-"""
 
 
 def test_overload_is_refused_at_the_door(start_server: StartServer) -> None:

@@ -18,21 +18,9 @@ from service.__main__ import _bind, _room
 from service.app import create_app
 from service.settings import Settings
 from tests.service.conftest import EditBundle, StartServer
+from tests.service.slow_model import SLOW
 from tests.service.tiny import Tiny
 
-# the service, with a model that takes its time and says when it begins
-SLOW = """
-import sys, time
-from service.runtime import Runtime
-run = Runtime.run
-def slow(self, batch):
-    print("running", flush=True)
-    time.sleep(0.7)
-    return run(self, batch)
-Runtime.run = slow
-from service.__main__ import main
-sys.exit(main())
-"""
 BODY = {"inputs": "the [MASK]"}
 
 

@@ -1,0 +1,15 @@
+"""A model that takes its time, in a process of its own."""
+
+# the service, with a model that takes its time and says when it begins
+SLOW = """
+import sys, time
+from service.runtime import Runtime
+run = Runtime.run
+def slow(self, batch):
+    print("running", flush=True)
+    time.sleep(0.7)
+    return run(self, batch)
+Runtime.run = slow
+from service.__main__ import main
+sys.exit(main())
+"""
