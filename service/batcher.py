@@ -7,29 +7,18 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from service.admission import Admission
 from service.batch import Batch, Fills, Outputs, Request
 from service.batch_statistics import BatchStatistics, Load
-from service.errors import (
-    InvalidRequestError,
-    NotReadyError,
-    OverloadedError,
-    overloaded_text,
-    trace,
-)
+from service.errors import NotReadyError, trace
 from service.spans import Spans
-from service.speed import Speed
 from service.submission import Entry, Submission
 from service.waiting import Waiting
 
 _log = logging.getLogger(__name__)
 
-MAX_RETRY_AFTER_S = 30
 # a request of more tokens than fit so many batches waits while others do
 PROMPT_BATCHES = 8
-# how much the latest request weighs in the usual length
-_LATEST_WEIGHT = 0.05
-# by whether they can wait
-_LANES = {False: "prompt", True: "patient"}
 
 
 class Batcher:
@@ -71,8 +60,6 @@ class Batcher:
     ) -> None:
         self._run = run
         self._max_batch_tokens = max_batch_tokens
-        self._max_accepted_tokens = {False: max_waiting_tokens, True: max_patient_tokens}
-        self._max_wait_s = max_wait_s
         self._on_failure = on_failure
         self._statistics = statistics or BatchStatistics()
         self._spans = spans
@@ -82,11 +69,11 @@ class Batcher:
         # who has nothing to do, the last to have worked last: its CPU's caches are the warmest
         self._idle: list[threading.Condition] = []
         self._waiting: Waiting[Entry] = Waiting(lambda entry: entry.request.tokens)
-        self._accepted_tokens = {False: 0, True: 0}  # by whether they can wait
+        self._admission = Admission(
+            workers, max_waiting_tokens, max_patient_tokens, max_wait_s, self._statistics
+        )
         self._closing = False
         self._failure: str | None = None
-        self._speed = Speed()  # of a worker
-        self._usual_tokens = 0.0  # of a request that does not wait for others
         self._answered_s = time.monotonic()
         self._workers = [
             threading.Thread(target=self._work, name=f"fillmask-worker-{i}", daemon=True)
@@ -99,7 +86,7 @@ class Batcher:
     def accepted_tokens(self) -> int:
         """Of all requests that wait or are computed."""
         with self._lock:
-            return sum(self._accepted_tokens.values())
+            return self._admission.tokens
 
     async def submit(self, requests: Sequence[Request], *, patient: bool = False) -> list[Fills]:
         """Answer all the requests, in their order; they are admitted together or not at all.
@@ -124,10 +111,8 @@ class Batcher:
         submission = Submission(self._loop.create_future(), len(requests), span)
         entries = [Entry(request, submission, i, patient) for i, request in enumerate(requests)]
         with self._lock:
-            self._admit(tokens, patient=patient)
-            self._accepted_tokens[patient] += tokens
-            if not patient:
-                self._usual_tokens += _LATEST_WEIGHT * (tokens - self._usual_tokens)
+            self._refuse_at_the_end()
+            self._admission.accept(tokens, patient=patient)
             self._waiting.extend(entries, patient=patient)
             self._wake(len(entries))
         try:
@@ -144,13 +129,7 @@ class Batcher:
     @property
     def load(self) -> Load:
         """How much there is to do, by lane: `prompt` is computed before `patient`."""
-        speed = self._speed.tokens_per_s
-        return Load(
-            {_LANES[patient]: tokens for patient, tokens in self._accepted_tokens.items()},
-            {_LANES[patient]: tokens for patient, tokens in self._max_accepted_tokens.items()},
-            None if speed is None else speed * len(self._workers),
-            len(self._workers),
-        )
+        return self._admission.load
 
     def check_room(self, *, patient: bool = False) -> None:
         """Refuse a request while nothing is known of it; whether it is accepted `submit` decides.
@@ -159,7 +138,8 @@ class Batcher:
             OverloadedError: too much waits already.
             NotReadyError: the batcher is closing, or a worker has died.
         """
-        self._admit(1, patient=patient)
+        self._refuse_at_the_end()
+        self._admission.check(1, patient=patient)
 
     def refuse_s(self, ahead: int = 0) -> int | None:
         """Refuse a request of which nothing is known, if there is no room for it.
@@ -171,9 +151,7 @@ class Batcher:
         Returns:
             Whole seconds after which there should be room; None where there is.
         """
-        unread_tokens = max(0, int(ahead * self._usual_tokens) - self._accepted_tokens[False])
-        refused = self._refused(1, patient=False, unread_tokens=unread_tokens)
-        return self._retry_after_s(patient=False) if refused else None
+        return self._admission.refuse_s(ahead)
 
     async def close(self) -> None:
         """Refuse what comes, answer what was accepted, stop the workers."""
@@ -183,45 +161,16 @@ class Batcher:
         for worker in self._workers:
             await asyncio.to_thread(worker.join)
 
-    def _admit(self, tokens: int, *, patient: bool) -> None:
+    def _refuse_at_the_end(self) -> None:
         if self._failure is not None:
             raise NotReadyError(self._failure)
         if self._closing:
             raise NotReadyError("The service is shutting down.")
-        most = self._max_accepted_tokens[patient]
-        if tokens > most:
-            where = "over all its passes" if patient else "in all"
-            raise InvalidRequestError(
-                f"The request has {tokens} tokens {where}; at most {most} are allowed."
-            )
-        if self._refused(tokens, patient=patient):
-            retry_after_s = self._retry_after_s(patient=patient)
-            raise OverloadedError(overloaded_text(retry_after_s), retry_after_s)
-
-    def _refused(self, tokens: int, *, patient: bool, unread_tokens: int = 0) -> bool:
-        """Whether there is no room, which is counted."""
-        accepted_tokens = self._accepted_tokens[patient] + unread_tokens
-        if accepted_tokens + tokens > self._max_accepted_tokens[patient]:
-            self._statistics.note_refusal("queue_full")
-            return True
-        if not patient and self._seconds_for(accepted_tokens) > self._max_wait_s:
-            self._statistics.note_refusal("wait_too_long")
-            return True
-        return False
-
-    def _retry_after_s(self, *, patient: bool) -> int:
-        tokens = self._accepted_tokens[False] + patient * self._accepted_tokens[True]
-        return min(max(1, math.ceil(self._seconds_for(tokens))), MAX_RETRY_AFTER_S)
-
-    def _seconds_for(self, tokens: int) -> float:
-        """In which they should be done, at the speed of late."""
-        speed = self._speed.tokens_per_s
-        return 0 if speed is None else tokens / (speed * len(self._workers))
 
     def _forget(self, submission: Submission) -> None:
         with self._lock:
             for entry in self._waiting.remove(lambda entry: entry.submission is submission):
-                self._accepted_tokens[entry.patient] -= entry.request.tokens
+                self._admission.give_back(entry.request.tokens, patient=entry.patient)
 
     def _work(self) -> None:
         entries: list[Entry] = []
@@ -245,8 +194,7 @@ class Batcher:
                 woken = threading.Condition(self._lock)
                 self._idle.append(woken)
                 woken.wait()
-            tokens = sum(self._accepted_tokens.values())
-            share = math.ceil(tokens / len(self._workers))
+            share = math.ceil(self._admission.tokens / len(self._workers))
             return self._waiting.take(min(share, self._max_batch_tokens))
 
     def _compute(self, entries: Sequence[Entry]) -> list[Fills | Exception]:
@@ -281,8 +229,8 @@ class Batcher:
         tokens = sum(entry.request.tokens for entry in entries)
         with self._lock:
             for entry in entries:
-                self._accepted_tokens[entry.patient] -= entry.request.tokens
-            self._speed.note(tokens, elapsed_s)
+                self._admission.give_back(entry.request.tokens, patient=entry.patient)
+            self._admission.speed.note(tokens, elapsed_s)
             self._answered_s = time.monotonic()
 
     def _deliver(self, entries: Sequence[Entry], answers: Sequence[Fills | Exception]) -> None:
@@ -300,7 +248,7 @@ class Batcher:
             self._failure = failure
             self._closing = True
             entries = [*entries, *self._waiting.remove(lambda _: True)]
-            self._accepted_tokens = {False: 0, True: 0}
+            self._admission.give_all_back()
             self._wake(len(self._workers))
         self._loop.call_soon_threadsafe(self._on_failure, failure)
         self._deliver(entries, [NotReadyError(failure)] * len(entries))

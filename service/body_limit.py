@@ -3,6 +3,7 @@
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import quote
+from service.headers import header
 from service.json_answer import send_sentence
 
 
@@ -27,12 +28,12 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        encoding = _header(scope, b"content-encoding").decode("latin-1")
+        encoding = header(scope, b"content-encoding") or ""
         if encoding not in {"", "identity"}:
             sentence = f"The content encoding {quote(encoding)} is not read; send plain JSON."
             await send_sentence(send, 415, sentence)
             return
-        length = _header(scope, b"content-length")
+        length = header(scope, b"content-length") or ""
         if length.isdigit() and int(length) > self._max_body_bytes:
             await self._refuse(send)
             return
@@ -69,11 +70,3 @@ class BodyLimit:
     async def _refuse(self, send: Send) -> None:
         limit = f"at most {self._max_body_bytes} bytes are allowed"
         await send_sentence(send, 413, f"The body is too large; {limit}.")
-
-
-def _header(scope: Scope, wanted: bytes) -> bytes:
-    """The value of a header; empty where there is none."""
-    for name, value in scope["headers"]:
-        if name == wanted:
-            return bytes(value)
-    return b""

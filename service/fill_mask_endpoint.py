@@ -7,6 +7,7 @@ from starlette.types import Receive, Scope, Send
 from service.caller import CallerLeftError, WhileConnected
 from service.errors import FillMaskError
 from service.fill_answer import answer_json
+from service.headers import header
 from service.json_answer import send_error, send_json
 from service.models import Models
 from service.request_scope import MODEL
@@ -37,7 +38,7 @@ class FillMaskEndpoint:
             served = self._models.get(self._name)
             scope[MODEL] = served.info.name
             with served.uses, WhileConnected(receive):
-                content = await _answer(served, body, _content_type(scope))
+                content = await _answer(served, body, header(scope, b"content-type"))
         except CallerLeftError:
             return
         except FillMaskError as error:
@@ -57,10 +58,3 @@ async def _answer(served: Served, body: bytes, content_type: str | None) -> byte
     if answer.long:
         return await asyncio.to_thread(answer_json, answer, single=request.single)
     return answer_json(answer, single=request.single)
-
-
-def _content_type(scope: Scope) -> str | None:
-    for name, value in scope["headers"]:
-        if name == b"content-type":
-            return bytes(value).decode("latin-1")
-    return None

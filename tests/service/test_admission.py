@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from service.admission import MAX_RETRY_AFTER_S
 from service.batch_statistics import BatchStatistics
-from service.batcher import MAX_RETRY_AFTER_S, Batcher
+from service.batcher import Batcher
 from service.errors import InvalidRequestError, OverloadedError
 from service.speed import Speed
 from tests.service.fake_runtime import FakeRuntime, ends, text, with_batcher
@@ -86,7 +87,7 @@ def test_retry_after_is_measured() -> None:
 
     async def scenario(batcher: Batcher) -> None:
         fake.go.clear()
-        batcher._speed.note(2, 1)
+        batcher._admission.speed.note(2, 1)
         accepted = asyncio.create_task(batcher.submit([text(4, 20)]))
         await asyncio.sleep(0)
         with pytest.raises(OverloadedError) as caught:
@@ -146,7 +147,7 @@ def test_a_wait_that_would_be_too_long_is_refused() -> None:
 
     async def scenario(batcher: Batcher) -> None:
         fake.go.clear()
-        batcher._speed.note(2, 1)
+        batcher._admission.speed.note(2, 1)
         accepted = [asyncio.create_task(batcher.submit([text(i, 5)])) for i in (1, 2)]
         await fake.wait_until_at_work()
         with pytest.raises(OverloadedError) as caught:
@@ -166,7 +167,7 @@ def test_nothing_is_too_long_for_who_waits_for_nobody() -> None:
     """A request that alone takes longer than the limit is accepted when there is no other."""
 
     async def scenario(batcher: Batcher) -> None:
-        batcher._speed.note(2, 1)
+        batcher._admission.speed.note(2, 1)
         assert ends(await batcher.submit([text(1, 50)])) == [[1, 1]]
 
     with_batcher(FakeRuntime(), scenario, max_wait_s=1)
@@ -213,8 +214,8 @@ def test_requests_that_are_still_being_read_count() -> None:
         assert batcher.refuse_s(10**6) is None  # nothing is known yet
         for _ in range(200):
             await batcher.submit([text(1, 5)])
-        batcher._speed = Speed()
-        batcher._speed.note(10, 1)  # two requests a second
+        batcher._admission.speed = Speed()
+        batcher._admission.speed.note(10, 1)  # two requests a second
         assert batcher.refuse_s(0) is None
         assert batcher.refuse_s(7) is None
         assert batcher.refuse_s(9) is not None

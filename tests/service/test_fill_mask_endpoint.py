@@ -183,14 +183,14 @@ def test_a_caller_who_left_is_not_computed(
             held.go.clear()
             first_reader, first = await ask(port)
             await until(lambda: held.runs == [1])
-            tokens = batcher._accepted_tokens[False]
+            tokens = batcher._admission._accepted[False]
             _, leaver = await ask(port)
-            await until(lambda: batcher._accepted_tokens[False] == 2 * tokens)
+            await until(lambda: batcher._admission._accepted[False] == 2 * tokens)
             leaver.close()
             await leaver.wait_closed()
-            await until(lambda: batcher._accepted_tokens[False] == tokens)
+            await until(lambda: batcher._admission._accepted[False] == tokens)
             last_reader, last = await ask(port)
-            await until(lambda: batcher._accepted_tokens[False] == 2 * tokens)
+            await until(lambda: batcher._admission._accepted[False] == 2 * tokens)
             held.go.set()
             for reader, writer in ((first_reader, first), (last_reader, last)):
                 assert b" 200 " in await reader.readline()

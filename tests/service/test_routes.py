@@ -155,8 +155,8 @@ def test_overload_is_429_with_retry_after(
     """Overload is refused in a way clients understand; 503 they would repeat at once."""
     app = client.app
     assert isinstance(app, FastAPI)
-    batcher = app.state.models.default.fill_mask._ways._batcher
-    monkeypatch.setattr(batcher, "_accepted_tokens", batcher._max_accepted_tokens)
+    admission = app.state.models.default.fill_mask._ways._batcher._admission
+    monkeypatch.setattr(admission, "_accepted", admission._most)
     answer = client.post("/fill-mask", json={"inputs": "[MASK]"})
     assert answer.status_code == 429
     assert int(answer.headers["Retry-After"]) >= 1

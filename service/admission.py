@@ -1,0 +1,133 @@
+"""Whether there is room for a request: tokens accepted and not answered, and how long they take."""
+
+import math
+
+from service.batch_statistics import BatchStatistics, Load
+from service.errors import InvalidRequestError, OverloadedError, overloaded_text
+from service.speed import Speed
+
+MAX_RETRY_AFTER_S = 30
+# how much the latest request weighs in the usual length
+_LATEST_WEIGHT = 0.05
+# by whether they can wait
+_LANES = {False: "prompt", True: "patient"}
+
+
+class Admission:
+    """Counts tokens by lane, and refuses what would be too many. Not for several threads at a time.
+
+    Args:
+        workers: who compute at the same time.
+        max_waiting_tokens: most tokens accepted and not answered yet, waiting or running.
+        max_patient_tokens: the same for those that can wait.
+        max_wait_s: nothing more is accepted while the tokens that cannot wait would take longer
+            than this at the speed of late.
+        statistics: told of refusals.
+
+    Attributes:
+        speed: of a worker.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        max_waiting_tokens: int,
+        max_patient_tokens: int,
+        max_wait_s: float,
+        statistics: BatchStatistics,
+    ) -> None:
+        self.speed = Speed()
+        self._workers = workers
+        # by whether they can wait
+        self._most = {False: max_waiting_tokens, True: max_patient_tokens}
+        self._accepted = {False: 0, True: 0}
+        self._max_wait_s = max_wait_s
+        self._statistics = statistics
+        self._usual_tokens = 0.0  # of a request that does not wait for others
+
+    @property
+    def tokens(self) -> int:
+        """Accepted and not answered yet, over both lanes."""
+        return sum(self._accepted.values())
+
+    @property
+    def load(self) -> Load:
+        """How much there is to do, by lane: `prompt` is computed before `patient`."""
+        speed = self.speed.tokens_per_s
+        return Load(
+            {_LANES[patient]: tokens for patient, tokens in self._accepted.items()},
+            {_LANES[patient]: tokens for patient, tokens in self._most.items()},
+            None if speed is None else speed * self._workers,
+            self._workers,
+        )
+
+    def accept(self, tokens: int, *, patient: bool) -> None:
+        """Count the tokens of a request as accepted.
+
+        Raises:
+            OverloadedError: too much waits already.
+            InvalidRequestError: more tokens than are ever accepted.
+        """
+        self.check(tokens, patient=patient)
+        self._accepted[patient] += tokens
+        if not patient:
+            self._usual_tokens += _LATEST_WEIGHT * (tokens - self._usual_tokens)
+
+    def check(self, tokens: int, *, patient: bool) -> None:
+        """Refuse a request as `accept` would, and count nothing.
+
+        Raises:
+            OverloadedError: too much waits already.
+            InvalidRequestError: more tokens than are ever accepted.
+        """
+        most = self._most[patient]
+        if tokens > most:
+            where = "over all its passes" if patient else "in all"
+            raise InvalidRequestError(
+                f"The request has {tokens} tokens {where}; at most {most} are allowed."
+            )
+        if self._refused(tokens, patient=patient):
+            retry_after_s = self._retry_after_s(patient=patient)
+            raise OverloadedError(overloaded_text(retry_after_s), retry_after_s)
+
+    def refuse_s(self, ahead: int) -> int | None:
+        """Refuse a request of which nothing is known, if there is no room for it.
+
+        Args:
+            ahead: requests that have come before it and have no answer yet. Some of them may still
+                be read, and will be submitted first: they count as of the usual length.
+
+        Returns:
+            Whole seconds after which there should be room; None where there is.
+        """
+        unread_tokens = max(0, int(ahead * self._usual_tokens) - self._accepted[False])
+        refused = self._refused(1, patient=False, unread_tokens=unread_tokens)
+        return self._retry_after_s(patient=False) if refused else None
+
+    def give_back(self, tokens: int, *, patient: bool) -> None:
+        """They are answered, or nobody wants them any more."""
+        self._accepted[patient] -= tokens
+
+    def give_all_back(self) -> None:
+        """Nothing will be answered any more."""
+        self._accepted = {False: 0, True: 0}
+
+    def _refused(self, tokens: int, *, patient: bool, unread_tokens: int = 0) -> bool:
+        """Whether there is no room, which is counted."""
+        accepted_tokens = self._accepted[patient] + unread_tokens
+        if accepted_tokens + tokens > self._most[patient]:
+            self._statistics.note_refusal("queue_full")
+            return True
+        if not patient and self._seconds_for(accepted_tokens) > self._max_wait_s:
+            self._statistics.note_refusal("wait_too_long")
+            return True
+        return False
+
+    def _retry_after_s(self, *, patient: bool) -> int:
+        tokens = self._accepted[False] + patient * self._accepted[True]
+        return min(max(1, math.ceil(self._seconds_for(tokens))), MAX_RETRY_AFTER_S)
+
+    def _seconds_for(self, tokens: int) -> float:
+        """In which they should be done, at the speed of late."""
+        speed = self.speed.tokens_per_s
+        return 0 if speed is None else tokens / (speed * self._workers)
