@@ -96,7 +96,8 @@ class Pod:
         self._workers = self._idle = cpus
         full = settings.max_batch_tokens
         self._token_s = cpus / tokens_per_s - PASS_S / full
-        self._speed = Speed()  # of a worker
+        self._speed = Speed(full // 2)  # of a worker
+        self._speed.note(full, self.batch_s(full))  # as at the service's start
         self._waiting: Waiting[Arrival] = Waiting(lambda arrival: arrival.tokens)
         self._accepted_tokens = 0
         self._running: list[tuple[float, int, float, list[Arrival]]] = []

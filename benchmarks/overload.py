@@ -1,237 +1,128 @@
-"""Five times as many requests as it can answer, for a minute: what becomes of them.
+"""Five times as many requests as it can answer, for a minute: what becomes of them, into the docs.
 
     .venv-dev/bin/python -m benchmarks.overload [SECONDS [TIMES]]
 
-Capacity is measured first, by clients that ask again as soon as they have their answer. Then as
-many times as that are sent by the clock, whatever becomes of those before. Both come from another
-process on the same CPUs, so what is measured is less than the service could do alone.
+The service has one half of the CPUs, the clients have the other. They never sleep: to wake a CPU
+that does takes the time of who wakes it, which here is the service. In each round capacity is
+measured by clients that ask again as soon as they have their answer, before and after; then as many
+requests are sent by the clock as that, and then as many times that, whatever becomes of those
+before. Nobody waits before trying again, as a polite client would. Linux only; a quiet machine.
 """
 
 from __future__ import annotations
 
-import asyncio
 import multiprocessing
-import re
-import subprocess
+import os
+import statistics
 import sys
-import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple
 
 import uvloop
 
-CLIENTS = 64
+from benchmarks import marked_part
+from benchmarks.http_load import CLIENTS, Result, closed_loop, open_loop, recover_s
+from benchmarks.race.machine import hardware
+from benchmarks.race.process import Server, running
+
+PAGE = Path(__file__).parents[1] / "docs" / "deploy.md"
+NAME = "overload"
+ROUNDS = 3
 CAPACITY_S = 10
-MOST_CONNECTIONS = 800
-BODY = b'{"inputs": "Paris is the [MASK] of France, on the river Seine."}'
-REQUEST = (
-    b"POST /fill-mask HTTP/1.1\r\nHost: fillmask\r\nContent-Type: application/json\r\n"
-    b"Content-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
-)
 
 
-@dataclass
-class Result:
-    """What became of the requests; times in seconds."""
+class Round(NamedTuple):
+    """What was measured in a round."""
 
-    statuses: Counter[int] = field(default_factory=Counter)
-    latencies: list[float] = field(default_factory=list)
-    failed: int = 0
-    without_body: int = 0
-    unsent: int = 0
-
-    def percentile_ms(self, share: float) -> float:
-        """Of the latencies of those that were answered with fills."""
-        ranked = sorted(self.latencies)
-        return 1000 * ranked[int(share * (len(ranked) - 1))] if ranked else 0.0
+    capacity: float  # requests a second
+    closed: Result
+    at_capacity: Result
+    over: Result
+    recovered_s: float
 
 
-class Wire(asyncio.Protocol):
-    """A connection that has one request at a time."""
-
-    def __init__(self, result: Result, free: list[Wire], again: bool) -> None:  # noqa: FBT001 - internal
-        self._result = result
-        self._free = free
-        self._again = again
-        self._received = b""
-        self._started = 0.0
-        self._transport: asyncio.Transport
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Connected."""
-        self._transport = cast("asyncio.Transport", transport)
-
-    def send(self) -> None:
-        """Ask."""
-        self._received = b""
-        self._started = time.perf_counter()
-        self._transport.write(REQUEST)
-
-    def data_received(self, data: bytes) -> None:
-        """A piece of the answer, or all of it."""
-        self._received += data
-        head, end, body = self._received.partition(b"\r\n\r\n")
-        if not end:
-            return
-        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        if len(body) < length:
-            return
-        status = int(head[9:12])
-        self._result.statuses[status] += 1
-        if status == 200:
-            self._result.latencies.append(time.perf_counter() - self._started)
-        elif not body.startswith(b'{"error":"'):
-            self._result.without_body += 1
-        self._started = 0.0
-        if self._again:
-            self.send()
-        else:
-            self._free.append(self)
-
-    def connection_lost(self, _error: Exception | None) -> None:
-        """Gone; whoever waits on it has failed."""
-        self._result.failed += self._started > 0
-        if self in self._free:
-            self._free.remove(self)
-
-
-async def closed_loop(port: int, seconds: float) -> Result:
-    """Each client asks again as soon as it has its answer."""
-    result = Result()
-    loop = asyncio.get_running_loop()
-    for _ in range(CLIENTS):
-        _, wire = await loop.create_connection(
-            lambda: Wire(result, [], again=True), "127.0.0.1", port
-        )
-        wire.send()
-    await asyncio.sleep(1)
-    result.statuses.clear()
-    result.latencies.clear()
-    await asyncio.sleep(seconds)
-    return Result(result.statuses.copy(), list(result.latencies), result.failed)
-
-
-async def open_loop(port: int, rate: float, seconds: float) -> Result:
-    """By the clock."""
-    result, free = Result(), list[Wire]()
-    loop = asyncio.get_running_loop()
-    opened = 0
-    connecting: set[asyncio.Task[None]] = set()
-
-    async def connect() -> None:
-        _, wire = await loop.create_connection(
-            lambda: Wire(result, free, again=False), "127.0.0.1", port
-        )
-        wire.send()
-
-    begun, sent = loop.time(), 0
-    while (passed := loop.time() - begun) < seconds:
-        while sent < passed * rate:
-            sent += 1
-            if free:
-                free.pop().send()
-            elif opened < MOST_CONNECTIONS:
-                opened += 1
-                task = loop.create_task(connect())
-                connecting.add(task)
-                task.add_done_callback(connecting.discard)
-            else:
-                result.unsent += 1
-        await asyncio.sleep(0.001)
-    counted = Result(
-        result.statuses.copy(),
-        list(result.latencies),
-        result.failed,
-        result.without_body,
-        result.unsent,
-    )
-    await asyncio.sleep(2)  # what is still on its way does not count as lost
-    counted.failed = result.failed
-    return counted
-
-
-def _apart(loop: str, *arguments: float) -> Result:
-    """Run a load in a process of its own."""
+def measure(server: Server, seconds: float, times: float) -> Round:
+    """One round."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_load, (loop, *arguments))
+
+        def load(*arguments: float | str) -> Result:
+            return pool.apply(_load, arguments)
+
+        closed = load("closed", server.port, CAPACITY_S)
+        before = closed.statuses[200] / CAPACITY_S
+        at_capacity = load("open", server.port, before, CAPACITY_S)
+        over = load("open", server.port, times * before, seconds)
+        recovered_s = pool.apply(_recover_s, (server.port, closed.percentile_ms(0.99)))
+        after = load("closed", server.port, CAPACITY_S).statuses[200] / CAPACITY_S
+    return Round((before + after) / 2, closed, at_capacity, over, recovered_s)
 
 
 def _load(loop: str, port: int, *arguments: float) -> Result:
-    if loop == "closed":
-        return uvloop.run(closed_loop(port, *arguments))
-    return uvloop.run(open_loop(port, *arguments))
+    return uvloop.run((closed_loop if loop == "closed" else open_loop)(port, *arguments))
 
 
-@contextmanager
-def service(*flags: str) -> Iterator[tuple[int, int]]:
-    """A service of the built-in model; gives its process id and port."""
-    command = [sys.executable, "-m", "service", "--port=0", *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            found = re.search(r":(\d+), docs", process.stdout.readline() if process.stdout else "")
-            if found is None:
-                raise SystemExit("the service did not start")
-            yield process.pid, int(found[1])
-        finally:
-            process.terminate()
+def _recover_s(port: int, usual_ms: float) -> float:
+    return uvloop.run(recover_s(port, usual_ms))
 
 
-def peak_mb(process_id: int) -> int:
-    """Most memory so far."""
-    status = Path(f"/proc/{process_id}/status").read_text(encoding="ascii")
-    return int(re.findall(r"VmHWM:\s+(\d+)", status)[0]) // 1024
+def row(name: str, asked: float, results: list[Result], seconds: float) -> str:
+    """A row of the table: medians over the rounds."""
+    answered = statistics.median(result.statuses[200] / seconds for result in results)
+    p50, p99 = (statistics.median(r.percentile_ms(share) for r in results) for share in (0.5, 0.99))
+    return f"| {name} | {asked:.0f} | {answered:.0f} | {p50:.0f} | {p99:.0f} |"
 
 
-async def recover_s(port: int, usual_ms: float) -> float:
-    """How long until a request takes no longer than it did before."""
-    begun = time.perf_counter()
-    while True:
-        result = Result()
-        _, wire = await asyncio.get_running_loop().create_connection(
-            lambda: Wire(result, [], again=False),  # noqa: B023 - connected at once
-            "127.0.0.1",
-            port,
-        )
-        wire.send()
-        while not result.statuses:  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0.002)
-        if result.statuses[200] and result.latencies[0] * 1000 <= usual_ms:
-            return time.perf_counter() - begun
+def report(rounds: list[Round], seconds: float, times: float) -> list[str]:
+    """Lines of the page."""
+    capacity = statistics.median(each.capacity for each in rounds)
+    closed, at_capacity, over = (
+        [each.closed for each in rounds],
+        [each.at_capacity for each in rounds],
+        [each.over for each in rounds],
+    )
+    goodput = 100 * statistics.median(
+        each.over.statuses[200] / seconds / each.capacity for each in rounds
+    )
+    slower = statistics.median(
+        each.over.percentile_ms(0.99) / each.at_capacity.percentile_ms(0.99) for each in rounds
+    )
+    others = sum((result.statuses for result in over), Counter[int]())
+    del others[200]
+    silent = sum(each.without_body for each in over)
+    broken, unsent = sum(each.failed for each in over), sum(each.unsent for each in over)
+    recovered_s = max(each.recovered_s for each in rounds)
+    return [
+        "| load | asked /s | answered /s | p50 ms | p99 ms |",
+        "| :-- | --: | --: | --: | --: |",
+        row(f"{CLIENTS} clients that wait for answers", capacity, closed, CAPACITY_S),
+        row("as many, by the clock", capacity, at_capacity, CAPACITY_S),
+        row(f"{times:g} times as many, {seconds:.0f} s", times * capacity, over, seconds),
+        "",
+        f"- medians of {len(rounds)} rounds; goodput {goodput:.0f} % of capacity",
+        f"- p99 of what is accepted: {slower:.2f} times that at capacity",
+        f"- other answers, by status: {dict(sorted(others.items()))}; {silent} without a sentence",
+        f"- broken connections: {broken}; not sent for want of a connection: {unsent}",
+        f"- within {recovered_s:.2f} s a request took no longer than the p99 of the first row",
+    ]
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure, print and write the table."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60
     times = float(sys.argv[2]) if len(sys.argv) > 2 else 5
-    with service() as (process_id, port):
-        at_capacity = _apart("closed", port, CAPACITY_S)
-        capacity = at_capacity.statuses[200] / CAPACITY_S
-        before_mb = peak_mb(process_id)
-        usual_ms = at_capacity.percentile_ms(0.99)
-        over = _apart("open", port, times * capacity, seconds)
-        recovered = uvloop.run(recover_s(port, usual_ms))
-        after_mb = peak_mb(process_id)
-    goodput = over.statuses[200] / seconds
-    others = {status: n for status, n in sorted(over.statuses.items()) if status != 200}
-    print("| | requests/s | answered/s | p50 | p99 | peak memory |\n|---|--:|--:|--:|--:|--:|")
-    print(
-        f"| capacity, {CLIENTS} clients | {capacity:.0f} | {capacity:.0f} "
-        f"| {at_capacity.percentile_ms(0.5):.0f} ms | {usual_ms:.0f} ms | {before_mb} MB |"
-    )
-    print(
-        f"| {times:g} times that, {seconds:.0f} s | {times * capacity:.0f} | {goodput:.0f} "
-        f"| {over.percentile_ms(0.5):.0f} ms | {over.percentile_ms(0.99):.0f} ms | {after_mb} MB |"
-    )
-    print(
-        f"\nGoodput {100 * goodput / capacity:.0f} % of capacity; p99 "
-        f"{over.percentile_ms(0.99) / usual_ms:.2f} times; other answers {others}; without a "
-        f"sentence {over.without_body}; connections that broke {over.failed}; not sent for want of "
-        f"a connection {over.unsent}; recovered after {recovered:.2f} s."
-    )
+    usable = sorted(os.sched_getaffinity(0))
+    servers, clients = usable[: (len(usable) + 1) // 2], usable[(len(usable) + 1) // 2 :] or usable
+    machine = hardware(servers, clients)
+    with running([sys.executable, "-m", "service"], servers, "/health/ready", NAME) as server:
+        os.sched_setaffinity(0, clients)
+        before_mb = server.peak_rss_bytes() / 1e6
+        rounds = [measure(server, seconds, times) for _ in range(ROUNDS)]
+        after_mb = server.peak_rss_bytes() / 1e6
+    memory = f"peak memory {before_mb:.0f} MB before, {after_mb:.0f} MB after"
+    lines = [*report(rounds, seconds, times), *(f"- {line}" for line in (memory, *machine))]
+    print("\n".join(lines))
+    marked_part.write(PAGE, NAME, "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import sys
 import time
@@ -19,7 +20,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks.overload import service
+from benchmarks.race.process import HOST, Server, running
 from benchmarks.race.texts import masked_texts
 
 CLIENTS = 6
@@ -74,39 +75,32 @@ async def ask(url: str, end_s: float, seed: int, answers: Counter[tuple[str, int
             answers[kind, (await request).status_code] += 1
 
 
-def now_mb(process_id: int) -> float:
-    """Memory at the moment."""
-    with open(f"/proc/{process_id}/statm", encoding="ascii") as file:  # noqa: PTH123 - no file to speak of
-        return int(file.read().split()[1]) * 4096 / 2**20
-
-
-async def watch(process_id: int, end_s: float) -> list[float]:
+async def watch(server: Server, end_s: float) -> list[float]:
     """Memory, again and again."""
     samples = []
     while time.monotonic() < end_s:
         await asyncio.sleep(SAMPLE_S)
-        samples.append(now_mb(process_id))
+        samples.append(server.rss_bytes() / 1e6)
     return samples
 
 
-async def soak(
-    process_id: int, port: int, seconds: float
-) -> tuple[Counter[tuple[str, int]], list[float]]:
+async def soak(server: Server, seconds: float) -> tuple[Counter[tuple[str, int]], list[float]]:
     """The answers by kind and status (0: left before), and memory in MB."""
     end_s = time.monotonic() + seconds
     answers: Counter[tuple[str, int]] = Counter()
     async with asyncio.TaskGroup() as group:
         for seed in range(CLIENTS):
-            group.create_task(ask(f"http://127.0.0.1:{port}", end_s, seed, answers))
-        watching = group.create_task(watch(process_id, end_s))
+            group.create_task(ask(f"http://{HOST}:{server.port}", end_s, seed, answers))
+        watching = group.create_task(watch(server, end_s))
     return answers, watching.result()
 
 
 def main() -> None:
     """Print the answers, the memory, and whether both are as they should be."""
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 20
-    with service() as (process_id, port):
-        answers, samples = asyncio.run(soak(process_id, port, 60 * minutes))
+    cpus = sorted(os.sched_getaffinity(0))
+    with running([sys.executable, "-m", "service"], cpus, "/health/ready", "soak") as server:
+        answers, samples = asyncio.run(soak(server, 60 * minutes))
     statuses = sorted({status for _, status in answers})
     print(f"| asked for | {' | '.join(str(status or 'left') for status in statuses)} |")
     print("|---|" + "--:|" * len(statuses))

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import socket
@@ -26,6 +27,7 @@ _log = logging.getLogger("service")
 
 # longer than proxies keep theirs, mostly 60 s: who closes first may cut off a request on its way
 KEEP_ALIVE_S = 75
+_YOUNG_OBJECTS = 10_000  # between collections
 
 
 def main() -> int:
@@ -50,6 +52,7 @@ def _serve(settings: Settings) -> int:
         Connection,
         max_connections=settings.max_connections,
         statistics=app.state.statistics,
+        breath=app.state.breath,
         retry_after_s=_room(app, settings),
     )
     # uvicorn takes uvloop where it is installed; _run says what lifespan="off" is
@@ -99,6 +102,11 @@ async def _run(
         if sys.platform != "win32":
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGHUP, models.reload_soon)
+        # What is there now stays: looking through it again and again would stall requests. Each of
+        # those has hundreds of objects, so that by default every few of them bring a collection.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(_YOUNG_OBJECTS)
         await Server(config, health, drain_delay_s, started).serve(sockets=listeners)
     return 1 if health.failed else 0
 

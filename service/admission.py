@@ -18,6 +18,7 @@ class Admission:
 
     Args:
         workers: who compute at the same time.
+        max_batch_tokens: most tokens of one of their batches.
         max_waiting_tokens: most tokens accepted and not answered yet, waiting or running.
         max_patient_tokens: the same for those that can wait.
         max_wait_s: nothing more is accepted while the tokens that cannot wait would take longer
@@ -31,12 +32,13 @@ class Admission:
     def __init__(
         self,
         workers: int,
+        max_batch_tokens: int,
         max_waiting_tokens: int,
         max_patient_tokens: int,
         max_wait_s: float,
         statistics: BatchStatistics,
     ) -> None:
-        self.speed = Speed()
+        self.speed = Speed(math.ceil(max_batch_tokens / 2))
         self._workers = workers
         # by whether they can wait
         self._most = {False: max_waiting_tokens, True: max_patient_tokens}
@@ -60,6 +62,11 @@ class Admission:
             None if speed is None else speed * self._workers,
             self._workers,
         )
+
+    @property
+    def wait_s(self) -> float:
+        """How long what is accepted will take, but for what can wait; 0 while nothing is known."""
+        return self._seconds_for(self._accepted[False])
 
     def accept(self, tokens: int, *, patient: bool) -> None:
         """Count the tokens of a request as accepted.

@@ -17,8 +17,10 @@ from service import __version__
 from service.access import Access
 from service.api_keys import ApiKeys
 from service.authenticate import Authenticate
+from service.batcher import Batcher
 from service.body_limit import BodyLimit
 from service.body_log import BodyLog
+from service.breath import CROWD_S, Breath
 from service.caller import CallerLeftError
 from service.deadline import Deadline
 from service.docs_page import add_docs_page
@@ -45,11 +47,11 @@ Layer = Callable[[ASGIApp], ASGIApp]
 
 
 class _Endpoint(NamedTuple):
-    """What answers at a path, for which model, and the path's template as FastAPI has it."""
+    """What answers at a path, what computes it, and the path's template as FastAPI has it."""
 
     path_format: str
-    name: str | None
     app: ASGIApp
+    batcher: Batcher
 
 
 class Service(FastAPI):
@@ -96,8 +98,9 @@ class Service(FastAPI):
         endpoint = self.fill_mask_endpoints.get(path)
         if endpoint is None or self.state.health.reason is not None:
             return None
-        models: Models = self.state.models
-        seconds = models.get(endpoint.name).batcher.refuse_s(ahead)
+        if endpoint.batcher.wait_s > CROWD_S:
+            self.state.breath.take()
+        seconds = endpoint.batcher.refuse_s(ahead)
         if seconds is not None:
             self.state.statistics.requests.of("POST", endpoint.path_format).note_refused(429)
         return seconds
@@ -109,7 +112,7 @@ class Service(FastAPI):
             app: ASGIApp = FillMaskEndpoint(models, name)
             for layer in reversed(self._layers):
                 app = layer(app)
-            return _Endpoint(path_format, name, app)
+            return _Endpoint(path_format, app, models.get(name).batcher)
 
         self.fill_mask_endpoints = {
             FILL_MASK_PATH: endpoint(FILL_MASK_PATH),
@@ -123,7 +126,7 @@ def create_app(settings: Settings) -> Service:
     """The service; its lifespan loads and verifies the models, and drains them at the end.
 
     `app.state.health` tells whether it can answer; end it to have it say that it stops.
-    `app.state.statistics` is to be told of connections.
+    `app.state.statistics` and `app.state.breath` are to be told of connections.
 
     Raises:
         StartError: a setting is no good; or, when the lifespan begins, a bundle.
@@ -167,6 +170,7 @@ def create_app(settings: Settings) -> Service:
     )
     service.state.health = health
     service.state.statistics = statistics
+    service.state.breath = Breath()
     outermost = [] if traces is None else [traces.surround]
     service.surround([*outermost, *_layers(settings, statistics)])
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))

@@ -22,7 +22,7 @@ class Load:
     Attributes:
         waiting_tokens: accepted and not answered yet, by lane.
         most_waiting_tokens: above which nothing more is accepted, by lane.
-        tokens_per_s: speed of late of all workers together; None before the first batch.
+        tokens_per_s: speed of late of all workers together, in large batches; None before one.
         workers: batches computed at the same time.
     """
 

@@ -70,7 +70,12 @@ class Batcher:
         self._idle: list[threading.Condition] = []
         self._waiting: Waiting[Entry] = Waiting(lambda entry: entry.request.tokens)
         self._admission = Admission(
-            workers, max_waiting_tokens, max_patient_tokens, max_wait_s, self._statistics
+            workers,
+            max_batch_tokens,
+            max_waiting_tokens,
+            max_patient_tokens,
+            max_wait_s,
+            self._statistics,
         )
         self._closing = False
         self._failure: str | None = None
@@ -87,6 +92,10 @@ class Batcher:
         """Of all requests that wait or are computed."""
         with self._lock:
             return self._admission.tokens
+
+    def note_speed(self, tokens: int, seconds: float) -> None:
+        """What is known of a worker's speed before the first batch."""
+        self._admission.speed.note(tokens, seconds)
 
     async def submit(self, requests: Sequence[Request], *, patient: bool = False) -> list[Fills]:
         """Answer all the requests, in their order; they are admitted together or not at all.
@@ -130,6 +139,11 @@ class Batcher:
     def load(self) -> Load:
         """How much there is to do, by lane: `prompt` is computed before `patient`."""
         return self._admission.load
+
+    @property
+    def wait_s(self) -> float:
+        """How long what is accepted will take, but for what can wait; 0 while nothing is known."""
+        return self._admission.wait_s
 
     def check_room(self, *, patient: bool = False) -> None:
         """Refuse a request while nothing is known of it; whether it is accepted `submit` decides.

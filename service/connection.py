@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, Literal, cast
 
@@ -13,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
+from service.breath import Breath
 from service.errors import overloaded_text
 from service.json_answer import error_json, send_sentence
 from service.process_statistics import ProcessStatistics
@@ -33,6 +35,7 @@ class Connection(HttpToolsProtocol):
     Args:
         max_connections: above it a connection is told so, and closed.
         statistics: told of connections, and of those that are refused.
+        breath: told of connections.
         retry_after_s: tells of the path of a POST request, and of the number of requests before it
             that have no answer yet, in how many seconds there should be room, where there is none.
         of_uvicorn: what uvicorn makes its connections with.
@@ -43,17 +46,21 @@ class Connection(HttpToolsProtocol):
         *,
         max_connections: int,
         statistics: ProcessStatistics,
+        breath: Breath,
         retry_after_s: Callable[[str, int], int | None],
         **of_uvicorn: Any,
     ) -> None:
         super().__init__(**of_uvicorn)
         self._retry_after_s = retry_after_s
+        self._breath = breath
         self._refused_s: int | None = None
         self._max_connections = max_connections
         self._statistics = statistics
         # since when a request is awaited of which there is no end yet; None between requests
         self._awaited_since_s: float | None = None
         self._unsent_since_s: float | None = None
+        # since when there is nothing to do, if its last request was refused here
+        self._idle_since_s: float | None = None
         self._head_bytes = 0
         self._awaited: Literal["request", "rest of the head", "body"] = "request"
 
@@ -61,6 +68,7 @@ class Connection(HttpToolsProtocol):
         """A client has connected."""
         super().connection_made(transport)
         self._statistics.open_connections += 1
+        self._breath.note_connection()
         self._awaited_since_s = self.loop.time()
         if len(self.connections) > self._max_connections:
             self._statistics.refused_connections["connections"] += 1
@@ -87,6 +95,7 @@ class Connection(HttpToolsProtocol):
         """A request begins."""
         super().on_message_begin()
         self._awaited = "rest of the head"
+        self._idle_since_s = None
         if self._awaited_since_s is None:
             self._awaited_since_s = self.loop.time()
 
@@ -119,6 +128,10 @@ class Connection(HttpToolsProtocol):
             self._statistics.refused_connections["slow_client"] += 1
             self.transport.abort()
             return
+        idle_s = self._idle_since_s
+        if idle_s is not None and now_s - idle_s > self.timeout_keep_alive:
+            self.transport.close()
+            return
         awaited_s = self._awaited_since_s
         if awaited_s is not None and now_s - awaited_s > REQUEST_S:
             sentence = f"The request was not there within {REQUEST_S} s."
@@ -133,21 +146,17 @@ class Connection(HttpToolsProtocol):
         return self._refused_s is not None
 
     def _say_no(self, retry_after_s: int) -> None:
-        body = error_json(overloaded_text(retry_after_s))
         keep = self.parser.should_keep_alive()
-        headers = [
-            *self.server_state.default_headers,
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(body)),
-            (b"retry-after", b"%d" % retry_after_s),
-            (b"x-request-id", request_id_of(self.headers)),
-            *([] if keep else [(b"connection", b"close")]),
-        ]
-        head = b"".join(b"%b: %b\r\n" % header for header in headers)
-        self.transport.write(STATUS_LINE[429] + head + b"\r\n" + body)
+        own = [*self.server_state.default_headers, (b"x-request-id", request_id_of(self.headers))]
+        head = b"".join(b"%b: %b\r\n" % header for header in own)
+        close = b"" if keep else b"connection: close\r\n"
+        self.transport.write(STATUS_LINE[429] + head + close + _overloaded(retry_after_s))
         if not keep:
             self.transport.close()
-        self.on_response_complete()
+        # What uvicorn does after an answer, but for a timer to close the connection one day, which
+        # it would make for each: `check` does.
+        self.server_state.total_requests += 1
+        self._idle_since_s = self.loop.time()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words for it
         """Answer what is no HTTP."""
@@ -161,6 +170,17 @@ class Connection(HttpToolsProtocol):
         head = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
         self.transport.write(STATUS_LINE[status] + head + b"connection: close\r\n\r\n" + body)
         self.transport.close()
+
+
+@cache
+def _overloaded(retry_after_s: int) -> bytes:
+    """The answer from its headers that are always the same to its end."""
+    body = error_json(overloaded_text(retry_after_s))
+    return b"content-type: application/json\r\ncontent-length: %d\r\nretry-after: %d\r\n\r\n%b" % (
+        len(body),
+        retry_after_s,
+        body,
+    )
 
 
 # stands for a request that has its answer

@@ -67,7 +67,7 @@ async def load(
     arguments = (settings, path or settings.bundle)
     # at the start on this thread: another one would keep memory of its own
     read = await asyncio.to_thread(_read, *arguments) if background else _read(*arguments)
-    bundle, limits, runtime, tokenizer = read
+    bundle, limits, runtime, tokenizer, speed = read
     batcher = Batcher(
         runtime.run,
         workers=settings.threads,
@@ -79,6 +79,7 @@ async def load(
         statistics=None if statistics is None else statistics.of_model(bundle.name),
         spans=spans,
     )
+    batcher.note_speed(*speed)
     fills = partial(
         FillMask,
         tokenizer,
@@ -101,14 +102,16 @@ async def load(
         await batcher.close()
 
 
-def _read(settings: Settings, path: Path) -> tuple[Bundle, Limits, Runtime, Tokenizer]:
+def _read(
+    settings: Settings, path: Path
+) -> tuple[Bundle, Limits, Runtime, Tokenizer, tuple[int, float]]:
     bundle = read_bundle(path)
     limits = _limits(settings, bundle)
     # One thread a run and as many runs as threads gives the most throughput. Loading takes the
     # most memory at once, so nothing that can wait is there yet.
     runtime = Runtime(bundle.model_path, threads_per_run=1)
     tokenizer = Tokenizer.of(bundle)
-    warm_up(
+    speed = warm_up(
         runtime.run,
         token_id=bundle.mask_token_id,
         max_tokens=bundle.max_tokens,
@@ -116,7 +119,7 @@ def _read(settings: Settings, path: Path) -> tuple[Bundle, Limits, Runtime, Toke
         max_masks=settings.max_masks,
         top_k=limits.max_top_k,
     )
-    return bundle, limits, runtime, tokenizer
+    return bundle, limits, runtime, tokenizer, speed
 
 
 def _limits(settings: Settings, bundle: Bundle) -> Limits:

@@ -180,7 +180,7 @@ def _of_models(models: Sequence[ModelState]) -> Iterable[Metric]:
     )
     speed = GaugeMetricFamily(
         "fillmask_tokens_per_second",
-        "Speed of late of all workers together; nothing before the first batch.",
+        "Speed of late of all workers together, in large batches; nothing before the first.",
         labels=_MODEL,
     )
     workers = GaugeMetricFamily(

@@ -95,7 +95,7 @@ class Settings(BaseSettings):
         description="most tokens accepted and not yet answered; above it the answer is 429",
     )
     max_wait_ms: int = Field(
-        default=500,
+        default=350,
         ge=1,
         description="longest wait for an answer that a request is accepted with, at the speed "
         "measured of late; above it the answer is 429",

@@ -161,8 +161,8 @@ def test_queue_that_scales_is_a_fraction_of_a_seconds_work() -> None:
     """What the page says of the threshold is so at the measured speed."""
     (waiting,) = (each for each in scaled()["triggers"] if each["type"] == "prometheus")
     seconds = float(waiting["metadata"]["threshold"]) / capacity.pod_tokens_per_s()
-    assert 1 / 10 < seconds < 1 / 6
-    assert Settings().max_wait_ms == 500
+    assert 1 / 8 < seconds < 1 / 5
+    assert Settings().max_wait_ms == 350
 
 
 def test_first_rows_of_the_simulation_are_its_own() -> None:

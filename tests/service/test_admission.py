@@ -87,7 +87,7 @@ def test_retry_after_is_measured() -> None:
 
     async def scenario(batcher: Batcher) -> None:
         fake.go.clear()
-        batcher._admission.speed.note(2, 1)
+        batcher._admission.speed.note(20, 10)
         accepted = asyncio.create_task(batcher.submit([text(4, 20)]))
         await asyncio.sleep(0)
         with pytest.raises(OverloadedError) as caught:
@@ -147,7 +147,7 @@ def test_a_wait_that_would_be_too_long_is_refused() -> None:
 
     async def scenario(batcher: Batcher) -> None:
         fake.go.clear()
-        batcher._admission.speed.note(2, 1)
+        batcher._admission.speed.note(20, 10)
         accepted = [asyncio.create_task(batcher.submit([text(i, 5)])) for i in (1, 2)]
         await fake.wait_until_at_work()
         with pytest.raises(OverloadedError) as caught:
@@ -167,7 +167,7 @@ def test_nothing_is_too_long_for_who_waits_for_nobody() -> None:
     """A request that alone takes longer than the limit is accepted when there is no other."""
 
     async def scenario(batcher: Batcher) -> None:
-        batcher._admission.speed.note(2, 1)
+        batcher._admission.speed.note(20, 10)
         assert ends(await batcher.submit([text(1, 50)])) == [[1, 1]]
 
     with_batcher(FakeRuntime(), scenario, max_wait_s=1)
@@ -190,13 +190,13 @@ def test_refusals_are_counted_by_reason() -> None:
         await first
 
     async def slow(batcher: Batcher) -> None:
-        await batcher.submit([text(1)])
+        await batcher.submit([text(1, 5)])
         assert batcher.refuse_s() is None
         fake.go.clear()
-        first = asyncio.create_task(batcher.submit([text(1)]))
+        first = asyncio.create_task(batcher.submit([text(1, 5)]))
         await asyncio.sleep(0)
         with pytest.raises(OverloadedError):
-            await batcher.submit([text(1)])
+            await batcher.submit([text(1, 5)])
         fake.go.set()
         await first
 
@@ -214,7 +214,7 @@ def test_requests_that_are_still_being_read_count() -> None:
         assert batcher.refuse_s(10**6) is None  # nothing is known yet
         for _ in range(200):
             await batcher.submit([text(1, 5)])
-        batcher._admission.speed = Speed()
+        batcher._admission.speed = Speed(1)
         batcher._admission.speed.note(10, 1)  # two requests a second
         assert batcher.refuse_s(0) is None
         assert batcher.refuse_s(7) is None

@@ -8,6 +8,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.app import create_app
+from service.batcher import Batcher
+from service.breath import CROWD_S, Breath
 from service.errors import BundleError, SettingsError, StartError
 from service.settings import Settings
 from tests.service.conftest import EditBundle
@@ -42,6 +44,21 @@ def test_golden_prompts_are_not_bound_by_the_users_limits(tiny: Tiny) -> None:
     start(Settings(bundle=tiny.path, threads=1, max_masks=1, max_top_k=1))
 
 
+def test_a_crowd_lets_the_event_loop_breathe(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes for fills while others wait for long, refused or not."""
+    breaths: list[str] = []
+    monkeypatch.setattr(Breath, "take", lambda _: breaths.append("taken"))
+    app = create_app(Settings(bundle=tiny.path, threads=1, max_wait_ms=1000))
+    with TestClient(app):
+        assert app.retry_after_s("/fill-mask", 0) is None
+        assert not breaths
+        monkeypatch.setattr(Batcher, "wait_s", 1.1 * CROWD_S)
+        assert app.retry_after_s("/info", 0) is None
+        assert not breaths
+        assert app.retry_after_s("/fill-mask", 0) is None
+        assert breaths == ["taken"]
+
+
 def test_a_text_must_fit_into_the_queue(tiny: Tiny) -> None:
     """A setting under which no long text could ever be answered is refused."""
     with pytest.raises(SettingsError, match=r"max_waiting_tokens is 31, .* may have 32 tokens"):
@@ -69,6 +86,8 @@ import sys
 from pathlib import Path
 from fastapi.testclient import TestClient
 from service.app import create_app
+from service.batcher import Batcher
+from service.breath import CROWD_S, Breath
 from service.settings import Settings
 with TestClient(create_app(Settings(bundle=Path(sys.argv[1]), threads=1))) as client:
     assert client.post("/fill-mask", json={"inputs": "[MASK]"}).status_code == 200

@@ -213,3 +213,28 @@ def test_overload_is_refused_at_the_door(start_server: StartServer) -> None:
         ]
         assert sum(reasons) == 5
         assert client.post(f"{url}/fill-mask", json=short).is_success
+
+
+def test_who_was_refused_and_is_silent_is_let_go(start_server: StartServer) -> None:
+    """A connection that is kept for the next request ends as others do, when there is none."""
+    hasty = "import service.__main__\nservice.__main__.KEEP_ALIVE_S = 1\n" + SLOW
+    flags = ("--threads=1", "--max-waiting-tokens=32")
+    with (
+        start_server(*flags, command=("-c", hasty)) as (process, url),
+        ThreadPoolExecutor() as pool,
+    ):
+        body = {"inputs": "the " * 29 + "[MASK]"}  # and two special tokens
+        running = pool.submit(httpx.post, f"{url}/fill-mask", json=body, timeout=20)
+        assert process.stdout is not None
+        while "running" not in process.stdout.readline():
+            pass
+        host, _, port = url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=20) as client:
+            client.sendall(REQUEST)
+            answer = client.recv(4096)
+            refused_s = time.monotonic()
+            assert answer.startswith(b"HTTP/1.1 429 ")
+            assert b"connection: close" not in answer
+            assert client.recv(4096) == b""
+            assert 1 < time.monotonic() - refused_s < 10
+        assert running.result().is_success

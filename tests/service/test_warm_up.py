@@ -33,7 +33,7 @@ def test_the_largest_batch(max_batch_tokens: int, max_masks: int, texts: int, ma
     """Texts of the greatest length fill the budget, at least one, with as many masks as may be."""
     recorder = Recorder()
     warm_up(recorder.run, 4, 32, max_batch_tokens, max_masks, top_k=20)
-    [batch] = recorder.batches
+    batch = recorder.batches[0]
     assert [r.tokens for r in batch.requests] == [32] * texts
     assert len(batch.mask_slots) == masks
     assert batch.top_k.tolist() == [20]
@@ -44,8 +44,19 @@ def test_a_start_does_not_wait_for_the_longest_text() -> None:
     """Of a model that reads much longer texts, 1,024 tokens are enough."""
     recorder = Recorder()
     warm_up(recorder.run, 4, 8192, 192, 128, top_k=5)
-    [batch] = recorder.batches
-    assert batch.tokens == 1024
+    assert recorder.batches[0].tokens == 1024
+
+
+@pytest.mark.parametrize(("max_tokens", "texts", "length"), [(512, 6, 32), (20, 9, 20)])
+def test_its_speed(max_tokens: int, texts: int, length: int) -> None:
+    """A second batch is timed: of sentences with a mask each, as they wait for one another."""
+    recorder = Recorder()
+    tokens, seconds = warm_up(recorder.run, 4, max_tokens, 192, 128, top_k=20)
+    _, batch = recorder.batches
+    assert [r.tokens for r in batch.requests] == [length] * texts
+    assert len(batch.mask_slots) == texts
+    assert tokens == texts * length
+    assert 0 < seconds < 1
 
 
 def test_a_model_that_fails_is_refused() -> None:
