@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from fastapi.testclient import TestClient
 
-from benchmarks import capacity, pod_size
+from benchmarks import capacity, marked_part, overload, pod_size
 from service import __version__
 from service.app import create_app
 from service.settings import Settings
@@ -163,6 +163,17 @@ def test_queue_that_scales_is_a_fraction_of_a_seconds_work() -> None:
     seconds = float(waiting["metadata"]["threshold"]) / capacity.pod_tokens_per_s()
     assert 1 / 8 < seconds < 1 / 5
     assert Settings().max_wait_ms == 350
+
+
+def test_readme_has_the_figures_of_an_overload() -> None:
+    """Those that the page was given by the script."""
+    page = marked_part.read(pod_size.PAGE, overload.NAME)
+    goodput = re.search(r"goodput (\d+) % of capacity", page)
+    p99 = re.search(r"\| 5 times as many, 60 s \|.* (\d+) \|$", page, flags=re.MULTILINE)
+    assert goodput is not None
+    assert p99 is not None
+    readme = (pod_size.PAGE.parents[1] / "README.md").read_text(encoding="utf-8")
+    assert f"| {goodput[1]} % of capacity and {p99[1]} ms | `benchmarks/overload.py` |" in readme
 
 
 def test_first_rows_of_the_simulation_are_its_own() -> None:
