@@ -26,6 +26,7 @@ def _request(text: str) -> bytes:
     )
 
 
+# each whole, as bytes, in the order of the texts
 REQUESTS = [_request(text) for text in masked_texts()]
 
 

@@ -21,9 +21,10 @@ from itertools import cycle
 from pathlib import Path
 
 from benchmarks import marked_part
+from benchmarks.http_load import REQUESTS
 from benchmarks.race.machine import hardware
 from benchmarks.race.process import HOST, ServerError, running
-from benchmarks.race.texts import masked_texts, request_body
+from benchmarks.race.texts import masked_texts
 from service.bundle import default_bundle_path, read_bundle
 from service.tokenizer import Tokenizer
 
@@ -126,10 +127,10 @@ async def load(port: int, clients: int, seconds: float) -> Load:
     Raises:
         ServerError: an answer was not 200.
     """
-    bodies = [request_body(text) for text in masked_texts()]
     started = time.perf_counter()
     shares = [
-        [*bodies[i % len(bodies) :], *bodies[: i % len(bodies)]] for i in range(0, clients * 7, 7)
+        [*REQUESTS[i % len(REQUESTS) :], *REQUESTS[: i % len(REQUESTS)]]
+        for i in range(0, clients * 7, 7)
     ]
     asked = [_ask(port, share, started + seconds) for share in shares]
     latencies_s = [each for client in await asyncio.gather(*asked) for each in client]
@@ -138,17 +139,16 @@ async def load(port: int, clients: int, seconds: float) -> Load:
     return Load(len(latencies_s) / elapsed_s, 1e3 * percentiles[49], 1e3 * percentiles[98])
 
 
-async def _ask(port: int, bodies: Sequence[str], end_s: float) -> list[float]:
+async def _ask(port: int, requests: Sequence[bytes], end_s: float) -> list[float]:
     """One client, until the end: the latency of each request in seconds."""
     reader, writer = await asyncio.open_connection(HOST, port)
     latencies_s = []
     try:
-        for body in cycle(bodies):
+        for request in cycle(requests):
             started = time.perf_counter()
             if started > end_s:
                 break
-            head = f"POST /fill-mask HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
-            writer.write(f"{head}Content-Length: {len(body.encode())}\r\n\r\n{body}".encode())
+            writer.write(request)
             answered = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
             await reader.readexactly(int(answered.split("content-length: ")[1].split("\r\n")[0]))
             if not answered.startswith("http/1.1 200 "):
