@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from model.attention import attend
 from model.config import EncoderConfig
 from model.norm import layer_norm
 from model.positions import distance_buckets, rotate, rotations
@@ -102,16 +103,21 @@ class Block(nn.Module):
         self.ffn_norm = layer_norm(config, D)
         self.config = config
 
-    def forward(self, x_NTD: Tensor, view: View) -> Tensor:
-        """(N, T, D) to (N, T, D)."""
-        if self.config.norm_placement == "pre":
-            x_NTD = x_NTD + self._attend(self.attention_norm(x_NTD), view)
-            return x_NTD + self._feed_forward(self.ffn_norm(x_NTD))
-        x_NTD = self.attention_norm(x_NTD + self._attend(x_NTD, view))
-        normed_NTD: Tensor = self.ffn_norm(x_NTD + self._feed_forward(x_NTD))
-        return normed_NTD
+    def forward(self, x: Tensor, view: View, at_NT: Tensor | None = None) -> Tensor:
+        """(N, T, D) to (N, T, D), or to (M, D) at the M positions where `at_NT` is True."""
+        pre = self.config.norm_placement == "pre"
+        mixed = self._mix(self.attention_norm(x) if pre else x, view)
+        if at_NT is not None:
+            x, mixed = x[at_NT], mixed[at_NT]
+        x = x + self.output(mixed)
+        if pre:
+            return x + self._feed_forward(self.ffn_norm(x))
+        x = self.attention_norm(x)
+        normed: Tensor = self.ffn_norm(x + self._feed_forward(x))
+        return normed
 
-    def _attend(self, x_NTD: Tensor, view: View) -> Tensor:
+    def _mix(self, x_NTD: Tensor, view: View) -> Tensor:
+        """Values (N, T, D) as attention mixes them, heads side by side."""
         N, T, D = x_NTD.shape
         q, k, v = (
             part(x_NTD).view(N, T, self.config.num_heads, self.config.head_width).transpose(1, 2)
@@ -122,16 +128,14 @@ class Block(nn.Module):
         mask = view.mask
         if mask is not None and mask.dtype != torch.bool:
             mask = mask.to(q.dtype)
-        mixed_NHTd = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        output_NTD: Tensor = self.output(mixed_NHTd.transpose(1, 2).reshape(N, T, D))
-        return output_NTD
+        return attend(q, k, v, mask).transpose(1, 2).reshape(N, T, D)
 
-    def _feed_forward(self, x_NTD: Tensor) -> Tensor:
-        inner = gelu(self.ffn_in(x_NTD), self.config.activation)
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        inner = gelu(self.ffn_in(x), self.config.activation)
         if self.config.gated_ffn:
-            inner = inner * self.ffn_gate(x_NTD)
-        output_NTD: Tensor = self.ffn_out(inner)
-        return output_NTD
+            inner = inner * self.ffn_gate(x)
+        output: Tensor = self.ffn_out(inner)
+        return output
 
 
 def gelu(x: Tensor, activation: str) -> Tensor:

@@ -76,16 +76,20 @@ class TiedEncoder(nn.Module):
         Returns:
             (M, V) float logits, rows in row-major order of (sequence, position).
         """
-        hidden_NTD = self.hidden(input_ids, attention_mask, token_type_ids)
-        return self.project(hidden_NTD[mask_indicator > 0.5])
+        masked_NT = mask_indicator > 0.5
+        return self.project(self.hidden(input_ids, attention_mask, token_type_ids, masked_NT))
 
     def hidden(
         self,
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
+        at_NT: Tensor | None = None,
     ) -> Tensor:
-        """The last hidden states, (N, T, D); arguments as for `forward`."""
+        """The last hidden states, (N, T, D), or (M, D) where the boolean `at_NT` is True.
+
+        The other arguments are those of `forward`.
+        """
         if input_ids.shape[1] > self.config.max_positions:
             raise ValueError(
                 f"input_ids have {input_ids.shape[1]} positions, "
@@ -95,16 +99,19 @@ class TiedEncoder(nn.Module):
             raise ValueError("token_type_ids are given, and this encoder has no token types")
         x_NTD = self.embeddings(input_ids, attention_mask, token_type_ids)
         views = self.views(input_ids.shape[1], attention_mask)
-        for layer in range(self.config.num_layers):
+        last = self.config.num_layers - 1
+        for layer in range(last):
             x_NTD = self.run_layer(layer, x_NTD, views)
-        hidden_NTD: Tensor = self.final_norm(x_NTD)
-        return hidden_NTD
+        hidden: Tensor = self.final_norm(self.run_layer(last, x_NTD, views, at_NT))
+        return hidden
 
-    def run_layer(self, layer: int, x_NTD: Tensor, views: tuple[View, View]) -> Tensor:
-        """One layer on hidden states (N, T, D); views from `views`."""
+    def run_layer(
+        self, layer: int, x_NTD: Tensor, views: tuple[View, View], at_NT: Tensor | None = None
+    ) -> Tensor:
+        """One layer on hidden states (N, T, D); views from `views`, `at_NT` as for `hidden`."""
         view = views[layer in self.config.local_layers]
-        after_NTD: Tensor = self.blocks[self.config.layers[layer]](x_NTD, view)
-        return after_NTD
+        after: Tensor = self.blocks[self.config.layers[layer]](x_NTD, view, at_NT)
+        return after
 
     def views(self, tokens: int, attention_mask: Tensor | None) -> tuple[View, View]:
         """What attention sees in layers that see everything, and in those with a window."""

@@ -192,6 +192,19 @@ def test_only_masked_positions_reach_the_head(monkeypatch: pytest.MonkeyPatch) -
     assert shapes == [(2, 24)]
 
 
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_only_masked_positions_reach_the_last_feed_forward_part(placement: str) -> None:
+    """Where nothing looks at the other positions any more, they are not computed."""
+    model, seen = random_encoder(small_config(norm_placement=placement)), []
+    for name, module in model.named_modules():
+        if name.endswith("ffn_in"):
+            module.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0].shape))
+    mask_indicator = torch.zeros(3, 9)
+    mask_indicator[0, 2] = mask_indicator[2, 5] = 1
+    model(random_ids((3, 9), 61), mask_indicator)
+    assert seen == [(3, 9, 24)] * (len(model.blocks) - 1) + [(2, 24)]
+
+
 def test_an_input_too_long_is_refused() -> None:
     """One token over the last position is a ValueError that says both lengths."""
     model = random_encoder(small_config())
