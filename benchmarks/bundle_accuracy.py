@@ -2,8 +2,9 @@
 
     .venv-dev/bin/python benchmarks/bundle_accuracy.py BUNDLE CHECKPOINT HELD_OUT [HELD_OUT ...]
 
-BERT's masking with a fixed seed, rows of 128 and 256 tokens: PyTorch in fp32 and the served graph
-predict the same positions. In brackets are 95 % bootstrap intervals over rows.
+BERT's masking with a fixed seed, on rows of 128 and 256 tokens and on short texts that stand alone:
+PyTorch in fp32 and the served graph predict the same positions. In brackets are 95 % bootstrap
+intervals over rows.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import numpy as np
 
 from model.checkpoint import load_checkpoint
 from model.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer
-from model.evaluate import TOP_K, Predictions, RowScores, evaluate, score
+from model.evaluate import EVALUATION_SEED, TOP_K, Predictions, RowScores, evaluate, score
 from model.masking import Corrupted, Masker
+from model.short_texts import short_rows
 from service.batch import Batch, Request
 from service.bundle import read_bundle
 from service.runtime import Runtime
@@ -35,33 +37,35 @@ def main() -> None:
     tokenizer = read_tokenizer(bundle.tokenizer_path.read_bytes())
     special = SpecialTokens.of(tokenizer)
     masker = Masker(bundle.architecture.vocab_size, special.mask, special.all)
-    print("| text | row tokens | what | top 1 | top 5 | loss | perplexity | predicted |")
+    print("| text | rows | what | top 1 | top 5 | loss | perplexity | predicted |")
     print("|---|---|---|---|---|---|---|---|")
     for file in map(Path, sys.argv[3:]):
-        for row_tokens in ROW_TOKENS:
-            if row_tokens > bundle.max_tokens:
-                continue
-            rows = pack_rows(read_documents([file]), tokenizer, special, row_tokens)
+        short = short_rows(read_documents([file]), tokenizer, special, EVALUATION_SEED)
+        kinds = {"short texts": list(short.values())} | {
+            f"{tokens} tokens": [pack_rows(read_documents([file]), tokenizer, special, tokens)]
+            for tokens in ROW_TOKENS
+            if tokens <= bundle.max_tokens
+        }
+        for kind, groups in kinds.items():
             for what, scores in (
-                ("PyTorch fp32", evaluate(checkpoint.model, rows, masker)),
-                (f"bundle {bundle.precision}", score(partial(_predict, runtime), rows, masker)),
+                ("PyTorch fp32", evaluate(checkpoint.model, groups, masker)),
+                (f"bundle {bundle.precision}", score(partial(_predict, runtime), groups, masker)),
             ):
-                print(f"| {file.name} | {row_tokens} | {what} | {_cells(scores)} |", flush=True)
+                print(f"| {file.name} | {kind} | {what} | {_cells(scores)} |", flush=True)
 
 
 def _predict(runtime: Runtime, corrupted: Corrupted) -> Predictions:
     """A run of the served graph for each row, as the service would."""
-    outputs = []
+    log_probs, top_ids = [np.empty(0, np.float32)], [np.empty((0, TOP_K), np.int64)]
     labels = corrupted.labels.numpy()
     for ids, selected in zip(corrupted.input_ids.numpy(), corrupted.selected.numpy(), strict=True):
         positions = np.flatnonzero(selected)
         label, labels = labels[: len(positions), None], labels[len(positions) :]
         if len(positions):
-            outputs.append(runtime.run(Batch.pack([Request(ids, positions, TOP_K, label)])))
-    return Predictions(
-        label_log_probs=np.concatenate([output.target_log_probs[:, 0] for output in outputs]),
-        top_ids=np.concatenate([output.top_ids for output in outputs]),
-    )
+            output = runtime.run(Batch.pack([Request(ids, positions, TOP_K, label)]))
+            log_probs.append(output.target_log_probs[:, 0])
+            top_ids.append(output.top_ids)
+    return Predictions(np.concatenate(log_probs), np.concatenate(top_ids))
 
 
 def _cells(scores: RowScores) -> str:

@@ -23,10 +23,11 @@ from model.corpus import (
     text_files,
 )
 from model.encoder import TiedEncoder
-from model.evaluate import CONFIDENCE, evaluate
+from model.evaluate import CONFIDENCE, EVALUATION_SEED, evaluate
 from model.masking import Masker
 from model.mixture import Mixture, mix, read_titles
 from model.parameters import count_parameters
+from model.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
 from model.train import Pretraining
 from model.train_config import TrainConfig
 from model.word_pieces import train_word_pieces
@@ -77,6 +78,7 @@ def pretrain_command(options: argparse.Namespace) -> None:
         model=model,
         rows=rows,
         held_out=held_out,
+        short_texts=_short_texts(files, tokenizer, special, config),
         tokenizer_json=tokenizer.to_str().encode(),
         special=special,
         config=config,
@@ -96,9 +98,14 @@ def evaluate_command(options: argparse.Namespace) -> None:
     tokenizer = read_tokenizer(checkpoint.tokenizer_json)
     special = SpecialTokens.of(tokenizer)
     documents = read_documents(text_files([options.held_out]))
-    rows = pack_rows(documents, tokenizer, special, options.row_tokens)
+    if options.short_texts:
+        longest = min(LONGEST_TOKENS, checkpoint.model.config.max_positions)
+        rows = short_rows(documents, tokenizer, special, EVALUATION_SEED, longest)
+        groups = list(rows.values())
+    else:
+        groups = [pack_rows(documents, tokenizer, special, options.row_tokens)]
     masker = Masker(checkpoint.model.config.vocab_size, special.mask, special.all)
-    scores = evaluate(checkpoint.model, rows, masker)
+    scores = evaluate(checkpoint.model, groups, masker)
     report = {
         **scores.figures().to_dict(),
         "confidence": CONFIDENCE,
@@ -139,6 +146,17 @@ def _tokenizer(
     if options.init:
         raise ValueError(f"{options.init} has no tokenizer.json: name one with --tokenizer")
     return train_word_pieces(read_documents(files), options.vocab_size or DEFAULT_VOCAB_SIZE)
+
+
+def _short_texts(
+    files: list[Path], tokenizer: Tokenizer, special: SpecialTokens, config: TrainConfig
+) -> ShortTexts | None:
+    if not config.short_share:
+        return None
+    longest = min(LONGEST_TOKENS, config.row_tokens)
+    rows = short_rows(read_documents(files), tokenizer, special, config.seed, longest)
+    print(f"{sum(part.size for part in rows.values()):,} tokens in short texts", flush=True)
+    return ShortTexts(rows, config.batch_rows * config.row_tokens, config.seed)
 
 
 def _read_fields(path: Path) -> dict[str, Any]:
@@ -195,6 +213,9 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument("checkpoint", type=Path)
     score.add_argument("--held-out", required=True, type=Path)
     score.add_argument("--row-tokens", type=int, default=128)
+    score.add_argument(
+        "--short-texts", action="store_true", help="texts that stand alone, in place of packed rows"
+    )
 
     blend = commands.add_parser("mix", help=mix_command.__doc__)
     blend.set_defaults(command=mix_command)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -121,12 +121,12 @@ class RowScores:
         return means
 
 
-def evaluate(model: TiedEncoder, rows: NDArray[np.int32], masker: Masker) -> RowScores:
+def evaluate(model: TiedEncoder, groups: Iterable[NDArray[np.int32]], masker: Masker) -> RowScores:
     """Corrupt held-out rows with a fixed seed and score the encoder's predictions.
 
     Args:
         model: evaluated where its weights lie; its training mode is restored afterwards.
-        rows: (N, T) token ids.
+        groups: (N, T) token ids each, of any T.
         masker: the corruption.
 
     Raises:
@@ -145,20 +145,24 @@ def evaluate(model: TiedEncoder, rows: NDArray[np.int32], masker: Masker) -> Row
     was_training = model.training
     model.eval()
     try:
-        return score(predict, rows, masker)
+        return score(predict, groups, masker)
     finally:
         model.train(was_training)
 
 
 def score(
-    predict: Callable[[Corrupted], Predictions], rows: NDArray[np.int32], masker: Masker
+    predict: Callable[[Corrupted], Predictions],
+    groups: Iterable[NDArray[np.int32]],
+    masker: Masker,
 ) -> RowScores:
     """Corrupt held-out rows with a fixed seed and score whatever predicts them.
 
     Raises:
         ValueError: there is no row, or nothing could be selected.
     """
-    batches = [_score_batch(predict(corrupted), corrupted) for corrupted in _corrupt(rows, masker)]
+    batches = [
+        _score_batch(predict(corrupted), corrupted) for corrupted in _corrupt(groups, masker)
+    ]
     if not any(batch.predicted.any() for batch in batches):
         raise ValueError("there is nothing to evaluate: no held-out token was selected")
     return RowScores(
@@ -169,10 +173,11 @@ def score(
     )
 
 
-def _corrupt(rows: NDArray[np.int32], masker: Masker) -> Iterator[Corrupted]:
+def _corrupt(groups: Iterable[NDArray[np.int32]], masker: Masker) -> Iterator[Corrupted]:
     generator = torch.Generator().manual_seed(EVALUATION_SEED)
-    for start in range(0, len(rows), BATCH_ROWS):
-        yield masker(torch.from_numpy(rows[start : start + BATCH_ROWS]).long(), generator)
+    for rows in groups:
+        for start in range(0, len(rows), BATCH_ROWS):
+            yield masker(torch.from_numpy(rows[start : start + BATCH_ROWS]).long(), generator)
 
 
 def _score_batch(predictions: Predictions, corrupted: Corrupted) -> RowScores:

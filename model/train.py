@@ -1,4 +1,4 @@
-"""The pretraining loop: masked-language modelling on packed rows.
+"""The pretraining loop: masked-language modelling on packed rows and on short texts.
 
 A step's rows, its masking and its learning rate follow from the seed and the step's number alone,
 so a run resumed from a checkpoint repeats what the uninterrupted run would have done.
@@ -26,6 +26,7 @@ from model.masking import Masker
 from model.progress import MetricsLog, draw_curve
 from model.rounding import RoundedEncoder
 from model.rounding_plan import RoundingPlan
+from model.short_texts import ShortTexts
 from model.train_config import TrainConfig
 
 STATE_NAME = "train_state.pt"
@@ -40,6 +41,7 @@ class Pretraining:
         model: the encoder to train; moved to the device.
         rows: (rows, row_tokens) training rows.
         held_out: (rows, row_tokens) evaluation rows.
+        short_texts: what the config's share of passes is made of; None where that is 0.
         tokenizer_json: saved with every checkpoint.
         special: the tokenizer's framing ids.
         config: how the run goes.
@@ -53,6 +55,7 @@ class Pretraining:
         model: TiedEncoder,
         rows: NDArray[np.int32],
         held_out: NDArray[np.int32],
+        short_texts: ShortTexts | None = None,
         tokenizer_json: bytes,
         special: SpecialTokens,
         config: TrainConfig,
@@ -67,7 +70,7 @@ class Pretraining:
         if len(held_out) == 0:
             raise ValueError(f"the held-out text fills no row of {config.row_tokens} tokens")
         self.model = model.to(device)
-        self.rows, self.held_out = rows, held_out
+        self.rows, self.held_out, self.short_texts = rows, held_out, short_texts
         self.tokenizer_json = tokenizer_json
         self.config, self.directory, self.device = config, directory, torch.device(device)
         self.masker = Masker(model.config.vocab_size, special.mask, special.all, config.select_rate)
@@ -163,7 +166,7 @@ class Pretraining:
         # what chance decides in this step depends on its number only
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
         passes = [
-            self.masker(self._batch(self.step * config.accumulate_passes + i), generator)
+            self.masker(self._pass(self.step * config.accumulate_passes + i), generator)
             for i in range(config.accumulate_passes)
         ]
         # where nothing was selected the loss is 0, not 0 / 0
@@ -194,15 +197,25 @@ class Pretraining:
         kind = self.device.type
         return torch.autocast(kind, torch.bfloat16, enabled=has_bfloat16(kind))
 
-    def _batch(self, number: int) -> torch.Tensor:
-        """The rows of the run's `number`-th pass: every epoch its own seeded order."""
+    def _pass(self, number: int) -> torch.Tensor:
+        """The rows of the run's `number`-th pass; short texts come at even distances."""
+        share = self.config.short_share
+        short_before = math.floor(number * share)
+        if self.short_texts and math.floor((number + 1) * share) > short_before:
+            rows = self.short_texts.batch(short_before)
+        else:
+            rows = self._packed(number - short_before)
+        return torch.from_numpy(rows).long()
+
+    def _packed(self, number: int) -> NDArray[np.int32]:
+        """The `number`-th batch of packed rows: every epoch its own seeded order."""
         rows, size = len(self.rows), self.config.batch_rows
         epoch, index = divmod(number, rows // size)
         if self._order[0] != epoch:
             generator = np.random.default_rng([self.config.seed, epoch])
             self._order = (epoch, generator.permutation(rows))
         chosen = self._order[1][index * size : (index + 1) * size]
-        return torch.from_numpy(self.rows[chosen]).long()
+        return self.rows[chosen]
 
     def _rate(self, step: int) -> float:
         """Linear warm-up, then linear decay to zero at the end of the run."""
@@ -214,7 +227,7 @@ class Pretraining:
     def _evaluate(self, log: MetricsLog, tokens: int, say: Callable[[str], None]) -> None:
         rows = self.held_out[: self.config.evaluation_rows]
         with self._autocast():
-            figures = evaluate(self._published(), rows, self.evaluation_masker).figures()
+            figures = evaluate(self._published(), [rows], self.evaluation_masker).figures()
         held_out = {f"held_out_{name}": value for name, value in figures.to_dict().items()}
         log.append(step=self.step, tokens=tokens, **held_out)
         draw_curve(log)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+_MAY_BE_ZERO = {"seed", "short_share", "warmup_steps", "weight_decay"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
@@ -20,6 +22,7 @@ class TrainConfig:
         weight_decay: AdamW's, on matrices only (Loshchilov & Hutter 2019).
         clip_norm: bound on the global gradient norm.
         select_rate: share of tokens to predict.
+        short_share: share of passes made of short texts that stand alone, see `model.short_texts`.
         seed: of initial weights, order of rows and masking.
         evaluate_every_steps: interval of held-out figures.
         evaluation_rows: held-out rows scored at each interval, at most.
@@ -36,6 +39,7 @@ class TrainConfig:
     weight_decay: float = 0.01
     clip_norm: float = 1.0
     select_rate: float = 0.15
+    short_share: float = 0.0
     seed: int = 0
     evaluate_every_steps: int = 500
     evaluation_rows: int = 256
@@ -45,7 +49,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            lowest = 0 if field.name in {"seed", "warmup_steps", "weight_decay"} else 1
+            lowest = 0 if field.name in _MAY_BE_ZERO else 1
             if field.type == "int" and (type(value) is not int or value < lowest):
                 raise ValueError(
                     f"{field.name} must be a whole number of at least {lowest}, not {value!r}"
@@ -56,6 +60,8 @@ class TrainConfig:
             raise ValueError(f"row_tokens must be at least 8, not {self.row_tokens}")
         if not self.select_rate < 1:
             raise ValueError(f"select_rate must lie between 0 and 1, not {self.select_rate!r}")
+        if not self.short_share <= 1:
+            raise ValueError(f"short_share must lie between 0 and 1, not {self.short_share!r}")
         if self.warmup_steps >= self.steps:
             raise ValueError(
                 f"warmup_steps ({self.warmup_steps}) must be fewer than steps ({self.steps})"

@@ -128,6 +128,12 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
         [*TRAIN, "--resume"],
         "another encoder",
     ),
+    "more than all": (list, [*TRAIN, "--short-share=1.5"], "short_share must lie between 0 and 1"),
+    "no short text": (
+        text("text.txt", "word " * 3_000),
+        [*TRAIN, "--short-share=0.5"],
+        "no text has 6 to",
+    ),
     "evaluation of nothing": (list, ["evaluate", "run", "--held-out=text.txt"], "does not exist"),
     "evaluation without tokenizer": (
         lambda: save_small("run", None),

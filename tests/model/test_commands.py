@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -115,6 +116,19 @@ def test_evaluation_prints_figures(capsys: pytest.CaptureFixture[str]) -> None:
     for name, (low, high) in figures["intervals"].items():
         assert low <= figures[name] <= high
     assert figures["predicted_tokens"] > 100
+
+
+def test_short_texts_are_trained_on_and_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs with a share of them say how many tokens they have; `evaluate` takes them alone."""
+    assert pretrain("--output=run", "--short-share=0.5", "--row-tokens=16") == 0
+    said = re.findall(r"([\d,]+) tokens in short texts", capsys.readouterr().out)
+    assert len(said) == 1
+    assert int(said[0].replace(",", "")) > 100
+    figures = []
+    for options in (["--row-tokens=16"], ["--short-texts"]):
+        assert main(["evaluate", "run", "--held-out=text.txt", *options]) == 0
+        figures.append(json.loads(capsys.readouterr().out))
+    assert figures[0]["predicted_tokens"] != figures[1]["predicted_tokens"] > 100
 
 
 def test_mixing_writes_a_text_that_reads_as_its_documents(

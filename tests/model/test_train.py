@@ -93,7 +93,7 @@ def test_accumulated_passes_make_the_gradient_of_one_batch(pretraining: Any, fp3
     together = pretraining(name="together", batch_rows=16)
     apart = pretraining(name="apart", batch_rows=8, accumulate_passes=2)
     together.rows = apart.rows = random_ids((56, ROW_TOKENS), 50).int().numpy()
-    halves = [int(by_content(apart._batch(i), torch.Generator()).selected.sum()) for i in (0, 1)]
+    halves = [int(by_content(apart._pass(i), torch.Generator()).selected.sum()) for i in (0, 1)]
     assert halves[0] != halves[1]  # else a mean of two means would pass too
     together.masker = apart.masker = by_content
     assert apart._one_step() == pytest.approx(together._one_step(), abs=1e-5)
@@ -135,7 +135,7 @@ def test_the_table_is_one_entry_of_the_optimizer(pretraining: Any) -> None:
 def test_every_epoch_takes_every_row_once_in_its_own_order(pretraining: Any) -> None:
     """Seven batches of 8 are the 56 rows; the next epoch has another order."""
     run = pretraining()
-    epochs = [torch.cat([run._batch(7 * epoch + i) for i in range(7)]) for epoch in (0, 1)]
+    epochs = [torch.cat([run._pass(7 * epoch + i) for i in range(7)]) for epoch in (0, 1)]
     for epoch in epochs:
         assert sorted(epoch.tolist()) == sorted(run.rows.tolist())
     assert not torch.equal(*epochs)
