@@ -25,6 +25,7 @@ from model.corpus import (
 from model.encoder import TiedEncoder
 from model.evaluate import CONFIDENCE, EVALUATION_SEED, evaluate
 from model.masking import Masker
+from model.memory import keep_freed
 from model.mixture import Mixture, mix, read_titles
 from model.parameters import count_parameters
 from model.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
@@ -53,6 +54,7 @@ def pretrain_command(options: argparse.Namespace) -> None:
     fields = {field.name: getattr(options, field.name) for field in dataclasses.fields(TrainConfig)}
     config = TrainConfig(**fields)
     torch.manual_seed(config.seed)
+    keep_freed()
     if options.init and (options.config or options.vocab_size):
         raise ValueError("--init takes the checkpoint's encoder: leave out --config, --vocab-size")
     files = text_files(options.texts)

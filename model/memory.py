@@ -1,4 +1,4 @@
-"""Memory that is not needed for now, given back to Linux."""
+"""Memory that is not needed for now: given back to Linux, or kept for what comes next."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from torch import Tensor
 # Linux 5.4: what a file holds is dropped and read again when it is wanted; other memory stays
 _MADV_PAGEOUT = 21
 _EVERY_S = 0.05
+# parameters of mallopt, see its manual page
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
+_GROW_BYTES = 256 << 20
 
 
 def give_back(tensors: Iterable[Tensor] = ()) -> None:
@@ -40,6 +43,21 @@ def give_back(tensors: Iterable[Tensor] = ()) -> None:
             libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(length), _MADV_PAGEOUT)
     if hasattr(libc, "malloc_trim"):  # the GNU C library
         libc.malloc_trim(0)
+
+
+def keep_freed() -> None:
+    """From now on the GNU C library keeps what is freed, for this process's next allocation.
+
+    Of large blocks it would else ask Linux anew each time, which empties every page before it hands
+    it out: a quarter of a training step on a CPU went into that (LOG.md, 2026-11-22).
+    """
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(_M_MMAP_MAX, 0)
+        libc.mallopt(_M_TRIM_THRESHOLD, -1)
+        libc.mallopt(_M_TOP_PAD, _GROW_BYTES)
 
 
 @contextmanager
