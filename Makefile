@@ -86,7 +86,7 @@ train-default: $(DEV)/.installed  ## train the built-in model as it was trained,
 	$(DEV)/bin/fillmask-export $(RUN)/phase_4 --output service/default_bundle --precision int8 \
 		--max-tokens 256 --name fillmask-minilm-en --license Apache-2.0 \
 		--description "English, uncased: all-MiniLM-L6-v2 trained on as a masked language model"
-	$(DEV)/bin/python benchmarks/bundle_accuracy.py service/default_bundle $(RUN)/phase_4 \
+	$(DEV)/bin/python -m benchmarks.bundle_accuracy service/default_bundle $(RUN)/phase_4 \
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
 
 race: $(RACE)/.installed  ## every contender side by side, into docs/performance.md (75 minutes; needs wrk)

@@ -1,10 +1,10 @@
 """Held-out figures of a bundle, through the runtime that serves it, beside its checkpoint's.
 
-    .venv-dev/bin/python benchmarks/bundle_accuracy.py BUNDLE CHECKPOINT HELD_OUT [HELD_OUT ...]
+    .venv-dev/bin/python -m benchmarks.bundle_accuracy BUNDLE CHECKPOINT HELD_OUT [HELD_OUT ...]
 
 BERT's masking with a fixed seed, on rows of 128 and 256 tokens and on short texts that stand alone:
 PyTorch in fp32 and the served graph predict the same positions. In brackets are 95 % bootstrap
-intervals over rows.
+intervals over rows. The built-in bundle's table goes into its model card.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import marked_part
+from benchmarks.cloze import CARD
 from model.checkpoint import load_checkpoint
 from model.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer
 from model.evaluate import EVALUATION_SEED, TOP_K, Predictions, RowScores, evaluate, score
 from model.masking import Corrupted, Masker
 from model.short_texts import short_rows
 from service.batch import Batch, Request
-from service.bundle import read_bundle
+from service.bundle import default_bundle_path, read_bundle
 from service.runtime import Runtime
 
 ROW_TOKENS = (128, 256)
@@ -37,8 +39,11 @@ def main() -> None:
     tokenizer = read_tokenizer(bundle.tokenizer_path.read_bytes())
     special = SpecialTokens.of(tokenizer)
     masker = Masker(bundle.architecture.vocab_size, special.mask, special.all)
-    print("| text | rows | what | top 1 | top 5 | loss | perplexity | predicted |")
-    print("|---|---|---|---|---|---|---|---|")
+    lines = [
+        "| text | rows | what | top 1 | top 5 | loss | perplexity | predicted |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    print("\n".join(lines))
     for file in map(Path, sys.argv[3:]):
         short = short_rows(read_documents([file]), tokenizer, special, EVALUATION_SEED)
         kinds = {"short texts": list(short.values())} | {
@@ -51,7 +56,10 @@ def main() -> None:
                 ("PyTorch fp32", evaluate(checkpoint.model, groups, masker)),
                 (f"bundle {bundle.precision}", score(partial(_predict, runtime), groups, masker)),
             ):
-                print(f"| {file.name} | {kind} | {what} | {_cells(scores)} |", flush=True)
+                lines.append(f"| {file.name} | {kind} | {what} | {_cells(scores)} |")
+                print(lines[-1], flush=True)
+    if bundle.path.resolve() == default_bundle_path():
+        marked_part.write(CARD, "bundle_accuracy", "\n".join(lines))
 
 
 def _predict(runtime: Runtime, corrupted: Corrupted) -> Predictions:

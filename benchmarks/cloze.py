@@ -1,6 +1,6 @@
 """How often a bundle fills everyday gaps as a person would: the cloze probe.
 
-    .venv-dev/bin/python benchmarks/cloze.py [BUNDLE]
+    .venv-dev/bin/python -m benchmarks.cloze [BUNDLE]
 
 130 hand-written prompts in ten kinds lie in cloze_probe.tsv: kind, text, accepted answers. They are
 for measuring only: no model is trained on them or chosen by them. The built-in bundle is probed
@@ -11,18 +11,20 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks import marked_part
 from service.batch import Batch, Request
 from service.bundle import default_bundle_path, read_bundle
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer
 
 PROBE = Path(__file__).with_name("cloze_probe.tsv")
+CARD = default_bundle_path() / "MODEL_CARD.md"
 TOP_K = 5
 
 
@@ -37,8 +39,19 @@ class Tally:
 
 
 def main() -> None:
-    """Print the rates by kind, and what was missed."""
-    bundle = read_bundle(Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path())
+    """Print rates by kind, and what was missed; the built-in bundle's go into its model card."""
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path()
+    tallies = probe(path)
+    print(table(tallies), "\n\nmissed:")
+    for tally in tallies.values():
+        print("\n".join(tally.missed))
+    if len(sys.argv) == 1:
+        marked_part.write(CARD, "cloze", table(tallies))
+
+
+def probe(path: Path) -> dict[str, Tally]:
+    """What a bundle fills in, by kind of prompt."""
+    bundle = read_bundle(path)
     tokenizer = Tokenizer.of(bundle)
     runtime = Runtime(bundle.model_path)
     tallies: dict[str, Tally] = defaultdict(Tally)
@@ -52,15 +65,18 @@ def main() -> None:
         tally.among_five += bool(accepted & set(fills))
         if not accepted & set(fills):
             tally.missed.append(f"{text} -> {', '.join(fills)}")
-    print("| kind | prompts | top 1 | top 5 |\n|---|---|---|---|")
+    return tallies
+
+
+def table(tallies: Mapping[str, Tally]) -> str:
+    """The rates by kind, and of all."""
+    lines = ["| kind | prompts | top 1 | top 5 |", "|---|---|---|---|"]
     for kind, tally in [*tallies.items(), ("all", _sum(tallies.values()))]:
-        print(
-            f"| {kind} | {tally.prompts} | {100 * tally.first / tally.prompts:.0f} % "
-            f"| {100 * tally.among_five / tally.prompts:.0f} % |"
+        first, among = (
+            f"{100 * count / tally.prompts:.0f} %" for count in (tally.first, tally.among_five)
         )
-    print("\nmissed:")
-    for tally in tallies.values():
-        print("\n".join(tally.missed))
+        lines.append(f"| {kind} | {tally.prompts} | {first} | {among} |")
+    return "\n".join(lines)
 
 
 def _fills(text: str, tokenizer: Tokenizer, runtime: Runtime) -> list[str]:
