@@ -12,8 +12,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -23,6 +21,7 @@ from itertools import cycle
 from pathlib import Path
 
 from benchmarks.race.texts import FILE, masked_texts
+from benchmarks.served import served
 
 ROOT = Path(__file__).parents[1]
 ROUNDS, SECONDS = 4, 8.0
@@ -36,21 +35,13 @@ def main() -> None:
         flood(int(sys.argv[2]))
         return
     environment = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / ".venv"
-    command = [str(environment / "bin" / "fillmask-serve"), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None  # noqa: S101 - it is a pipe
-        found = re.search(r"http://\S+?:(\d+)", server.stdout.readline())
-        if found is None:
-            raise SystemExit("the server did not start")
-        port = int(found[1])
-        try:
-            quiet, flooded = [], []
-            fills_ms(port, 2.0)
-            for _ in range(ROUNDS):
-                quiet += fills_ms(port, SECONDS)
-                flooded += while_flooded(port)
-        finally:
-            server.send_signal(signal.SIGTERM)
+    with served(command=(str(environment / "bin" / "fillmask-serve"),)) as server:
+        port = int(server.url.rpartition(":")[2])
+        quiet, flooded = [], []
+        fills_ms(port, 2.0)
+        for _ in range(ROUNDS):
+            quiet += fills_ms(port, SECONDS)
+            flooded += while_flooded(port)
     print("| | fills | p50 | p99 |\n|---|--:|--:|--:|")
     for name, times in (("alone", quiet), ("under a flood of scores", flooded)):
         print(

