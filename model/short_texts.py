@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from model.corpus import SpecialTokens
+from model.epoch_order import epoch_order
 
 SHORTEST_TOKENS, LONGEST_TOKENS = 6, 64  # of a row, special tokens included
 MOST_SENTENCES = 3
@@ -44,15 +45,11 @@ class ShortTexts:
             for size in [max(1, batch_tokens // tokens)]
             for part in (slice(start, start + size) for start in range(0, len(texts), size))
         ]
-        self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty(0, np.int64))
 
     def batch(self, number: int) -> NDArray[np.int32]:
         """(N, T): the run's `number`-th; in each epoch the texts are mixed anew."""
         epoch, index = divmod(number, len(self._batches))
-        if self._order[0] != epoch:
-            generator = np.random.default_rng([self._seed, epoch])
-            self._order = (epoch, generator.permutation(len(self._batches)))
-        tokens, part = self._batches[self._order[1][index]]
+        tokens, part = self._batches[epoch_order(len(self._batches), self._seed, epoch)[index]]
         texts = self._rows[tokens]
         order = np.random.default_rng([self._seed, epoch, tokens]).permutation(len(texts))
         chosen: NDArray[np.int32] = texts[order[part]]

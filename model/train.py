@@ -21,6 +21,7 @@ from tqdm import tqdm
 from model.checkpoint import save_checkpoint
 from model.corpus import SpecialTokens
 from model.encoder import TiedEncoder
+from model.epoch_order import epoch_order
 from model.evaluate import evaluate
 from model.masking import Masker
 from model.progress import MetricsLog, draw_curve
@@ -78,7 +79,6 @@ class Pretraining:
         self.optimizer = _optimizer(self.model, config)
         self.rounded: RoundedEncoder | None = None
         self.step = 0
-        self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty(0, np.int64))
         directory.mkdir(parents=True, exist_ok=True)
 
     def resume(self) -> None:
@@ -211,11 +211,8 @@ class Pretraining:
         """The `number`-th batch of packed rows: every epoch its own seeded order."""
         rows, size = len(self.rows), self.config.batch_rows
         epoch, index = divmod(number, rows // size)
-        if self._order[0] != epoch:
-            generator = np.random.default_rng([self.config.seed, epoch])
-            self._order = (epoch, generator.permutation(rows))
-        chosen = self._order[1][index * size : (index + 1) * size]
-        return self.rows[chosen]
+        order = epoch_order(rows, self.config.seed, epoch)
+        return self.rows[order[index * size : (index + 1) * size]]
 
     def _rate(self, step: int) -> float:
         """Linear warm-up, then linear decay to zero at the end of the run."""
