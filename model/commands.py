@@ -25,7 +25,7 @@ from model.corpus import (
 from model.encoder import TiedEncoder
 from model.evaluate import CONFIDENCE, EVALUATION_SEED, evaluate
 from model.masking import Masker
-from model.memory import keep_freed
+from model.memory import keep_few_kernels, keep_freed
 from model.mixture import Mixture, mix, read_titles
 from model.parameters import count_parameters
 from model.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
@@ -55,6 +55,7 @@ def pretrain_command(options: argparse.Namespace) -> None:
     config = TrainConfig(**fields)
     torch.manual_seed(config.seed)
     keep_freed()
+    keep_few_kernels()
     if options.init and (options.config or options.vocab_size):
         raise ValueError("--init takes the checkpoint's encoder: leave out --config, --vocab-size")
     files = text_files(options.texts)

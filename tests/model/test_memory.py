@@ -1,8 +1,9 @@
-"""Memory given back shrinks, and values stay; memory kept is not asked for again."""
+"""Memory given back shrinks, and values stay; what is kept is not asked for again."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import subprocess
 import sys
@@ -111,3 +112,38 @@ def test_what_is_kept_is_not_asked_of_linux_again() -> None:
     )
     asked, kept = map(int, done.stdout.split())
     assert kept < asked / 4
+
+
+# 40 shapes of products, the first one twice; what oneDNN says of the last product is printed
+FORTY_SHAPES = """
+import torch
+from torch.nn import functional as F
+from model.memory import keep_few_kernels
+
+def kernel(few):
+    if few:
+        keep_few_kernels()
+    weight = torch.randn(64, 32).to_mkldnn()
+    for rows in range(1, 41):
+        F.linear(torch.randn(rows, 32).to_mkldnn(), weight)
+    with torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON_CREATION):
+        F.linear(torch.randn(1, 32).to_mkldnn(), weight)
+
+kernel(few={few})
+"""
+
+
+@pytest.mark.skipif("USE_MKLDNN=ON" not in torch.__config__.show(), reason="no oneDNN in PyTorch")
+@pytest.mark.parametrize(("few", "kernel"), [(False, "cache_hit"), (True, "cache_miss")])
+def test_kernels_of_old_shapes_are_let_go(*, few: bool, kernel: str) -> None:
+    """The first shape's kernel is made anew after 40; without the setting it is still there."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("ONEDNN_")}
+    done = subprocess.run(
+        [sys.executable, "-c", FORTY_SHAPES.format(few=few)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    said = [line for line in done.stdout.splitlines() if ",inner_product," in line]
+    assert kernel in said[0]
