@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import marked_part
-from benchmarks.cloze import CARD
 from model.checkpoint import load_checkpoint
 from model.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer
 from model.evaluate import EVALUATION_SEED, TOP_K, Predictions, RowScores, evaluate, score
@@ -59,7 +58,7 @@ def main() -> None:
                 lines.append(f"| {file.name} | {kind} | {what} | {_cells(scores)} |")
                 print(lines[-1], flush=True)
     if bundle.path.resolve() == default_bundle_path():
-        marked_part.write(CARD, "bundle_accuracy", "\n".join(lines))
+        marked_part.write(marked_part.MODEL_CARD, "bundle_accuracy", "\n".join(lines))
 
 
 def _predict(runtime: Runtime, corrupted: Corrupted) -> Predictions:

@@ -24,7 +24,6 @@ from service.runtime import Runtime
 from service.tokenizer import Tokenizer
 
 PROBE = Path(__file__).with_name("cloze_probe.tsv")
-CARD = default_bundle_path() / "MODEL_CARD.md"
 TOP_K = 5
 
 
@@ -46,7 +45,7 @@ def main() -> None:
     for tally in tallies.values():
         print("\n".join(tally.missed))
     if len(sys.argv) == 1:
-        marked_part.write(CARD, "cloze", table(tallies))
+        marked_part.write(marked_part.MODEL_CARD, "cloze", table(tallies))
 
 
 def probe(path: Path) -> dict[str, Tally]:

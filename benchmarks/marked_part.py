@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+from service.bundle import default_bundle_path
+
+MODEL_CARD = default_bundle_path() / "MODEL_CARD.md"
 END = "<!-- end -->\n"
 
 
