@@ -67,8 +67,8 @@ def keep_few_kernels() -> None:
 
     Must come before the first product, and yields to a number that the environment sets. Each step
     of training brings new shapes, for chance decides how many positions are masked. Kernels are
-    small, but lie between large blocks of memory, which then cannot be joined: 5.9 GB after 130
-    steps in place of 3.5, and no slower (LOG.md, 2026-11-22).
+    small, but seem to lie between large blocks of memory, which then cannot be joined: 5.9 GB after
+    130 steps in place of 3.5, and no slower (LOG.md, 2026-11-22).
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS))
 
