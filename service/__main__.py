@@ -22,6 +22,7 @@ from service.log import log_loop_error, start_logging
 from service.models import Models
 from service.server import SIGNALS, Server
 from service.settings import Settings, read_settings
+from service.unsent_answers import UnsentAnswers
 
 _log = logging.getLogger("service")
 
@@ -53,6 +54,7 @@ def _serve(settings: Settings) -> int:
         max_connections=settings.max_connections,
         statistics=app.state.statistics,
         breath=app.state.breath,
+        unsent=UnsentAnswers(),
         retry_after_s=_room(app, settings),
     )
     # uvicorn takes uvloop where it is installed; _run says what lifespan="off" is

@@ -1,44 +1,63 @@
-"""A connection to a client that may be slow, silent or greedy."""
+"""A connection to a client that may be slow, silent, greedy or gone, as uvicorn's http protocol."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import cache
-from types import SimpleNamespace
-from typing import Any, Literal, cast
+from functools import cache, partial
+from typing import Any, cast
+from urllib.parse import unquote
 
-from uvicorn.protocols.http.httptools_impl import (
-    STATUS_LINE,
-    HttpToolsProtocol,
-    RequestResponseCycle,
-)
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr
+from uvicorn.server import ServerState
 
 from service.breath import Breath
 from service.errors import overloaded_text
+from service.exchange import Exchange, Flow
 from service.json_answer import error_json, send_sentence
 from service.process_statistics import ProcessStatistics
 from service.request_id import request_id_of
+from service.request_parser import HttpError, RequestHead, RequestParser
+from service.unsent_answers import UnsentAnswers
 
-MAX_HEAD_BYTES = 32 * 1024
 REQUEST_S = 30  # for a request to arrive, from its first byte to its last
 ANSWER_S = 60  # for an answer to be taken
+# of one read: a connection holds at most this much of the requests behind the present one
+READ_BYTES = 16 * 1024
+# A short answer goes to the system in one write; more than this waits here only for slow readers.
+_UNSENT_BYTES = 16 * 1024
+# A client that has closed its writing side may still read. One that is gone resets the connection
+# when it is sent something, which the second write finds out.
+_GONE_CHECK_S = 0.1
+_GONE_CHECKS = 2
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+# What a client still sends is read after the last answer, for a reset would take that away from it
+# (RFC 9112, 9.6).
+_LINGER_S = 2
+
+# filled and copied within one call of the event loop, so one does for all connections
+_buffer = memoryview(bytearray(READ_BYTES))
 
 
-class Connection(HttpToolsProtocol):
-    """uvicorn's, with limits that it does not have.
+class Connection(asyncio.BufferedProtocol):
+    """Reads requests one at a time, has the application answer them, and keeps to its limits.
 
-    A request for which there is no room is refused here, as soon as it has been read: to make a
-    task of it, and have the application say no, costs several times as much, and then of all times
-    the time is wanted for those who are in.
+    A request for which there is no room is refused here, as soon as it has been read: a task and
+    the application's refusal cost several times as much, at a time when others need the CPU.
 
     Args:
-        max_connections: above it a connection is told so, and closed.
-        statistics: told of connections, and of those that are refused.
-        breath: told of connections.
-        retry_after_s: tells of the path of a POST request, and of the number of requests before it
-            that have no answer yet, in how many seconds there should be room, where there is none.
-        of_uvicorn: what uvicorn makes its connections with.
+        max_connections: above it a connection is answered 429 and closed.
+        statistics: counts connections and those that are refused.
+        breath: counts new connections.
+        unsent: bounds the answers that are being sent, over all connections.
+        retry_after_s: given the path of a POST request and the number of requests before it that
+            have no answer yet, returns after how many seconds there should be room for it, or None
+            where there is room now.
+        config: uvicorn's.
+        server_state: connections, tasks and default headers of uvicorn's server.
+        app_state: state of the lifespan.
     """
 
     def __init__(
@@ -47,129 +66,250 @@ class Connection(HttpToolsProtocol):
         max_connections: int,
         statistics: ProcessStatistics,
         breath: Breath,
+        unsent: UnsentAnswers,
         retry_after_s: Callable[[str, int], int | None],
-        **of_uvicorn: Any,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        super().__init__(**of_uvicorn)
-        self._retry_after_s = retry_after_s
-        self._breath = breath
-        self._refused_s: int | None = None
+        self._app: Any = config.loaded_app
+        self._loop = _loop or asyncio.get_running_loop()
+        self._keep_alive_s = config.timeout_keep_alive
+        self._asgi = {"version": config.asgi_version, "spec_version": "2.3"}
+        self._server_state = server_state
+        self._app_state = app_state
         self._max_connections = max_connections
         self._statistics = statistics
+        self._breath = breath
+        self._unsent = unsent
+        self._retry_after_s = retry_after_s
+        self._parser = RequestParser(self)
+        self._exchange: Exchange | None = None
+        self._refused: tuple[RequestHead, int] | None = None
+        self._half_closed = False
+        self._lingers = False
         # since when a request is awaited of which there is no end yet; None between requests
         self._awaited_since_s: float | None = None
-        self._unsent_since_s: float | None = None
-        # since when there is nothing to do, if its last request was refused here
         self._idle_since_s: float | None = None
-        self._head_bytes = 0
-        self._awaited: Literal["request", "rest of the head", "body"] = "request"
+        self._unsent_since_s: float | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client has connected."""
-        super().connection_made(transport)
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Count a new client, and refuse it above the limit."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(_UNSENT_BYTES)
+        self._flow = Flow(self._transport, self._parser)
+        self._server = get_local_addr(self._transport)
+        self._client = get_remote_addr(self._transport)
+        self._server_state.connections.add(cast("Any", self))
         self._statistics.open_connections += 1
         self._breath.note_connection()
-        self._awaited_since_s = self.loop.time()
-        if len(self.connections) > self._max_connections:
+        self._awaited_since_s = self._loop.time()
+        if len(self._server_state.connections) > self._max_connections:
             self._statistics.refused_connections["connections"] += 1
-            self.app = _too_many
+            self._app = _too_many
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """It has ended."""
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        """Tell the application that its client is gone."""
+        self._server_state.connections.discard(cast("Any", self))
         self._statistics.open_connections -= 1
-        super().connection_lost(exc)
+        if self._exchange is not None:
+            self._exchange.note_disconnect()
+        self._flow.resume_writing()
 
-    def data_received(self, data: bytes) -> None:
-        """The client has sent something."""
-        if self._awaited != "body" and self._head_bytes + len(data) > MAX_HEAD_BYTES:
-            room = max(0, MAX_HEAD_BYTES - self._head_bytes)
-            if data.find(b"\r\n\r\n", 0, room) < 0:
-                sentence = f"The head of the request is above {MAX_HEAD_BYTES} bytes."
-                self._refuse(431, "large_head", sentence)
-                return
-        super().data_received(data)
-        if self._awaited == "rest of the head":
-            self._head_bytes += len(data)
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+        """Return where the event loop puts what it reads."""
+        return _buffer
 
-    def on_message_begin(self) -> None:
-        """A request begins."""
-        super().on_message_begin()
-        self._awaited = "rest of the head"
-        self._idle_since_s = None
-        if self._awaited_since_s is None:
-            self._awaited_since_s = self.loop.time()
+    def buffer_updated(self, nbytes: int) -> None:
+        """Parse what has been read."""
+        if not self.is_closing():
+            self._parse(partial(self._parser.feed, bytes(_buffer[:nbytes])))
 
-    def on_headers_complete(self) -> None:
-        """Its head is there."""
-        self._awaited = "body"
-        if self._has_no_room():
-            self.cycle = _DONE
+    def eof_received(self) -> bool:
+        """Answer what has come whole; the client has closed its writing side, or all of it."""
+        self._half_closed = True
+        if self.is_closing() or not self._parser.complete:
+            return False
+        self._loop.call_later(_GONE_CHECK_S, self._check_gone, _GONE_CHECKS)
+        return True
+
+    def pause_writing(self) -> None:
+        """Have the application wait until the client has read what was sent."""
+        self._flow.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Let the application send on."""
+        self._flow.resume_writing()
+
+    def shutdown(self) -> None:
+        """Close the connection, behind the answer that is still to come."""
+        if self._busy and self._exchange is not None:
+            self._exchange.keep_alive = False
         else:
-            super().on_headers_complete()
+            self._transport.close()
 
-    def on_message_complete(self) -> None:
-        """All of it is there."""
-        super().on_message_complete()
-        self._awaited_since_s = None
-        self._head_bytes = 0
-        self._awaited = "request"
-        if self._refused_s is not None:
-            self._say_no(self._refused_s)
-            self._refused_s = None
+    def write(self, data: bytes) -> None:
+        """Send a part of an answer."""
+        self._transport.write(data)
+
+    def close(self) -> None:
+        """Close the connection once the client has what was written."""
+        if self._half_closed or (self._parser.complete and not self._parser.holds_bytes):
+            self._transport.close()
+        elif not self.is_closing():
+            self._lingers = True
+            self._flow.resume_reading()
+            self._transport.write_eof()
+            self._loop.call_later(_LINGER_S, self._transport.close)
+
+    def is_closing(self) -> bool:
+        """Whether nothing more is read or answered."""
+        return self._lingers or self._transport.is_closing()
+
+    def cut_off(self) -> None:
+        """End the connection and drop what the client has not read."""
+        self._statistics.refused_connections["slow_client"] += 1
+        self._transport.abort()
 
     def check(self) -> None:
-        """End the connection if its client is too slow; to be called once in a while."""
-        now_s = self.loop.time()
-        if not self.transport.get_write_buffer_size():
+        """End the connection if its client is too slow; to be called once a second."""
+        now_s = self._loop.time()
+        if not self._transport.get_write_buffer_size():
             self._unsent_since_s = None
         elif self._unsent_since_s is None:
             self._unsent_since_s = now_s
         elif now_s - self._unsent_since_s > ANSWER_S:
-            self._statistics.refused_connections["slow_client"] += 1
-            self.transport.abort()
+            self.cut_off()
             return
-        idle_s = self._idle_since_s
-        if idle_s is not None and now_s - idle_s > self.timeout_keep_alive:
-            self.transport.close()
+        if self.is_closing():
             return
-        awaited_s = self._awaited_since_s
-        if awaited_s is not None and now_s - awaited_s > REQUEST_S:
-            sentence = f"The request was not there within {REQUEST_S} s."
-            self._refuse(408, "slow_client", sentence)
+        if self._idle_since_s is not None and now_s - self._idle_since_s > self._keep_alive_s:
+            self._transport.close()
+        elif self._awaited_since_s is not None and now_s - self._awaited_since_s > REQUEST_S:
+            self._refuse(408, "slow_client", f"The request was not there within {REQUEST_S} s.")
 
-    def _has_no_room(self) -> bool:
-        busy = self.cycle is not None and not self.cycle.response_complete
-        if busy or self.expect_100_continue or self.parser.get_method() != b"POST":
-            return False  # the answer to the one before must come first
-        path = self.url.partition(b"?")[0].decode("latin-1")
-        self._refused_s = self._retry_after_s(path, len(self.tasks))
-        return self._refused_s is not None
+    def on_request(self, head: RequestHead) -> None:
+        """Have a request answered whose head has come."""
+        path, _, query = head.target.partition(b"?")
+        text = path.decode("ascii")
+        self._exchange = None
+        if head.method == b"POST" and not head.expects_continue:
+            retry_after_s = self._retry_after_s(text, len(self._server_state.tasks))
+            if retry_after_s is not None:
+                self._refused = head, retry_after_s
+                return
+        scope = {
+            "type": "http",
+            "asgi": self._asgi,
+            "http_version": head.http_version,
+            "server": self._server,
+            "client": self._client,
+            "scheme": "http",
+            "root_path": "",
+            "headers": head.headers,
+            "state": self._app_state.copy(),
+            "method": head.method.decode("ascii"),
+            "path": unquote(text) if "%" in text else text,
+            "raw_path": path,
+            "query_string": query,
+        }
+        self._exchange = Exchange(self, self._flow, head, scope, self._server_state, self._unsent)
+        task = self._loop.create_task(self._exchange.run_asgi(self._app))
+        task.add_done_callback(self._server_state.tasks.discard)
+        self._server_state.tasks.add(task)
 
-    def _say_no(self, retry_after_s: int) -> None:
-        keep = self.parser.should_keep_alive()
-        own = [*self.server_state.default_headers, (b"x-request-id", request_id_of(self.headers))]
-        head = b"".join(b"%b: %b\r\n" % header for header in own)
-        close = b"" if keep else b"connection: close\r\n"
-        self.transport.write(STATUS_LINE[429] + head + close + _overloaded(retry_after_s))
-        if not keep:
-            self.transport.close()
-        # What uvicorn does after an answer, but for a timer to close the connection one day, which
-        # it would make for each: `check` does.
-        self.server_state.total_requests += 1
-        self._idle_since_s = self.loop.time()
+    def on_body(self, body: bytes) -> None:
+        """Hand a part of a body to the application."""
+        if self._exchange is not None:
+            self._exchange.take_body(body)
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words for it
-        """Answer what is no HTTP."""
-        self._refuse(400, "not_http", "The request is not valid HTTP.")
+    def on_request_end(self) -> None:
+        """Note that the present request has come whole."""
+        self._awaited_since_s = None
+        if self._exchange is not None:
+            self._exchange.end_body()
+        elif self._refused is not None:
+            self._answer_overloaded(*self._refused)
+            self._refused = None
+
+    def on_answered(self) -> None:
+        """Go on to the next request behind a complete answer."""
+        self._server_state.total_requests += 1
+        if not self.is_closing():
+            self._parse(None)
+
+    @property
+    def _busy(self) -> bool:
+        """Whether there is an answer still to come."""
+        if self._exchange is not None:
+            return not self._exchange.response_complete
+        return self._refused is not None
+
+    def _parse(self, feed: Callable[[], None] | None) -> None:
+        """Parse more bytes, if there are any, and go on from request to request."""
+        try:
+            if feed is not None:
+                feed()
+            while self._parser.complete and not self._busy and not self.is_closing():
+                self._exchange = None
+                self._parser.next_request()
+        except HttpError as error:
+            reason = "large_head" if error.status in {414, 431} else "not_http"
+            self._refuse(error.status, reason, error.sentence)
+            return
+        self._note_times()
+        if self._half_closed and not self._parser.complete:
+            self._transport.close()
+        elif self._parser.holds_bytes:
+            self._flow.pause_reading()
+        else:
+            self._flow.resume_reading()
+
+    def _note_times(self) -> None:
+        if self._parser.complete:
+            self._awaited_since_s = self._idle_since_s = None
+        elif self._parser.begun:
+            self._idle_since_s = None
+            if self._awaited_since_s is None:
+                self._awaited_since_s = self._loop.time()
+        elif self._awaited_since_s is None and self._idle_since_s is None:
+            self._idle_since_s = self._loop.time()
+
+    def _check_gone(self, checks: int) -> None:
+        """Send an interim answer to a client of which only the end has been heard."""
+        exchange = self._exchange
+        if self.is_closing() or exchange is None or exchange.response_started:
+            return
+        if exchange.scope["http_version"] != "1.0":
+            self._transport.write(_CONTINUE)
+        if checks > 1:
+            self._loop.call_later(_GONE_CHECK_S, self._check_gone, checks - 1)
+
+    def _answer_overloaded(self, head: RequestHead, retry_after_s: int) -> None:
+        request_id = (b"x-request-id", request_id_of(head.headers))
+        fields = _fields([*self._server_state.default_headers, request_id])
+        close = b"" if head.keep_alive else b"connection: close\r\n"
+        self._transport.write(STATUS_LINE[429] + fields + close + _overloaded(retry_after_s))
+        self._server_state.total_requests += 1
+        if not head.keep_alive:
+            self.close()
 
     def _refuse(self, status: int, reason: str, sentence: str) -> None:
-        if self.transport.is_closing():
-            return
+        """Answer with an error, unless there has been an answer, and close."""
         self._statistics.refused_connections[reason] += 1
-        body = error_json(sentence)
-        head = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
-        self.transport.write(STATUS_LINE[status] + head + b"connection: close\r\n\r\n" + body)
-        self.transport.close()
+        if self._exchange is None or not self._exchange.response_started:
+            body = error_json(sentence)
+            head = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
+            fields = _fields(self._server_state.default_headers) + head
+            self._transport.write(
+                STATUS_LINE[status] + fields + b"connection: close\r\n\r\n" + body
+            )
+        self.close()
+
+
+def _fields(headers: list[tuple[bytes, bytes]]) -> bytes:
+    return b"".join(b"%b: %b\r\n" % header for header in headers)
 
 
 @cache
@@ -181,13 +321,6 @@ def _overloaded(retry_after_s: int) -> bytes:
         retry_after_s,
         body,
     )
-
-
-# stands for a request that has its answer
-_DONE = cast(
-    "RequestResponseCycle",
-    SimpleNamespace(response_complete=True, message_event=asyncio.Event()),
-)
 
 
 async def _too_many(_scope: Any, _receive: Any, send: Any) -> None:

@@ -4,9 +4,8 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from fastapi.testclient import TestClient
 
 from service.app import create_app
 from service.settings import Settings
+from tests.service.server_process import start_process
 from tests.service.tiny import Tiny, describe_files, write_bundle
 
 EditBundle = Callable[[Callable[[dict[str, Any]], object]], Path]
@@ -68,27 +68,4 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 @pytest.fixture
 def start_server(tiny: Tiny) -> StartServer:
     """Start the service as a process on a free port; gives the process and its address."""
-
-    @contextlib.contextmanager
-    def start(
-        *flags: str, command: tuple[str, ...] = ("-m", "service")
-    ) -> Iterator[tuple[subprocess.Popen[str], str]]:
-        arguments = [sys.executable, *command, "--port", "0", "--bundle", str(tiny.path), *flags]
-        with (
-            tempfile.TemporaryFile("w+") as errors,
-            subprocess.Popen(
-                arguments, stdout=subprocess.PIPE, stderr=errors, text=True
-            ) as process,
-        ):
-            try:
-                assert process.stdout is not None
-                line = next((line for line in process.stdout if " serves " in line), "")
-                if not line:
-                    process.wait(10)
-                    errors.seek(0)
-                    pytest.fail(f"the service did not start: {errors.read()}")
-                yield process, line.split(" on ")[1].split(",")[0]
-            finally:
-                process.kill()
-
-    return start
+    return partial(start_process, "--bundle", str(tiny.path))

@@ -110,8 +110,10 @@ def test_a_head_has_a_limit(address: tuple[str, int]) -> None:
     """In one piece or many, with an end or without."""
     sentence = "The head of the request is above 32768 bytes."
     field = b"X-Much: " + b"x" * 8000 + b"\r\n"
-    for parts in ([HEAD + field * 5 + b"\r\n"], [HEAD, *[field] * 5], [b"GET /" + b"x" * 40_000]):
+    for parts in ([HEAD + field * 5 + b"\r\n"], [HEAD, *[field] * 5]):
         check(exchange(address, *parts), 431, sentence)
+    target = exchange(address, b"GET /" + b"x" * 40_000)
+    check(target, 414, "The request target is above 32768 bytes.")
     assert refused(address, "large_head") == 3
     body = json.dumps({"inputs": "the [MASK]" + " " * 40_000}).encode()
     large = HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
@@ -129,7 +131,7 @@ def test_what_is_no_http(address: tuple[str, int]) -> None:
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         b"hello\r\n\r\n",
         b"GET /\xff HTTP/1.1\r\n\r\n",
-        b"CONNECT x:443 HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX : a\r\n\r\n",
         HEAD + b"Content-Length: -1\r\n\r\n",
         HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
         HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
@@ -213,6 +215,62 @@ def test_overload_is_refused_at_the_door(start_server: StartServer) -> None:
         ]
         assert sum(reasons) == 5
         assert client.post(f"{url}/fill-mask", json=short).is_success
+
+
+def test_stray_line_ends_keep_no_connection_open(start_server: StartServer) -> None:
+    """The time between requests goes on when a client sends what is no request."""
+    hasty = "import service.__main__\nservice.__main__.KEEP_ALIVE_S = 1\n" + HASTY
+    with start_server(command=("-c", hasty)) as (_, url):
+        host, _, port = url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=10) as client:
+            client.sendall(REQUEST)
+            assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
+            answered_s = time.monotonic()
+            client.sendall(b"\r\n")
+            assert client.recv(4096) == b""
+            assert 1 < time.monotonic() - answered_s < 5
+
+
+def test_an_early_answer_is_the_only_one(address: tuple[str, int]) -> None:
+    """A request refused by its length gets no second answer when its body does not come."""
+    answer = exchange(address, HEAD + b"Content-Length: 99999999\r\n\r\n", b"x" * 1000)
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert answer.startswith(b"HTTP/1.1 413 ")
+
+
+def test_half_closed_clients_are_answered(start_server: StartServer) -> None:
+    """However long the model takes; interim answers find out whether the client is there."""
+    with start_server("--threads=1", command=("-c", SLOW)) as (_, url):
+        host, _, port = url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=20) as client:
+            client.sendall(REQUEST)
+            client.shutdown(socket.SHUT_WR)
+            *interim, last = read(client).split(b"HTTP/1.1 ")[1:]
+        assert last.startswith(b"200 OK\r\n")
+        assert {answer.strip() for answer in interim} == {b"100 Continue"}
+
+
+def test_unread_answers_are_bounded_over_all_connections(start_server: StartServer) -> None:
+    """Clients that read nothing are cut off, the longest silent first."""
+    few = (
+        "import sys\nfrom service import unsent_answers\n"
+        "unsent_answers.MAX_UNSENT_BYTES = 11_000_000\n"
+        "from service.__main__ import main\nsys.exit(main())"
+    )
+    with start_server(command=("-c", few)) as (_, url):
+        host, _, port = url.removeprefix("http://").partition(":")
+        head = HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(LONG_ANSWER)
+        with contextlib.ExitStack() as opened:
+            clients = [opened.enter_context(socket.socket()) for _ in range(4)]
+            for client in clients:
+                client.settimeout(20)
+                client.connect((host, int(port)))
+                client.sendall(head + LONG_ANSWER)
+                assert client.recv(15) == b"HTTP/1.1 200 OK"
+            lengths = [len(read(client)) for client in clients]
+        # two of 5.1 MB fit
+        assert [length > 5_000_000 for length in lengths] == [False, False, True, True]
+        assert refused((host, int(port)), "slow_client") == 2
 
 
 def test_who_was_refused_and_is_silent_is_let_go(start_server: StartServer) -> None:
