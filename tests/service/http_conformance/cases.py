@@ -121,7 +121,7 @@ FIELDS = [
     closing("9112 2.2: line ends without end", b"\r\n" * 20_000, 431),
     case(
         "6585 5: the head behind a long body has a limit of its own",
-        (post(b"Content-Length: 40960\r\n", KB * 40) + GET),
+        (post(b"Content-Length: 40960\r\n", KB * 40) + GET[:-9], GET[-9:]),
         400,
         200,
     ),
@@ -142,7 +142,7 @@ FRAMING = [
     closing("9112 6.3: a list", post(b"Content-Length: 3, 3\r\n", b"abc"), 400),
     closing("9112 6.3: an empty one", post(b"Content-Length:\r\n"), 400),
     closing("9112 6.3: above 64 bits", post(b"Content-Length: " + b"9" * 30 + b"\r\n"), 400),
-    closing("9110 8.6: 5,000 digits", post(b"Content-Length: " + b"0" * 5000 + b"\r\n"), 400),
+    closing("9110 8.6: 5,000 digits", post(b"Content-Length: %b\r\n" % (b"0" * 5000), b""), 400),
     closing("9110 8.6: 5,000 digits, not 0", post(b"Content-Length: %b\r\n" % (b"9" * 5000)), 400),
     case("9110 8.6: a body that is not wanted", get(HOST + b"Content-Length: 3\r\n") + b"abc", 200),
     case("9112 7.1: chunks", CHUNKED + CHUNK + LAST, 200),
