@@ -100,6 +100,7 @@ async def load(
         )
     finally:
         await batcher.close()
+        await asyncio.to_thread(runtime.close)
 
 
 def _read(

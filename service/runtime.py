@@ -14,6 +14,7 @@ import onnxruntime as ort
 from service.batch import Batch, Outputs
 from service.cpus import may_saturate_int8
 from service.errors import BundleError
+from service.free_memory import return_free_memory
 from service.huge_pages import collapse_heap
 
 _INT64, _FLOAT32 = "tensor(int64)", "tensor(float)"
@@ -87,6 +88,11 @@ class Runtime:
         """Compute a batch; releases the interpreter lock meanwhile."""
         feed = {name: getattr(batch, name) for name in _INPUTS}
         return Outputs(*self._session.run(list(_OUTPUTS), feed))
+
+    def close(self) -> None:
+        """Free the weights; to be called once nothing runs any more."""
+        del self._session
+        return_free_memory()
 
 
 @functools.cache
