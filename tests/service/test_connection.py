@@ -217,7 +217,7 @@ def test_overload_is_refused_at_the_door(start_server: StartServer) -> None:
 
 def test_who_was_refused_and_is_silent_is_let_go(start_server: StartServer) -> None:
     """A connection that is kept for the next request ends as others do, when there is none."""
-    hasty = "import service.__main__\nservice.__main__.KEEP_ALIVE_S = 1\n" + SLOW
+    hasty = "import service.serve\nservice.serve.KEEP_ALIVE_S = 1\n" + SLOW
     flags = ("--threads=1", "--max-waiting-tokens=32")
     with (
         start_server(*flags, command=("-c", hasty)) as (process, url),

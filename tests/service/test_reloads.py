@@ -6,11 +6,12 @@ import os
 import re
 import signal
 import sys
+import time
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from subprocess import Popen
+from subprocess import PIPE, Popen
 
 import httpx
 import pytest
@@ -89,6 +90,62 @@ def test_a_long_request_keeps_its_model(
 def _waiting_tokens(url: str) -> float:
     page = httpx.get(f"{url}/metrics").text
     return max(map(float, re.findall(r"^fillmask_waiting_tokens{.*} (\S+)$", page, re.MULTILINE)))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
+def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> None:
+    """A bundle that changes during the start is served once the start is over."""
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    command = [sys.executable, "-c", SLOW, "--port=0", "--threads=1", f"--bundle={bundle}"]
+    with Popen(command, stdout=PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "running\n"  # the bundle has been read
+            put_bundle(tiny.path, bundle, "new")
+            os.kill(process.pid, signal.SIGHUP)
+            line = next((line for line in process.stdout if " serves " in line), "")
+            assert " serves old on " in line
+            url = line.split(" on ")[1].split(",")[0]
+            until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == "new"))
+        finally:
+            process.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
+def test_hangups_in_a_row_are_one_reload(
+    start_server: StartServer, tiny: Tiny, tmp_path: Path
+) -> None:
+    """Those that find nothing new load nothing."""
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    with start_server("--bundle", str(bundle), command=("-c", SLOW)) as (process, url):
+        put_bundle(tiny.path, bundle, "new")
+        for _ in range(5):
+            os.kill(process.pid, signal.SIGHUP)
+            time.sleep(0.1)
+        until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == "new"))
+        time.sleep(1)  # another one would have begun
+        page = httpx.get(f"{url}/metrics").text
+        assert 'fillmask_reloads_total{outcome="taken"} 1.0' in page
+        assert 'fillmask_reloads_total{outcome="refused"} 0.0' in page
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
+def test_nothing_is_loaded_while_draining(
+    start_server: StartServer, tiny: Tiny, tmp_path: Path
+) -> None:
+    """A process that ends goes on with the model it has."""
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    with start_server("--bundle", str(bundle), "--drain-delay-s=2") as (process, url):
+        process.send_signal(signal.SIGTERM)
+        until(lambda: httpx.get(f"{url}/health/ready").status_code == 503)
+        put_bundle(tiny.path, bundle, "new")
+        os.kill(process.pid, signal.SIGHUP)
+        time.sleep(1)
+        assert httpx.get(f"{url}/info").json()["name"] == "old"
+        assert process.wait(10) == 0
 
 
 @pytest.fixture
