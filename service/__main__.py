@@ -1,5 +1,6 @@
 """fillmask-serve: read the settings, load the model, serve until told to stop."""
 
+import faulthandler
 import signal
 import sys
 import threading
@@ -7,7 +8,9 @@ import threading
 
 def main() -> int:
     """Serve; 0 after SIGTERM or SIGINT, 1 when the service fails, 2 when it cannot start."""
-    # first of all: a signal may come while the imports are still running
+    # a crash of native code leaves a line in the log, and where it was
+    faulthandler.enable()
+    # before all else: a signal may come while the imports are still running
     for number in (signal.SIGTERM, signal.SIGINT):
         # until the server listens there is nothing to finish
         signal.signal(number, lambda *_: sys.exit(0))

@@ -139,7 +139,10 @@ def test_changes_are_looked_for(tiny: Tiny, bundles: Path) -> None:
         assert client.get("/info").json()["name"] == "first"
 
 
-@pytest.mark.parametrize("harm", ["corrupt", "truncated", "no file", "a name twice", "all gone"])
+@pytest.mark.parametrize(
+    "harm",
+    ["corrupt", "truncated", "no file", "a name twice", "all gone", "other weights of the size"],
+)
 def test_a_bad_change_is_not_taken(
     harm: str, bundles: Path, tiny: Tiny, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -147,9 +150,10 @@ def test_a_bad_change_is_not_taken(
     settings = Settings(bundle=bundles, threads=1)
     service = create_app(settings)
     with TestClient(service) as client, caplog.at_level(logging.ERROR):
-        put_bundle(tiny.path, bundles / "a", "org/second" if harm == "a name twice" else "changed")
+        name = {"a name twice": "org/second", "other weights of the size": "first"}
+        put_bundle(tiny.path, bundles / "a", name.get(harm, "changed"))
         file = bundles / "a" / "weights.bin"
-        if harm == "corrupt":
+        if harm in {"corrupt", "other weights of the size"}:
             file.write_bytes(bytes([file.read_bytes()[0] ^ 1]) + file.read_bytes()[1:])
         elif harm == "truncated":
             file.write_bytes(file.read_bytes()[:-1])
