@@ -44,7 +44,7 @@ WORKDIR /app
 ENV PATH=/opt/venv/bin:$PATH
 # Bytecode of all that a start imports, of the service or of the command, the standard library included (the base image
 # ships it without, and a start on a read-only root could never keep it), and of nothing else.
-RUN ["python", "-c", "import service.__main__, service.command.__main__"]
+RUN ["python", "-c", "import service.__main__, service.serve, service.command.__main__"]
 ENV PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     FILLMASK_HOST=0.0.0.0 \

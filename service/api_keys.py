@@ -14,11 +14,17 @@ LOOK_EVERY_S = 1.0
 _log = logging.getLogger(__name__)
 
 
+class _NoKeyError(SettingsError):
+    """No file, or no key in it."""
+
+
 class ApiKeys:
     """Keys of a file, one a line; empty lines and those that begin with # are none.
 
     Only their SHA-256 is kept. The file is looked at once a second at most, so that keys are
-    rotated without a restart; if it cannot be read, or has no key, the keys stay as they were.
+    rotated without a restart. Without the file, or with one that has no key, no key is good until
+    there is one again; if the file cannot be read or has an invalid line, the keys stay as they
+    were.
 
     Args:
         path: of the file.
@@ -47,17 +53,24 @@ class ApiKeys:
         return allowed
 
     def _read_if_changed(self) -> None:
+        if self._state() == self._seen:
+            return
         try:
-            if self._state() != self._seen:
-                self._read()
-                _log.info("the API keys have been read anew: %d", len(self._digests))
-        except (OSError, SettingsError) as error:
+            self._read()
+            _log.info("the API keys have been read anew: %d", len(self._digests))
+        except _NoKeyError as error:
+            self._digests = ()
+            _log.error("no API key is good until there is one again: %s", error)
+        except SettingsError as error:
             _log.error("the API keys stay as they were: %s", error)
 
     def _read(self) -> None:
+        self._seen = self._state()
         try:
-            self._seen = self._state()
-            lines = self._path.read_text(encoding="utf-8").splitlines()
+            # editors of Windows put a byte order mark before the first key
+            lines = self._path.read_text(encoding="utf-8-sig").splitlines()
+        except FileNotFoundError as error:
+            raise _NoKeyError(f"api_keys_file does not exist: {self._path}.") from error
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"api_keys_file cannot be read: {self._path}.") from error
         digests = []
@@ -72,10 +85,13 @@ class ApiKeys:
                 )
             digests.append(hashlib.sha256(key.encode()).digest())
         if not digests:
-            raise SettingsError(f"api_keys_file has no key: {self._path}.")
+            raise _NoKeyError(f"api_keys_file has no key: {self._path}.")
         self._digests = tuple(digests)
 
     def _state(self) -> tuple[int, ...]:
         """What differs when the file does; Kubernetes puts another one in its place."""
-        stat = self._path.stat()
+        try:
+            stat = self._path.stat()
+        except OSError:  # reading it tells why
+            return ()
         return stat.st_ino, stat.st_mtime_ns, stat.st_size

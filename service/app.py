@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
@@ -22,6 +21,7 @@ from service.body_limit import BodyLimit
 from service.body_log import BodyLog
 from service.breath import CROWD_S, Breath
 from service.caller import CallerLeftError
+from service.cors import Cors
 from service.deadline import Deadline
 from service.docs_page import add_docs_page
 from service.errors import FillMaskError, SettingsError
@@ -200,15 +200,8 @@ def _open_traces(settings: Settings) -> "Traces | None":
 def _layers(settings: Settings, statistics: ProcessStatistics) -> list[Layer]:
     layers: list[Layer] = []
     if settings.cors_origins:  # outside of all: a page must be able to read errors too
-        layers.append(
-            partial(
-                CORSMiddleware,
-                allow_origins=[origin.strip() for origin in settings.cors_origins.split(",")],
-                allow_methods=["GET", "POST"],
-                allow_headers=["Authorization", "X-Request-ID", "X-Request-Timeout-Ms"],
-                expose_headers=["X-Request-ID", "Retry-After"],
-            )
-        )
+        origins = [origin.strip() for origin in settings.cors_origins.split(",")]
+        layers.append(partial(Cors, origins=origins))
     access = partial(Access, statistics=statistics.requests, logged=settings.access_log)
     layers += [access, RequestId]
     if settings.api_keys_file is not None:

@@ -1,10 +1,11 @@
 """Where bundles lie: one, or a directory of several."""
 
-import hashlib
 from pathlib import Path
 
-from service.bundle import DESCRIPTION_FILE
+from service.bundle import DESCRIPTION_FILE, FILES
 from service.errors import BundleError
+
+Fingerprint = tuple[tuple[int, ...], ...]
 
 
 def find_bundles(path: Path) -> list[Path]:
@@ -30,9 +31,19 @@ def find_bundles(path: Path) -> list[Path]:
     return found
 
 
-def fingerprint(path: Path) -> str:
-    """What differs when anything in a bundle does: its description has the hash of every file."""
+def fingerprint(path: Path) -> Fingerprint:
+    """Identify the files of a bundle and their last changes, without reading them.
+
+    The result is different as soon as a file is replaced or written to. A missing file counts as a
+    change; reading the bundle tells what is wrong with it.
+    """
+    return tuple(_identity(path / name) for name in (DESCRIPTION_FILE, *FILES))
+
+
+def _identity(file: Path) -> tuple[int, ...]:
     try:
-        return hashlib.sha256((path / DESCRIPTION_FILE).read_bytes()).hexdigest()
-    except OSError:  # whoever reads the bundle will say so
-        return ""
+        stat = file.stat()
+    except OSError:
+        return ()
+    # the time of the last change of the inode as well: a copy may set the other one back
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns

@@ -5,6 +5,8 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
+from service.cgroups import cgroup_directories, read_text
+
 
 def usable_cpus(root: Path = Path("/")) -> int:
     """The least of affinity and cgroup quotas, rounded down, at least 1.
@@ -27,7 +29,7 @@ def may_saturate_int8(root: Path = Path("/")) -> bool:
     """
     if platform.machine().lower() not in {"x86_64", "amd64"}:
         return False
-    flags = _read(root / "proc/cpuinfo").partition("\nflags")[2].partition("\n")[0].split()
+    flags = read_text(root / "proc/cpuinfo").partition("\nflags")[2].partition("\n")[0].split()
     return not {"avx512_vnni", "avx_vnni"} & set(flags)
 
 
@@ -39,45 +41,19 @@ def _affinity() -> int:
 
 def _cgroup_quotas(root: Path) -> Iterator[float]:
     """The CPU quotas, in CPUs, of the process's cgroups and all above them."""
-    mounts = root / "sys/fs/cgroup"
-    for line in _read(root / "proc/self/cgroup").splitlines():
-        hierarchy, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if hierarchy == "0":
-            for directory in _upwards(mounts, path):
-                yield from _v2_quota(directory)
-        elif "cpu" in controllers.split(","):
-            for mount in (mounts / controllers, mounts / "cpu"):
-                for directory in _upwards(mount, path):
-                    yield from _v1_quota(directory)
-
-
-def _upwards(mount: Path, path: str) -> Iterator[Path]:
-    """The cgroup's directory and its parents, up to the mount.
-
-    A container often sees the path it has on the host, which does not exist in its own mount;
-    the directories that do exist are the ones that bind it.
-    """
-    parts = [part for part in path.split("/") if part not in {"", ".."}]
-    for depth in range(len(parts), -1, -1):
-        yield mount.joinpath(*parts[:depth])
+    for directory in cgroup_directories("cpu", root):
+        yield from _v2_quota(directory)
+        yield from _v1_quota(directory)
 
 
 def _v2_quota(directory: Path) -> Iterator[float]:
-    quota_us, _, period_us = _read(directory / "cpu.max").partition(" ")
+    quota_us, _, period_us = read_text(directory / "cpu.max").partition(" ")
     if quota_us.isdecimal() and period_us.strip().isdecimal():
         yield int(quota_us) / int(period_us)
 
 
 def _v1_quota(directory: Path) -> Iterator[float]:
-    quota_us = _read(directory / "cpu.cfs_quota_us").strip()  # -1 for none
-    period_us = _read(directory / "cpu.cfs_period_us").strip()
+    quota_us = read_text(directory / "cpu.cfs_quota_us").strip()  # -1 for none
+    period_us = read_text(directory / "cpu.cfs_period_us").strip()
     if quota_us.isdecimal() and period_us.isdecimal():
         yield int(quota_us) / int(period_us)
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text()
-    except OSError:
-        return ""

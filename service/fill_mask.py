@@ -1,7 +1,7 @@
 """The use case: texts with masks in, ranked fills out. No HTTP."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,7 +69,7 @@ class FillMask:
         self._ways = FillWays(tokenizer, batcher, vocab_size)
         self._max_masks = max_masks
         self._max_passes = max_passes
-        self._read_all = self._read if spans is None else spans.around("tokenize", self._read)
+        self._spans = spans
 
     @property
     def accepted_tokens(self) -> int:
@@ -134,6 +134,11 @@ class FillMask:
                 if job.targets is not None and job.targets.refused
             },
         )
+
+    @property
+    def _read_all(self) -> Callable[..., list[FillJob | RefusedText]]:
+        # not an attribute: with a method of its own the object would outlive the model
+        return self._read if self._spans is None else self._spans.around("tokenize", self._read)
 
     def _read(
         self, texts: Sequence[str], each: Sequence[FillOptions], called: str, *, report: bool

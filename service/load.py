@@ -10,7 +10,8 @@ from pathlib import Path
 from service.batcher import Batcher
 from service.body import Limits
 from service.bundle import Bundle, read_bundle
-from service.errors import SettingsError
+from service.bundle_paths import Fingerprint, fingerprint
+from service.errors import BundleError, SettingsError
 from service.fill_mask import FillMask
 from service.golden import replay
 from service.process_statistics import ProcessStatistics
@@ -28,6 +29,7 @@ class LoadedModel:
 
     Attributes:
         bundle: what it was loaded from.
+        fingerprint: of the bundle's files as they were read.
         limits: of what it may be asked for at once.
         fill_mask: the use case.
         scoring: the other.
@@ -35,6 +37,7 @@ class LoadedModel:
     """
 
     bundle: Bundle
+    fingerprint: Fingerprint
     limits: Limits
     fill_mask: FillMask
     scoring: Scoring
@@ -67,7 +70,7 @@ async def load(
     arguments = (settings, path or settings.bundle)
     # at the start on this thread: another one would keep memory of its own
     read = await asyncio.to_thread(_read, *arguments) if background else _read(*arguments)
-    bundle, limits, runtime, tokenizer, speed = read
+    bundle, seen, limits, runtime, tokenizer, speed = read
     batcher = Batcher(
         runtime.run,
         workers=settings.threads,
@@ -93,6 +96,7 @@ async def load(
         await replay(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
         yield LoadedModel(
             bundle,
+            seen,
             limits,
             fills(max_masks=settings.max_masks, max_passes=settings.max_passes),
             Scoring(tokenizer, batcher, bundle.max_tokens, settings.max_passes, spans),
@@ -100,17 +104,24 @@ async def load(
         )
     finally:
         await batcher.close()
+        await asyncio.to_thread(runtime.close)
 
 
 def _read(
     settings: Settings, path: Path
-) -> tuple[Bundle, Limits, Runtime, Tokenizer, tuple[int, float]]:
+) -> tuple[Bundle, Fingerprint, Limits, Runtime, Tokenizer, tuple[int, float]]:
+    before = fingerprint(path)
     bundle = read_bundle(path)
     limits = _limits(settings, bundle)
     # One thread a run and as many runs as threads gives the most throughput. Loading takes the
     # most memory at once, so nothing that can wait is there yet.
     runtime = Runtime(bundle.model_path, threads_per_run=1)
     tokenizer = Tokenizer.of(bundle)
+    if fingerprint(path) != before:  # then what is in memory is not what was verified
+        raise BundleError(
+            "The bundle is refused: its files have changed while they were read; put a bundle "
+            "in place whole, by renaming."
+        )
     speed = warm_up(
         runtime.run,
         token_id=bundle.mask_token_id,
@@ -119,7 +130,7 @@ def _read(
         max_masks=settings.max_masks,
         top_k=limits.max_top_k,
     )
-    return bundle, limits, runtime, tokenizer, speed
+    return bundle, before, limits, runtime, tokenizer, speed
 
 
 def _limits(settings: Settings, bundle: Bundle) -> Limits:

@@ -2,23 +2,23 @@
 
 from pathlib import Path
 
-# cgroup v2, and v1; within a container its own cgroup is the root of the mount
-_FILES = ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes")
+from service.cgroups import cgroup_directories, read_text
+
+_FILES = ("memory.max", "memory.limit_in_bytes")  # of cgroups v2 and v1
 # v1 says no limit as the largest number of whole pages
 _NO_LIMIT_BYTES = 2**60
 
 
 def memory_limit_bytes(root: Path = Path("/")) -> int | None:
-    """The limit of the container, in bytes; None where there is none.
+    """The least limit of the process's cgroups and all above them; None where there is none.
 
     Args:
-        root: where /sys is found.
+        root: where /proc and /sys are found.
     """
-    for file in _FILES:
-        try:
-            value = (root / file).read_text().strip()
-        except OSError:
-            continue
-        if value.isdecimal() and int(value) < _NO_LIMIT_BYTES:
-            return int(value)
-    return None
+    values = [
+        read_text(directory / file).strip()
+        for directory in cgroup_directories("memory", root)
+        for file in _FILES
+    ]
+    limits = [int(value) for value in values if value.isdecimal()]
+    return min((limit for limit in limits if limit < _NO_LIMIT_BYTES), default=None)

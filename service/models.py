@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service import __version__
-from service.bundle_paths import find_bundles, fingerprint
+from service.bundle_paths import Fingerprint, find_bundles, fingerprint
 from service.errors import BundleError, NotFoundError, SettingsError, StartError, quote
 from service.load import LoadedModel, load
 from service.metrics import ModelState
@@ -27,7 +27,7 @@ class _Open:
     """A loaded model, and how to close it."""
 
     served: Served
-    fingerprint: str
+    fingerprint: Fingerprint
     closing: AsyncExitStack
 
     @property
@@ -188,7 +188,6 @@ class Models:
         self._by_name = {each.name: each.served for each in self._open.values()}
 
     async def _load(self, path: Path, *, background: bool) -> _Open:
-        seen = fingerprint(path)  # first, so that what changes meanwhile is seen the next time
         closing = AsyncExitStack()
         loading = load(
             self._settings,
@@ -199,7 +198,7 @@ class Models:
             spans=self._spans,
         )
         model = await closing.enter_async_context(loading)
-        return _Open(self._served(model), seen, closing)
+        return _Open(self._served(model), model.fingerprint, closing)
 
     def _served(self, model: LoadedModel) -> Served:
         bundle = model.bundle

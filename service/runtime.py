@@ -12,9 +12,12 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime as ort
 
 from service.batch import Batch, Outputs
+from service.bundle import WEIGHTS_FILE
 from service.cpus import may_saturate_int8
 from service.errors import BundleError
+from service.free_memory import return_free_memory
 from service.huge_pages import collapse_heap
+from service.private_weights import make_private
 
 _INT64, _FLOAT32 = "tensor(int64)", "tensor(float)"
 # name -> (element type, number of axes); the axes are explained in service.batch
@@ -81,12 +84,18 @@ class Runtime:
             ) from error
         _check_nodes(model_path.name, "input", self._session.get_inputs(), _INPUTS)
         _check_nodes(model_path.name, "output", self._session.get_outputs(), _OUTPUTS)
+        make_private(model_path.with_name(WEIGHTS_FILE))
         collapse_heap()  # the weights are where they will stay
 
     def run(self, batch: Batch) -> Outputs:
         """Compute a batch; releases the interpreter lock meanwhile."""
         feed = {name: getattr(batch, name) for name in _INPUTS}
         return Outputs(*self._session.run(list(_OUTPUTS), feed))
+
+    def close(self) -> None:
+        """Free the weights; to be called once nothing runs any more."""
+        del self._session
+        return_free_memory()
 
 
 @functools.cache

@@ -10,7 +10,7 @@ Shapes: T tokens of a text, t those that are not special.
 
 import asyncio
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -90,7 +90,7 @@ class Scoring:
         self._reader = TextReader(tokenizer, max_tokens)
         self._batcher = batcher
         self._max_passes = max_passes
-        self._read_all = self._read if spans is None else spans.around("tokenize", self._read)
+        self._spans = spans
 
     async def score(
         self,
@@ -126,6 +126,11 @@ class Scoring:
         ]
         answers = await self._batcher.submit(requests, patient=True) if requests else []
         return await asyncio.to_thread(self._scores, read, answers)
+
+    @property
+    def _read_all(self) -> Callable[..., list[Words | RefusedText]]:
+        # not an attribute: with a method of its own the object would outlive the model
+        return self._read if self._spans is None else self._spans.around("tokenize", self._read)
 
     def _read(
         self, texts: Sequence[str], called: str, *, report: bool

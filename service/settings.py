@@ -3,11 +3,12 @@
 import argparse
 import difflib
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service import __version__
@@ -16,6 +17,14 @@ from service.cpus import usable_cpus
 from service.errors import SettingsError, quote
 
 ENV_PREFIX = "FILLMASK_"
+_DECIMAL = re.compile(r"[0-9]+")
+# For a Service named NAME, pods have NAME_SERVICE_HOST, NAME_SERVICE_PORT and one more for each
+# named port, NAME_PORT, NAME_PORT_80_TCP and three that begin like the last.
+_SERVICE_LINK = re.compile(
+    rf"{ENV_PREFIX}(\w+_)?"
+    r"(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+_SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://.*")
 # OpenTelemetry's own; its packages read what they say
 _COLLECTOR_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
@@ -148,6 +157,16 @@ class Settings(BaseSettings):
         "OTEL_EXPORTER_OTLP_ENDPOINT names one",
     )
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _read_decimal(cls, value: object, field: ValidationInfo) -> object:
+        """Refuse what pydantic takes for a whole number as well: 5.0, 1_0, blanks around one."""
+        name = field.field_name or ""
+        number = cls.model_fields[name].annotation is int
+        if number and isinstance(value, str) and not _DECIMAL.fullmatch(value):
+            raise ValueError(name)
+        return value
+
     @property
     def traced(self) -> bool:
         """Whether traces are sent."""
@@ -234,14 +253,22 @@ def _refuse_unknown_variables() -> None:
     """Refuse what pydantic-settings passes over: a FILLMASK_ variable that sets nothing."""
     known = [_variable(name) for name in Settings.model_fields]
     for variable in sorted(os.environ):
-        if variable.upper() == f"{ENV_PREFIX}SERVICE_HOST":
+        if _is_service_link(variable.upper(), os.environ[variable]):
             raise SettingsError(
-                f"Kubernetes has set {variable} and others for a Service named fillmask, which "
-                "would be taken for settings; set enableServiceLinks: false in the pod."
+                f"Kubernetes has set {variable} and others for a Service whose name begins with "
+                "fillmask, which would be taken for settings; set enableServiceLinks: false in the "
+                "pod."
             )
         if variable.upper().startswith(ENV_PREFIX) and variable.upper() not in known:
             nearest = _nearest(variable.upper(), known)
             raise SettingsError(f"{quote(variable)} sets nothing; the nearest is {nearest}.")
+
+
+def _is_service_link(variable: str, value: str) -> bool:
+    if _SERVICE_LINK.fullmatch(variable):
+        return True
+    named_port = variable.startswith(ENV_PREFIX) and variable.endswith("PORT")
+    return named_port and _SERVICE_ADDRESS.fullmatch(value) is not None
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

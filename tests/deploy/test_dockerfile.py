@@ -156,9 +156,10 @@ def test_entrypoint_is_the_service_without_a_shell() -> None:
 def test_image_holds_the_bytecode_of_both_commands() -> None:
     """The service's and that without a server, each by its module."""
     (compiling,) = (run for run in files.values(IMAGE, "RUN") if "import service" in run)
-    assert json.loads(compiling)[2] == "import service.__main__, service.command.__main__"
-    for module in ("service/__main__.py", "service/command/__main__.py"):
-        assert (files.ROOT / module).is_file()
+    modules = ["service.__main__", "service.serve", "service.command.__main__"]
+    assert json.loads(compiling)[2] == f"import {', '.join(modules)}"
+    for module in modules:
+        assert (files.ROOT / module.replace(".", "/")).with_suffix(".py").is_file()
 
 
 def test_image_listens_on_the_default_port_of_all_addresses() -> None:

@@ -98,12 +98,10 @@ def test_keys_are_rotated(client: TestClient, file: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda file: file.unlink(),
-        lambda file: file.write_text("# nobody\n"),
         lambda file: file.write_text("short\n"),
         lambda file: file.write_bytes(b"\xff" * 32),
     ],
-    ids=["gone", "empty", "short", "not text"],
+    ids=["short", "not text"],
 )
 def test_a_file_that_is_no_good_changes_nothing(
     spoil: Callable[[Path], object],
@@ -122,6 +120,45 @@ def test_a_file_that_is_no_good_changes_nothing(
     assert "The API keys stay" in caplog.text or "the API keys stay" in caplog.text
     with pytest.raises(SettingsError):
         ApiKeys(file)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda file: file.unlink(), "api_keys_file does not exist"),
+        (lambda file: file.write_text(""), "api_keys_file has no key"),
+        (lambda file: file.write_text("# nobody\n"), "api_keys_file has no key"),
+    ],
+    ids=["gone", "empty", "only a comment"],
+)
+def test_without_a_key_nobody_is_let_in(
+    spoil: Callable[[Path], object],
+    reason: str,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A key that was taken away is good no more; the log says so once, and keys may come back."""
+    keys = ApiKeys(file)
+    monkeypatch.setattr(api_keys, "LOOK_EVERY_S", 0)
+    spoil(file)
+    with caplog.at_level(logging.ERROR):
+        for _ in range(3):
+            assert not keys.allow(KEYS[0].encode())
+            assert not keys.allow(b"")
+    [record] = caplog.records
+    assert record.getMessage().startswith(f"no API key is good until there is one again: {reason}")
+    with pytest.raises(SettingsError, match=reason):
+        ApiKeys(file)
+    file.write_text(f"{KEYS[1]}\n")
+    assert keys.allow(KEYS[1].encode())
+    assert not keys.allow(KEYS[0].encode())
+
+
+def test_a_byte_order_mark_is_no_part_of_a_key(file: Path) -> None:
+    """As editors of Windows write it."""
+    file.write_text(f"{KEYS[2]}\n", encoding="utf-8-sig")
+    assert ApiKeys(file).allow(KEYS[2].encode())
 
 
 def test_keys_are_not_kept(file: Path) -> None:

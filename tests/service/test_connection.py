@@ -219,7 +219,7 @@ def test_overload_is_refused_at_the_door(start_server: StartServer) -> None:
 
 def test_stray_line_ends_keep_no_connection_open(start_server: StartServer) -> None:
     """The time between requests goes on when a client sends what is no request."""
-    hasty = "import service.__main__\nservice.__main__.KEEP_ALIVE_S = 1\n" + HASTY
+    hasty = "import service.serve\nservice.serve.KEEP_ALIVE_S = 1\n" + HASTY
     with start_server(command=("-c", hasty)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), timeout=10) as client:
@@ -275,7 +275,7 @@ def test_unread_answers_are_bounded_over_all_connections(start_server: StartServ
 
 def test_who_was_refused_and_is_silent_is_let_go(start_server: StartServer) -> None:
     """A connection that is kept for the next request ends as others do, when there is none."""
-    hasty = "import service.__main__\nservice.__main__.KEEP_ALIVE_S = 1\n" + SLOW
+    hasty = "import service.serve\nservice.serve.KEEP_ALIVE_S = 1\n" + SLOW
     flags = ("--threads=1", "--max-waiting-tokens=32")
     with (
         start_server(*flags, command=("-c", hasty)) as (process, url),

@@ -50,6 +50,40 @@ def test_who_is_on_the_list(tiny: Tiny) -> None:
         assert "access-control-allow-origin" not in answer.headers
 
 
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"Origin": OTHER}, "Disallowed CORS origin"),
+        ({"Access-Control-Request-Method": "DELETE"}, "Disallowed CORS method"),
+        ({"Access-Control-Request-Headers": "x-other"}, "Disallowed CORS headers"),
+    ],
+)
+def test_a_rejected_preflight_is_an_error_like_others(
+    changed: dict[str, str], reason: str, tiny: Tiny
+) -> None:
+    """JSON, with what is allowed."""
+    settings = Settings(bundle=tiny.path, threads=1, cors_origins=ALLOWED)
+    headers = {"Origin": ALLOWED, "Access-Control-Request-Method": "POST"} | changed
+    with TestClient(create_app(settings)) as client:
+        answer = client.options("/fill-mask", headers=headers)
+    assert answer.status_code == 400
+    assert answer.headers["content-type"] == "application/json"
+    assert "Origin" in answer.headers["vary"]
+    assert answer.json()["error"].startswith(f"{reason}; allowed are the origins of the service's ")
+
+
+def test_a_page_may_send_its_trace(tiny: Tiny) -> None:
+    """The headers of W3C Trace Context, which the service reads."""
+    settings = Settings(bundle=tiny.path, threads=1, cors_origins=ALLOWED)
+    headers = {
+        "Origin": ALLOWED,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "content-type,traceparent,tracestate",
+    }
+    with TestClient(create_app(settings)) as client:
+        assert client.options("/fill-mask", headers=headers).status_code == 200
+
+
 @pytest.mark.parametrize("value", ["app.example.com", "https://a.example/", "https://a;b c", "*,x"])
 def test_what_is_no_list_of_origins(value: str) -> None:
     """Is told at the start."""

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.__main__ import _bind, _room
 from service.app import create_app
+from service.serve import _bind, _room
 from service.settings import Settings
 from tests.service.conftest import EditBundle, StartServer
 from tests.service.slow_model import SLOW
@@ -180,6 +180,38 @@ def test_sigterm_while_loading(tiny: Tiny) -> None:
         assert process.wait(10) == 0
         assert process.stderr is not None
         assert process.stderr.read() == ""
+
+
+# the service, to which a signal comes while it imports what it needs
+INTERRUPTED = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "uvicorn":
+            os.kill(os.getpid(), signal.{signal})
+sys.meta_path.insert(0, Interrupt())
+from service.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
+def test_sighup_before_anything_is_loaded(start_server: StartServer) -> None:
+    """It asks for what comes anyway, and does not end the process."""
+    with start_server(command=("-c", INTERRUPTED.format(signal="SIGHUP"))) as (_, url):
+        assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
+
+
+def test_sigterm_before_anything_is_loaded(tiny: Tiny) -> None:
+    """There is nothing to finish, and nothing to say."""
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED.format(signal="SIGTERM"), f"--bundle={tiny.path}"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 # the service, which says at its end what it has run on

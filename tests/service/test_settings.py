@@ -60,6 +60,11 @@ def test_an_unknown_variable_is_refused(
         ("port", "65536", '"65536"; allowed is a whole number from 0 to 65535.'),
         ("port", "", '""; allowed is a whole number from 0 to 65535.'),
         ("threads", "0", '"0"; allowed is a whole number from 1 to 1024.'),
+        ("threads", "100000", '"100000"; allowed is a whole number from 1 to 1024.'),
+        ("threads", " 5 ", '" 5 "; allowed is a whole number from 1 to 1024.'),
+        ("max_texts", "5.0", '"5.0"; allowed is a whole number of at least 1.'),
+        ("max_texts", "1_0", '"1_0"; allowed is a whole number of at least 1.'),
+        ("max_texts", "+5", '"+5"; allowed is a whole number of at least 1.'),
         ("max_texts", "-1", '"-1"; allowed is a whole number of at least 1.'),
         ("max_body_bytes", "1e6", '"1e6"; allowed is a whole number of at least 1.'),
         ("log_level", "loud", '"loud"; allowed is one of debug, info, warning, error.'),
@@ -96,12 +101,31 @@ def test_a_bad_flag_is_refused(arguments: list[str], sentence: str) -> None:
     assert str(caught.value).startswith(sentence)
 
 
-def test_the_variables_kubernetes_sets_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Service named fillmask injects FILLMASK_PORT=tcp://...; the cure is in the sentence."""
-    monkeypatch.setenv("FILLMASK_SERVICE_HOST", "10.0.0.1")
-    monkeypatch.setenv("FILLMASK_PORT", "tcp://10.0.0.1:8000")
-    with pytest.raises(SettingsError, match="set enableServiceLinks: false in the pod"):
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("FILLMASK_SERVICE_HOST", "10.0.0.1"),
+        ("FILLMASK_SERVICE_PORT", "80"),
+        ("FILLMASK_SERVICE_PORT_HTTP", "80"),
+        ("FILLMASK_PORT", "tcp://10.0.0.1:80"),
+        ("FILLMASK_PORT_80_TCP", "tcp://10.0.0.1:80"),
+        ("FILLMASK_PORT_80_TCP_PROTO", "tcp"),
+        ("FILLMASK_PORT_80_TCP_PORT", "80"),
+        ("FILLMASK_PORT_80_TCP_ADDR", "10.0.0.1"),
+        ("FILLMASK_PORT_53_UDP", "udp://10.0.0.1:53"),
+        ("FILLMASK_METRICS_PORT", "tcp://10.0.0.1:9000"),
+        ("FILLMASK_METRICS_SERVICE_PORT_METRICS", "9000"),
+        ("FILLMASK_METRICS_PORT_9000_TCP", "tcp://10.0.0.1:9000"),
+    ],
+)
+def test_the_variables_kubernetes_sets_are_explained(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each that it sets for Services named fillmask and fillmask-metrics; the cure is named."""
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SettingsError, match="set enableServiceLinks: false in the pod") as caught:
         read_settings([])
+    assert str(caught.value).startswith(f"Kubernetes has set {variable} and others")
 
 
 def test_help_names_every_setting(

@@ -1,0 +1,27 @@
+"""Bundles that change while they are served."""
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def put_bundle(source: Path, path: Path, name: str) -> None:
+    """Put a copy of a bundle there under another name, whole: renamed once it is complete."""
+    making = path.with_name(f".{path.name}")
+    shutil.copytree(source, making)
+    description = json.loads((making / "bundle.json").read_text())
+    (making / "bundle.json").write_text(json.dumps(description | {"name": name}))
+    if path.exists():
+        path.rename(path.with_name(".old"))
+    making.rename(path)
+    shutil.rmtree(path.with_name(".old"), ignore_errors=True)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that must come."""
+    deadline_s = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)

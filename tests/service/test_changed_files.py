@@ -1,0 +1,108 @@
+"""Files of a bundle that change under the process: answers stay right, and the log tells."""
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+import httpx
+import pytest
+
+from service import load
+from service.bundle import default_bundle_path
+from service.errors import StartError
+from service.private_weights import make_private
+from service.runtime import Runtime
+from service.settings import Settings
+from tests.service.conftest import StartServer
+from tests.service.put_bundle import until
+from tests.service.tiny import Tiny
+
+WORDS = ["king", "river", "gold", "winter", "train", "doctor", "language", "green", "paper", "sea"]
+
+
+def overwrite(file: Path) -> None:
+    """Write other bytes into the same file, of the same size."""
+    size = file.stat().st_size
+    with file.open("r+b") as stream:
+        stream.write(b"\x5a" * size)
+
+
+def truncate(file: Path) -> None:
+    """Cut it off, as a copy over it does at first."""
+    os.truncate(file, 0)
+
+
+def answers(url: str) -> list[object]:
+    """Fills of many words, so that many rows of the table are read."""
+    texts = [f"{word} is the [MASK] of {other}" for word in WORDS for other in WORDS]
+    found: list[object] = []
+    for start in range(0, len(texts), 50):
+        body = {"inputs": texts[start : start + 50]}
+        found += httpx.post(f"{url}/fill-mask", json=body, timeout=60).raise_for_status().json()
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the weights stay mapped")
+@pytest.mark.parametrize("harm", [overwrite, truncate])
+def test_weights_that_change_under_the_process(
+    harm: Callable[[Path], None], start_server: StartServer, tmp_path: Path
+) -> None:
+    """Every answer stays as it was; a reload finds the change, refuses it, and logs it."""
+    bundle = tmp_path / "bundle"
+    shutil.copytree(default_bundle_path(), bundle)
+    with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
+        harm(bundle / "weights.bin")
+        after = answers(url)
+        assert httpx.get(f"{url}/health/ready").is_success
+        os.kill(process.pid, signal.SIGHUP)
+        refused = 'fillmask_reloads_total{outcome="refused"} 1.0'
+        until(lambda: refused in httpx.get(f"{url}/metrics").text)
+        assert answers(url) == after
+    with start_server("--bundle", str(default_bundle_path()), "--threads=1") as (_, url):
+        assert answers(url) == after
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the weights stay mapped")
+def test_nothing_of_the_file_is_mapped(tiny: Tiny) -> None:
+    """Neither by the runtime, nor when there is nothing to do."""
+    runtime = Runtime(tiny.path / "model.onnx")
+    assert str(tiny.path) not in Path("/proc/self/maps").read_text()
+    assert make_private(tiny.path / "weights.bin") == 0
+    runtime.close()
+
+
+@pytest.mark.parametrize("name", ["bundle.json", "model.onnx", "weights.bin", "tokenizer.json"])
+def test_a_file_replaced_while_it_is_read(
+    name: str, bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was verified is not what would be served."""
+
+    def replaced(model_path: Path, threads_per_run: int) -> Runtime:
+        runtime = Runtime(model_path, threads_per_run)
+        file = bundle_copy / name
+        other = file.with_name("other")
+        other.write_bytes(file.read_bytes())
+        other.replace(file)
+        return runtime
+
+    monkeypatch.setattr(load, "Runtime", replaced)
+    settings = Settings(bundle=bundle_copy, threads=1)
+    with pytest.raises(StartError, match="its files have changed while they were read"):
+        load._read(settings, bundle_copy)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has other signals")
+def test_a_crash_leaves_a_line(tiny: Tiny) -> None:
+    """The kernel's SIGBUS, for a file that is truncated while it is loaded, or a broken disk."""
+    command = [sys.executable, "-m", "service", "--port=0", "--bundle", str(tiny.path)]
+    with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert " serves " in process.stdout.readline()
+        process.send_signal(signal.SIGBUS)
+        assert process.wait(10) == -signal.SIGBUS
+        assert "Fatal Python error: Bus error" in process.stderr.read()

@@ -1,0 +1,176 @@
+"""Reloads of a real process: the old model answers its last request, and then it is gone."""
+
+import asyncio
+import gc
+import os
+import re
+import signal
+import sys
+import time
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+import httpx
+import pytest
+
+from service.app import create_app
+from service.bundle import default_bundle_path
+from service.settings import Settings
+from tests.service.conftest import StartServer
+from tests.service.put_bundle import put_bundle, until
+from tests.service.slow_model import SLOW
+from tests.service.tiny import Tiny
+
+BODY = {"inputs": "the [MASK]"}
+RELOADS = 20
+# one model in memory takes some 80 MB with what the runtime keeps for the next
+MOST_GROWTH_MB = 90
+
+
+def serve_next(process: Popen[str], url: str, source: Path, path: Path, name: str) -> None:
+    """Reload under another name, and wait until that is served."""
+    put_bundle(source, path, name)
+    os.kill(process.pid, signal.SIGHUP)
+    until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == name))
+
+
+def resident_mb(process: Popen[str]) -> int:
+    """Memory in use."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+    assert found is not None
+    return int(found[1]) // 1024
+
+
+def deleted_maps(process: Popen[str]) -> list[str]:
+    """What is still mapped of files that are gone."""
+    maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
+    return [line for line in maps if line.endswith("(deleted)")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_is_given_back(start_server: StartServer, tmp_path: Path) -> None:
+    """After 20 reloads no file of an old bundle is mapped, and memory has not grown."""
+    bundle, source = tmp_path / "bundle", default_bundle_path()
+    put_bundle(source, bundle, "version-0")
+    with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
+        assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
+        before_mb = resident_mb(process)
+        for version in range(1, RELOADS + 1):
+            serve_next(process, url, source, bundle, f"version-{version}")
+            assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
+        until(lambda: not deleted_maps(process))
+        assert resident_mb(process) < before_mb + MOST_GROWTH_MB
+
+
+def test_a_long_request_keeps_its_model(
+    start_server: StartServer, tiny: Tiny, tmp_path: Path
+) -> None:
+    """A request that runs during the reload is answered by the model it was sent to."""
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    with (
+        start_server("--bundle", str(bundle), "--threads=1", command=("-c", SLOW)) as server,
+        ThreadPoolExecutor() as pool,
+    ):
+        process, url = server
+        long = {"inputs": ["the [MASK]" + " dog" * 20] * 64}
+        asked = pool.submit(httpx.post, f"{url}/models/old", json=long, timeout=60)
+        until(lambda: _waiting_tokens(url) > 0)
+        serve_next(process, url, tiny.path, bundle, "new")
+        assert httpx.post(f"{url}/models/old", json=BODY).status_code == 404
+        assert not asked.done()
+        assert asked.result().status_code == 200
+        assert len(asked.result().json()) == 64
+
+
+def _waiting_tokens(url: str) -> float:
+    page = httpx.get(f"{url}/metrics").text
+    return max(map(float, re.findall(r"^fillmask_waiting_tokens{.*} (\S+)$", page, re.MULTILINE)))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
+def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> None:
+    """A bundle that changes during the start is served once the start is over."""
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    command = [sys.executable, "-c", SLOW, "--port=0", "--threads=1", f"--bundle={bundle}"]
+    with Popen(command, stdout=PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "running\n"  # the bundle has been read
+            put_bundle(tiny.path, bundle, "new")
+            os.kill(process.pid, signal.SIGHUP)
+            line = next((line for line in process.stdout if " serves " in line), "")
+            assert " serves old on " in line
+            url = line.split(" on ")[1].split(",")[0]
+            until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == "new"))
+        finally:
+            process.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
+def test_hangups_in_a_row_are_one_reload(
+    start_server: StartServer, tiny: Tiny, tmp_path: Path
+) -> None:
+    """Those that find nothing new load nothing."""
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    with start_server("--bundle", str(bundle), command=("-c", SLOW)) as (process, url):
+        put_bundle(tiny.path, bundle, "new")
+        for _ in range(5):
+            os.kill(process.pid, signal.SIGHUP)
+            time.sleep(0.1)
+        until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == "new"))
+        time.sleep(1)  # another one would have begun
+        page = httpx.get(f"{url}/metrics").text
+        assert 'fillmask_reloads_total{outcome="taken"} 1.0' in page
+        assert 'fillmask_reloads_total{outcome="refused"} 0.0' in page
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
+def test_nothing_is_loaded_while_draining(
+    start_server: StartServer, tiny: Tiny, tmp_path: Path
+) -> None:
+    """A process that ends goes on with the model it has."""
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    with start_server("--bundle", str(bundle), "--drain-delay-s=2") as (process, url):
+        process.send_signal(signal.SIGTERM)
+        until(lambda: httpx.get(f"{url}/health/ready").status_code == 503)
+        put_bundle(tiny.path, bundle, "new")
+        os.kill(process.pid, signal.SIGHUP)
+        time.sleep(1)
+        assert httpx.get(f"{url}/info").json()["name"] == "old"
+        assert process.wait(10) == 0
+
+
+@pytest.fixture
+def _no_collections() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("_no_collections")
+def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
+    """The service freezes what it has loaded, so that no collection would ever find it."""
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+
+    async def reload() -> list[object]:
+        service = create_app(Settings(bundle=bundle, threads=1))
+        async with service.router.lifespan_context(service):
+            old = service.state.models.default
+            left = [weakref.ref(part) for part in (old.batcher, old.fill_mask, old.scoring)]
+            del old
+            put_bundle(tiny.path, bundle, "new")
+            await service.state.models.reload()
+            await asyncio.gather(*service.state.models._tasks)
+            return [found for reference in left if (found := reference()) is not None]
+
+    assert asyncio.run(reload()) == []
