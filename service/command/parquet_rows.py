@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from service.command.arrow_values import rows_of
 from service.command.errors import CommandError
 from service.command.rows import BLOCK_ROWS, Block, Fields, Rows, Unreadable
 from service.errors import quote
@@ -34,17 +35,16 @@ class ParquetBlock(Block):
         return ParquetBlock(self.first + start, self.columns.slice(start, stop - start))
 
     def fields(self) -> list[Fields | Unreadable]:
-        """See `Block`; times are texts.
+        """See `Block`; dates, times and durations are texts.
 
         Raises:
             CommandError: a value is nothing outside of Parquet.
         """
-        plain = _without_times(self.columns)
         try:
-            rows: list[Fields | Unreadable] = plain.to_pylist()
+            return list(rows_of(self.columns))
         except ValueError:
-            return [_one(plain.slice(place, 1), self.first + place) for place in range(len(self))]
-        return rows
+            each = range(len(self))
+            return [_one(self.columns.slice(place, 1), self.first + place) for place in each]
 
 
 class ParquetRows(Rows):
@@ -106,25 +106,14 @@ class ParquetRows(Rows):
                 first += batch.num_rows
 
 
-def _without_times(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with times as text: Python's have no nanoseconds."""
-    columns = [
-        column.cast(pa.string())
-        if pa.types.is_timestamp(column.type) or pa.types.is_time(column.type)
-        else column
-        for column in batch.columns
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
 def _one(row: pa.RecordBatch, number: int) -> Fields | Unreadable:
     """A row among which one has a value that Python does not take."""
     try:
-        [fields] = row.to_pylist()
+        [fields] = rows_of(row)
     except UnicodeDecodeError:
         return Unreadable("The row is not valid UTF-8.")
     except ValueError as error:
         raise CommandError(
             f"Row {number + 1} has a value that is only Parquet's: {error}."
         ) from error
-    return dict(fields)
+    return fields
