@@ -29,15 +29,16 @@ class CsvOutput:
         CommandError: the rows have a field of the same name.
     """
 
-    reserved: tuple[str, ...] = ()
-
     def __init__(self, rows: Rows, given: Given) -> None:
-        self._columns = _columns_of(rows)
+        columns = _columns_of(rows)
         sometimes = _SOMETIMES if rows.row_parameters else _of_fills(given.options)
         self._fill_columns = (*_ALWAYS, *sometimes)
         errors = (ERROR,) if given.errors else ()
         self._own_columns = (*_PLACES, *self._fill_columns, *errors)
-        refuse_clash(rows.name, self._columns, self._own_columns)
+        self.reserved = self._own_columns if rows.columns is None and given.errors else ()
+        if not self.reserved:
+            refuse_clash(rows.name, columns, self._own_columns)
+        self._columns = tuple(column for column in columns if column not in self.reserved)
 
     @contextmanager
     def writing(self, path: Path) -> Iterator[Write]:
@@ -59,9 +60,11 @@ class CsvOutput:
         self, number: int, fields: Fields | Unreadable, answer: bytes
     ) -> Iterator[list[str]]:
         """A row's lines."""
-        known = {} if isinstance(fields, Unreadable) else fields
+        problem = problem_of(answer)
+        readable = problem is None or problem.readable
+        known = {} if isinstance(fields, Unreadable) or not readable else fields
         row = [_cell(known.get(column)) for column in self._columns]
-        if problem := problem_of(answer):
+        if problem:
             empty = [""] * (len(self._own_columns) - 2)
             yield [*row, str(number), *empty, problem.sentence]
             return

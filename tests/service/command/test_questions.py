@@ -107,13 +107,13 @@ def test_many_fields_are_not_all_named(tmp_path: Path) -> None:
     assert '"f6", "f7" and others. --field' in item.sentence
 
 
-def test_a_field_of_a_name_that_is_taken_ends_it_all(tmp_path: Path) -> None:
-    """It cannot be reported in a field either."""
+def test_a_field_of_a_name_that_is_taken_is_a_problem(tmp_path: Path) -> None:
+    """None of the row's fields is written beside it."""
     item = ask(tmp_path, {"inputs": "a", "fills": 1}, reserved=("fills", "error"))
-    assert isinstance(item, CommandError)
-    assert str(item) == (
-        'rows.jsonl, row 1 has a field "fills", and what is written has one of its own of that '
-        "name; rename it."
+    assert item == Problem(
+        'The row has a field "fills", and what is written has one of its own of that name; '
+        "rename it.",
+        readable=False,
     )
     assert isinstance(ask(tmp_path, {"inputs": "a", "fills": 1}), Question)
 
