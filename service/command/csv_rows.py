@@ -18,6 +18,7 @@ from service.command.rows import (
     Unreadable,
     cut,
     is_text,
+    without_blank_end,
 )
 from service.errors import quote
 
@@ -48,7 +49,7 @@ class CsvBlock(ListBlock):
 
 
 class CsvRows(Rows):
-    """The rows of a CSV file.
+    """The rows of a CSV file; blank lines at its end are none.
 
     Args:
         path: the file.
@@ -87,9 +88,12 @@ class CsvRows(Rows):
             yield CsvBlock(first, rows, self.columns)
 
     def _batches(self) -> Iterator[list[list[str]]]:
-        rows = islice(self._cells(), 1, None)
-        while batch := list(islice(rows, BLOCK_ROWS)):
-            yield batch
+        rows = (
+            [] if len(cells) == 1 and cells[0].isspace() else cells
+            for cells in islice(self._cells(), 1, None)
+        )
+        batches = iter(lambda: list(islice(rows, BLOCK_ROWS)), [])
+        return without_blank_end(batches, [])
 
     def _cells(self) -> Iterator[list[str]]:
         csv.field_size_limit(MAX_LINE_BYTES)
