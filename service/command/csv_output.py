@@ -1,14 +1,15 @@
 """CSV: a line for each fill, the columns of its row before it."""
 
 import csv
+import io
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from service.command.answers import fills_of, problem_of
+from service.command.disk import create, sync
 from service.command.outputs import ERROR, Given, Write, refuse_clash
 from service.command.rows import Block, Fields, Rows, Unreadable, as_json
 from service.fill_options import FillOptions
@@ -43,7 +44,7 @@ class CsvOutput:
     @contextmanager
     def writing(self, path: Path) -> Iterator[Write]:
         """See `Output`."""
-        with path.open("w", encoding="utf-8", newline="") as stream:
+        with io.TextIOWrapper(create(path), encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow((*self._columns, *self._own_columns))
 
@@ -53,8 +54,7 @@ class CsvOutput:
                     writer.writerows(self._lines(number, fields, answer))
 
             yield write
-            stream.flush()
-            os.fsync(stream.fileno())
+            sync(stream, path)
 
     def _lines(
         self, number: int, fields: Fields | Unreadable, answer: bytes

@@ -1,6 +1,5 @@
 """Parquet: the rows' columns with their types, and one for the fills. Needs pyarrow."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.command.answers import fills_of, problem_of
+from service.command.disk import create, sync
 from service.command.errors import CommandError
 from service.command.outputs import ERROR, FILLS, Given, Write, refuse_clash
 from service.command.parquet_rows import ParquetBlock, ParquetRows
@@ -62,7 +62,7 @@ class ParquetOutput:
     @contextmanager
     def writing(self, path: Path) -> Iterator[Write]:
         """See `Output`."""
-        with path.open("wb") as stream:
+        with create(path) as stream:
             with pq.ParquetWriter(stream, self._schema, compression="zstd") as writer:
                 group: list[pa.RecordBatch] = []
 
@@ -81,8 +81,7 @@ class ParquetOutput:
                 yield write
                 if group:
                     end_group()
-            stream.flush()
-            os.fsync(stream.fileno())
+            sync(stream, path)
 
     def _batch(self, block: Block, answers: Sequence[bytes]) -> pa.RecordBatch:
         problems = [problem_of(answer) for answer in answers]

@@ -59,10 +59,11 @@ def test_blank_items_at_the_end_are_left_out() -> None:
         items = rng.choices([0, 0, 0, 1], k=rng.randint(0, 9))
         items += [0] * rng.choice([0, 3, 2 * BLOCK_ROWS, 2 * BLOCK_ROWS + 3])
         items += rng.choices([0, 1], k=rng.randint(0, 3))
-        batches = []
-        while len(items) > sum(map(len, batches)):
-            start = sum(map(len, batches))
-            batches.append(items[start : start + rng.randint(1, 200)])
+        rest, batches = items, []
+        while rest:
+            size = rng.randint(1, 200)
+            batches.append(rest[:size])
+            rest = rest[size:]
         expected = "".join(map(str, items)).rstrip("0")
         found = list(without_blank_end(batches, 0))
         assert "".join(str(item) for batch in found for item in batch) == expected
