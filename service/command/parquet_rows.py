@@ -1,6 +1,7 @@
 """Parquet, read a part of a row group at a time. Needs pyarrow."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,15 +61,12 @@ class ParquetRows(Rows):
     def __init__(self, path: Path) -> None:
         self.name = path.name
         self._path = path
-        try:
-            with pq.ParquetFile(path) as file:
-                self.schema: pa.Schema = file.schema_arrow
-                self._group_rows = [
-                    file.metadata.row_group(group).num_rows
-                    for group in range(file.metadata.num_row_groups)
-                ]
-        except pa.ArrowException as error:
-            raise CommandError(f"{self.name} is not a Parquet file: {error}") from error
+        with _refusing(f"{self.name} is not a Parquet file"), pq.ParquetFile(path) as file:
+            self.schema: pa.Schema = file.schema_arrow
+            self._group_rows = [
+                file.metadata.row_group(group).num_rows
+                for group in range(file.metadata.num_row_groups)
+            ]
         self.columns: tuple[str, ...] = tuple(self.schema.names)
         for place, column in enumerate(self.columns):
             if column in self.columns[:place]:
@@ -97,13 +95,29 @@ class ParquetRows(Rows):
         # with a buffer, a column is read as it is needed, and not the whole group at once
         with pq.ParquetFile(self._path, buffer_size=_BLOCK_BYTES) as file:
             batches = file.iter_batches(BLOCK_ROWS, groups, columns, use_threads=False)
-            for batch in batches:
+            for batch in self._sound(batches):
                 from_, to = max(start - first, 0), min(stop - first, batch.num_rows)
                 rows = max(1, batch.num_rows * _BLOCK_BYTES // max(1, batch.nbytes))
                 for place in range(from_, to, rows):
                     part = batch.slice(place, min(rows, to - place))
                     yield ParquetBlock(first + place, part)
                 first += batch.num_rows
+
+    def _sound(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches of a file that may be damaged."""
+        with _refusing(f"{self.name} is damaged"):
+            yield from batches
+
+
+@contextmanager
+def _refusing(sentence: str) -> Iterator[None]:
+    """Refuse a file that Arrow cannot read; what the system says of it goes through."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise CommandError(f"{sentence}: {error}") from error
 
 
 def _one(row: pa.RecordBatch, number: int) -> Fields | Unreadable:

@@ -92,8 +92,10 @@ def test_a_line_without_an_end_does_not_fill_the_memory(
     monkeypatch.setattr(csv_rows, "MAX_LINE_BYTES", 40)
     try:
         for row in (b"x" * 41, b'"' + b"x\n" * 30 + b'"'):
-            with pytest.raises(CommandError, match=r"is not valid CSV: .*(longer|larger) than"):
+            sentence = r"line \d+ is not valid CSV: .*(longer|larger) than"
+            with pytest.raises(CommandError, match=sentence) as caught:
                 CsvRows(write(tmp_path, b"a\n" + row + b"\n")).count()
+            assert ("line 2 " in str(caught.value)) == row.startswith(b"x")
         assert CsvRows(write(tmp_path, b"a\n" + b"x" * 39 + b"\n")).count() == 1
     finally:
         csv.field_size_limit(limit)
