@@ -26,6 +26,7 @@ from service.deadline import Deadline
 from service.docs_page import add_docs_page
 from service.errors import FillMaskError, SettingsError
 from service.fill_mask_endpoint import FillMaskEndpoint
+from service.head import Head
 from service.health import Health
 from service.metrics_page import add_metrics_page
 from service.models import Models
@@ -172,6 +173,7 @@ def create_app(settings: Settings) -> Service:
     service.state.statistics = statistics
     service.state.breath = Breath()
     outermost = [] if traces is None else [traces.surround]
+    service.add_middleware(Head)  # the innermost, so that requests are counted by their own method
     service.surround([*outermost, *_layers(settings, statistics)])
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
     service.include_router(create_protocol_router(settings.max_texts, settings.max_top_k))
@@ -228,10 +230,13 @@ async def _answer_http_exception(request: Request, error: Exception) -> JSONResp
     if error.status_code == 404:
         sentence = "There is nothing at this path; POST /fill-mask fills masks, /docs says more."
     headers = error.headers
-    if error.status_code == 405 and headers:
-        # Starlette knows only the methods of the first endpoint that has the path
-        methods = documented_methods(request.app.openapi(), request.url.path)
-        allowed = ", ".join(sorted({headers["Allow"], *methods}))
+    if error.status_code == 405:
+        # Starlette knows only the methods of the first endpoint that has the path, or none of files
+        known = (headers or {}).get("Allow", "GET").split(", ")
+        methods = {*known, *documented_methods(request.app.openapi(), request.url.path)}
+        if "GET" in methods:
+            methods.add("HEAD")
+        allowed = ", ".join(sorted(methods))
         sentence = f"The method {request.method[:20]} is not allowed here; allowed is {allowed}."
         headers = {"Allow": allowed}
     return JSONResponse({"error": sentence}, error.status_code, headers)

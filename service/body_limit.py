@@ -29,12 +29,14 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         encoding = header(scope, b"content-encoding") or ""
-        if encoding not in {"", "identity"}:
+        if encoding.strip(" \t").lower() not in {"", "identity"}:
             sentence = f"The content encoding {quote(encoding)} is not read; send plain JSON."
             await send_sentence(send, 415, sentence)
             return
         length = header(scope, b"content-length") or ""
-        if length.isdigit() and int(length) > self._max_body_bytes:
+        # int() takes no more than 4,300 digits, and none beyond ASCII
+        digits = length.lstrip("0") if length.isascii() and length.isdigit() else ""
+        if len(digits) > 18 or int(digits or "0") > self._max_body_bytes:
             await self._refuse(send)
             return
         whole: Message | None = await self._collect(receive)

@@ -34,8 +34,9 @@ class Deadline:
         timeout_ms = self._default_ms
         for name, value in scope["headers"]:
             if name == HEADER:
+                digits = value.strip(b" \t")  # white space is no part of a value (RFC 9110, 5.5)
                 # more digits would be no number that is allowed
-                timeout_ms = int(value) if value.isdigit() and len(value) < 10 else 0
+                timeout_ms = int(digits) if digits.isdigit() and len(digits) < 10 else 0
                 if not 1 <= timeout_ms <= MAX_TIMEOUT_MS:
                     sentence = f"must be a whole number from 1 to {MAX_TIMEOUT_MS}"
                     await send_sentence(send, 400, f"X-Request-Timeout-Ms {sentence}.")

@@ -44,7 +44,6 @@ def add_playground_page(app: FastAPI) -> None:
     router = APIRouter()
     files = _Files(directory=_DIRECTORY)
 
-    @router.head("/", include_in_schema=False)
     @router.get("/", summary="The playground", tags=["Service"], response_class=HTMLResponse)
     async def page(request: Request) -> Response:
         return await files.get_response("index.html", request.scope)

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Sequence
 
 from service.command.arguments import read_arguments
+from service.command.disk import STANDARD_OUTPUT, naming
 from service.command.errors import CommandError, reason
 from service.command.interruption import SignalError, run
 from service.command.one_text import fill_text
@@ -44,7 +45,8 @@ def execute(arguments: Sequence[str]) -> int:
         typed = read_arguments(arguments)
         settings = read_settings(typed.settings)
         run(lambda: _do(typed.task, settings))
-        sys.stdout.flush()
+        with naming(STANDARD_OUTPUT):
+            sys.stdout.flush()
     except (SignalError, CommandError, StartError, FillMaskError, OSError) as error:
         code, sentence = _end(error)
         if sentence:

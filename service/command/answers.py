@@ -18,7 +18,7 @@ class Problem:
 
     Attributes:
         sentence: for the person whose row it is.
-        readable: whether the row has fields, and only its answer is missing.
+        readable: whether the row's own fields are written beside the problem.
     """
 
     sentence: str

@@ -1,14 +1,15 @@
 """CSV: a line for each fill, the columns of its row before it."""
 
 import csv
+import io
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from service.command.answers import fills_of, problem_of
+from service.command.disk import create, sync
 from service.command.outputs import ERROR, Given, Write, refuse_clash
 from service.command.rows import Block, Fields, Rows, Unreadable, as_json
 from service.fill_options import FillOptions
@@ -29,20 +30,21 @@ class CsvOutput:
         CommandError: the rows have a field of the same name.
     """
 
-    reserved: tuple[str, ...] = ()
-
     def __init__(self, rows: Rows, given: Given) -> None:
-        self._columns = _columns_of(rows)
+        columns = _columns_of(rows)
         sometimes = _SOMETIMES if rows.row_parameters else _of_fills(given.options)
         self._fill_columns = (*_ALWAYS, *sometimes)
         errors = (ERROR,) if given.errors else ()
         self._own_columns = (*_PLACES, *self._fill_columns, *errors)
-        refuse_clash(rows.name, self._columns, self._own_columns)
+        self.reserved = self._own_columns if rows.columns is None and given.errors else ()
+        if not self.reserved:
+            refuse_clash(rows.name, columns, self._own_columns)
+        self._columns = tuple(column for column in columns if column not in self.reserved)
 
     @contextmanager
     def writing(self, path: Path) -> Iterator[Write]:
         """See `Output`."""
-        with path.open("w", encoding="utf-8", newline="") as stream:
+        with io.TextIOWrapper(create(path), encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow((*self._columns, *self._own_columns))
 
@@ -52,16 +54,17 @@ class CsvOutput:
                     writer.writerows(self._lines(number, fields, answer))
 
             yield write
-            stream.flush()
-            os.fsync(stream.fileno())
+            sync(stream, path)
 
     def _lines(
         self, number: int, fields: Fields | Unreadable, answer: bytes
     ) -> Iterator[list[str]]:
         """A row's lines."""
-        known = {} if isinstance(fields, Unreadable) else fields
+        problem = problem_of(answer)
+        readable = problem is None or problem.readable
+        known = {} if isinstance(fields, Unreadable) or not readable else fields
         row = [_cell(known.get(column)) for column in self._columns]
-        if problem := problem_of(answer):
+        if problem:
             empty = [""] * (len(self._own_columns) - 2)
             yield [*row, str(number), *empty, problem.sentence]
             return

@@ -18,6 +18,7 @@ from service.command.rows import (
     Unreadable,
     cut,
     is_text,
+    without_blank_end,
 )
 from service.errors import quote
 
@@ -48,7 +49,7 @@ class CsvBlock(ListBlock):
 
 
 class CsvRows(Rows):
-    """The rows of a CSV file.
+    """The rows of a CSV file; blank lines at its end are none.
 
     Args:
         path: the file.
@@ -87,15 +88,18 @@ class CsvRows(Rows):
             yield CsvBlock(first, rows, self.columns)
 
     def _batches(self) -> Iterator[list[list[str]]]:
-        rows = islice(self._cells(), 1, None)
-        while batch := list(islice(rows, BLOCK_ROWS)):
-            yield batch
+        rows = (
+            [] if len(cells) == 1 and cells[0].isspace() else cells
+            for cells in islice(self._cells(), 1, None)
+        )
+        batches = iter(lambda: list(islice(rows, BLOCK_ROWS)), [])
+        return without_blank_end(batches, [])
 
     def _cells(self) -> Iterator[list[str]]:
         csv.field_size_limit(MAX_LINE_BYTES)
         # what is no UTF-8 is kept apart as halves of characters, so that its row can be named
         with self._path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
-            reader = csv.reader(_lines(stream), strict=True)
+            reader = csv.reader(self._lines(stream), strict=True)
             try:
                 yield from reader
             except csv.Error as error:
@@ -103,10 +107,14 @@ class CsvRows(Rows):
                     f"{self.name}, line {reader.line_num} is not valid CSV: {error}."
                 ) from error
 
-
-def _lines(stream: TextIO) -> Iterator[str]:
-    """The lines of a stream, of which one may be as long as all of it."""
-    while line := stream.readline(MAX_LINE_BYTES):
-        if len(line) == MAX_LINE_BYTES and not line.endswith("\n"):
-            raise csv.Error(f"longer than {MAX_LINE_BYTES} characters")
-        yield line
+    def _lines(self, stream: TextIO) -> Iterator[str]:
+        """The lines of a stream, of which one may be as long as all of it."""
+        number = 0
+        while line := stream.readline(MAX_LINE_BYTES):
+            number += 1
+            if len(line) == MAX_LINE_BYTES and not line.endswith("\n"):
+                raise CommandError(
+                    f"{self.name}, line {number} is not valid CSV: longer than {MAX_LINE_BYTES} "
+                    "characters."
+                )
+            yield line

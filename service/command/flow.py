@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from service.command.answers import Problem
-from service.command.errors import CommandError
 from service.command.outputs import Write
 from service.command.questions import Asked, Item, Question
 from service.command.rows import Block
@@ -89,8 +88,8 @@ class Flow:
             write: takes a block or a part of it with the answers, on another thread.
 
         Raises:
-            CommandError: what a row is in place of a question, or what reading raises, after all
-                rows before it are written; or what writing raises.
+            CommandError: what reading raises, after all rows before it are written; or what
+                writing raises.
             Exception: the model has failed.
         """
         feeding = asyncio.create_task(self._feed(asked))
@@ -149,8 +148,6 @@ class Flow:
             upcoming.cancel()
 
     async def _answer(self, item: Item) -> bytes:
-        if isinstance(item, CommandError):
-            raise item
         if isinstance(item, Problem):
             return item.line
         self._on_their_way += 1

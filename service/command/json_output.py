@@ -1,6 +1,5 @@
 """JSONL: a row as it was written, to the byte, and its fills behind its own fields."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import BinaryIO
 from pydantic_core import to_json
 
 from service.command.answers import problem_of
+from service.command.disk import create, sync
 from service.command.outputs import ERROR, FILLS, Given, Write, refuse_clash
 from service.command.rows import Block, Rows
 
@@ -31,10 +31,9 @@ class JsonOutput:
     @contextmanager
     def writing(self, path: Path) -> Iterator[Write]:
         """See `Output`."""
-        with path.open("wb") as stream:
+        with create(path) as stream:
             yield write_lines(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
+            sync(stream, path)
 
 
 def write_lines(stream: BinaryIO) -> Write:

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from service.command.lines import MAX_LINE_BYTES, Stream, read_lines
-from service.command.rows import Block, Fields, ListBlock, Rows, Unreadable, cut
+from service.command.rows import Block, Fields, ListBlock, Rows, Unreadable, cut, without_blank_end
 from service.errors import FillMaskError
 from service.json_body import parse_json
 
@@ -42,7 +42,7 @@ class JsonBlock(LineBlock):
         return [b"{}" if line is None else line.strip() for line in self.rows]
 
     def _read(self, line: bytes, number: int) -> Fields | Unreadable:
-        if not line or line.isspace():
+        if not line:
             return Unreadable("The line is empty; it must be a JSON object.")
         try:
             value = parse_json(line, "The line", number + 1)
@@ -71,6 +71,8 @@ class TextBlock(LineBlock):
 class LineRows(Rows):
     """The rows of a file with a row a line.
 
+    Lines of nothing but white space are blank; those at the end are no rows.
+
     Args:
         name: of the file, for errors.
         open_stream: opens it at its start.
@@ -83,7 +85,7 @@ class LineRows(Rows):
     def count(self) -> int:
         """See `Rows`."""
         with self._open() as stream:
-            return sum(map(len, read_lines(stream)))
+            return sum(map(len, _lines(stream)))
 
     def blocks(
         self,
@@ -93,7 +95,7 @@ class LineRows(Rows):
     ) -> Iterator[Block]:
         """See `Rows`."""
         with self._open() as stream:
-            for first, lines in cut(read_lines(stream), start, stop):
+            for first, lines in cut(_lines(stream), start, stop):
                 yield self._block(first, lines)
 
     @abstractmethod
@@ -128,3 +130,11 @@ class TextRows(LineRows):
 
     def _block(self, first: int, lines: Sequence[bytes | None]) -> Block:
         return TextBlock(first, lines, self._field)
+
+
+def _lines(stream: Stream) -> Iterator[list[bytes | None]]:
+    batches = (
+        [b"" if line is not None and line.isspace() else line for line in lines]
+        for lines in read_lines(stream)
+    )
+    return without_blank_end(batches, b"")

@@ -2,6 +2,7 @@
 
 import sys
 
+from service.command.disk import STANDARD_OUTPUT, naming
 from service.command.errors import CommandError
 from service.command.limits import limits_of, without_limits
 from service.command.printed import Style, table
@@ -34,9 +35,10 @@ async def fill_text(task: TextTask, settings: Settings) -> None:
     async with load(without_limits(settings), lambda _: None) as model:
         options = read_options(task.parameters, limits_of(model.bundle))
         answer = await model.fill_mask.fill([task.text], options, _CALLED)
-    if task.as_json:
-        sys.stdout.buffer.write(answer_json(answer, single=True) + b"\n")
-        return
-    [masks] = answer.fills
-    lines = table(task.text, masks, Style.of(sys.stdout))
-    sys.stdout.writelines(f"{line}\n" for line in lines)
+    with naming(STANDARD_OUTPUT):
+        if task.as_json:
+            sys.stdout.buffer.write(answer_json(answer, single=True) + b"\n")
+            return
+        [masks] = answer.fills
+        lines = table(task.text, masks, Style.of(sys.stdout))
+        sys.stdout.writelines(f"{line}\n" for line in lines)

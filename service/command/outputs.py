@@ -39,7 +39,8 @@ class Output(Protocol):
     """A format that is written.
 
     Attributes:
-        reserved: what no row may call a field of its own, where that shows only row by row.
+        reserved: what no row may call a field of its own, where that shows only row by row. Such
+            a row is reported or ends the command.
     """
 
     reserved: tuple[str, ...]
@@ -63,8 +64,15 @@ def refuse_clash(called: str, columns: Iterable[str], own: Iterable[str]) -> Non
     Raises:
         CommandError: two have the same name.
     """
-    if clash := sorted(set(columns) & set(own)):
-        raise CommandError(
-            f"{called} has a field {quote(clash[0])}, and what is written has one of its own of "
-            "that name; rename it."
-        )
+    if clash := clash_of(columns, own):
+        raise CommandError(f"{called} {clash}")
+
+
+def clash_of(columns: Iterable[str], own: Iterable[str]) -> str | None:
+    """The end of a sentence about a name that is taken; None where all are free."""
+    if not (clash := sorted(set(columns) & set(own))):
+        return None
+    return (
+        f"has a field {quote(clash[0])}, and what is written has one of its own of that name; "
+        "rename it."
+    )

@@ -1,6 +1,5 @@
 """Parquet: the rows' columns with their types, and one for the fills. Needs pyarrow."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.command.answers import fills_of, problem_of
+from service.command.disk import create, sync
 from service.command.errors import CommandError
 from service.command.outputs import ERROR, FILLS, Given, Write, refuse_clash
 from service.command.parquet_rows import ParquetBlock, ParquetRows
@@ -47,11 +47,10 @@ class ParquetOutput:
         CommandError: the rows have a field of the same name, or one that cannot be a column.
     """
 
-    reserved: tuple[str, ...] = ()
-
     def __init__(self, rows: Rows, given: Given) -> None:
         self._name = rows.name
-        self._input = _schema_of(rows)
+        self.reserved = given.fields if rows.columns is None and given.errors else ()
+        self._input = _schema_of(rows, self.reserved)
         refuse_clash(rows.name, self._input.names, given.fields)
         self._errors = given.errors
         self._schema = self._input.append(pa.field(FILLS, FILLS_TYPE))
@@ -63,7 +62,7 @@ class ParquetOutput:
     @contextmanager
     def writing(self, path: Path) -> Iterator[Write]:
         """See `Output`."""
-        with path.open("wb") as stream:
+        with create(path) as stream:
             with pq.ParquetWriter(stream, self._schema, compression="zstd") as writer:
                 group: list[pa.RecordBatch] = []
 
@@ -82,16 +81,18 @@ class ParquetOutput:
                 yield write
                 if group:
                     end_group()
-            stream.flush()
-            os.fsync(stream.fileno())
+            sync(stream, path)
 
     def _batch(self, block: Block, answers: Sequence[bytes]) -> pa.RecordBatch:
+        problems = [problem_of(answer) for answer in answers]
         if isinstance(block, ParquetBlock):
             columns = block.columns.columns
         else:
-            rows = [{} if isinstance(row, Unreadable) else row for row in block.fields()]
+            rows = [
+                {} if isinstance(row, Unreadable) or (problem and not problem.readable) else row
+                for row, problem in zip(block.fields(), problems, strict=True)
+            ]
             columns = pa.RecordBatch.from_pylist(rows, self._input).columns
-        problems = [problem_of(answer) for answer in answers]
         fills = [
             None if problem else _flat(answer)
             for answer, problem in zip(answers, problems, strict=True)
@@ -109,14 +110,19 @@ def _flat(answer: bytes) -> list[dict[str, Any]]:
     return [{"mask": mask, **fill} for mask, fills in masks for fill in fills]
 
 
-def _schema_of(rows: Rows) -> pa.Schema:
+def _schema_of(rows: Rows, reserved: Sequence[str]) -> pa.Schema:
+    """The columns of the rows; rows with a field of a reserved name have none."""
     if isinstance(rows, ParquetRows):
         return rows.schema
     if rows.columns is not None:
         return pa.schema([(column, pa.string()) for column in rows.columns])
     schema = pa.schema([])
     for block in rows.blocks():
-        fields = [row for row in block.fields() if not isinstance(row, Unreadable)]
+        fields = [
+            row
+            for row in block.fields()
+            if not isinstance(row, Unreadable) and row.keys().isdisjoint(reserved)
+        ]
         names = dict.fromkeys(name for row in fields for name in row)
         for name in names:
             try:

@@ -1,12 +1,14 @@
 """Parquet, read a part of a row group at a time. Needs pyarrow."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from service.command.arrow_values import rows_of
 from service.command.errors import CommandError
 from service.command.rows import BLOCK_ROWS, Block, Fields, Rows, Unreadable
 from service.errors import quote
@@ -34,17 +36,16 @@ class ParquetBlock(Block):
         return ParquetBlock(self.first + start, self.columns.slice(start, stop - start))
 
     def fields(self) -> list[Fields | Unreadable]:
-        """See `Block`; times are texts.
+        """See `Block`; dates, times and durations are texts.
 
         Raises:
             CommandError: a value is nothing outside of Parquet.
         """
-        plain = _without_times(self.columns)
         try:
-            rows: list[Fields | Unreadable] = plain.to_pylist()
+            return list(rows_of(self.columns))
         except ValueError:
-            return [_one(plain.slice(place, 1), self.first + place) for place in range(len(self))]
-        return rows
+            each = range(len(self))
+            return [_one(self.columns.slice(place, 1), self.first + place) for place in each]
 
 
 class ParquetRows(Rows):
@@ -60,15 +61,12 @@ class ParquetRows(Rows):
     def __init__(self, path: Path) -> None:
         self.name = path.name
         self._path = path
-        try:
-            with pq.ParquetFile(path) as file:
-                self.schema: pa.Schema = file.schema_arrow
-                self._group_rows = [
-                    file.metadata.row_group(group).num_rows
-                    for group in range(file.metadata.num_row_groups)
-                ]
-        except pa.ArrowException as error:
-            raise CommandError(f"{self.name} is not a Parquet file: {error}") from error
+        with _refusing(f"{self.name} is not a Parquet file"), pq.ParquetFile(path) as file:
+            self.schema: pa.Schema = file.schema_arrow
+            self._group_rows = [
+                file.metadata.row_group(group).num_rows
+                for group in range(file.metadata.num_row_groups)
+            ]
         self.columns: tuple[str, ...] = tuple(self.schema.names)
         for place, column in enumerate(self.columns):
             if column in self.columns[:place]:
@@ -97,7 +95,7 @@ class ParquetRows(Rows):
         # with a buffer, a column is read as it is needed, and not the whole group at once
         with pq.ParquetFile(self._path, buffer_size=_BLOCK_BYTES) as file:
             batches = file.iter_batches(BLOCK_ROWS, groups, columns, use_threads=False)
-            for batch in batches:
+            for batch in self._sound(batches):
                 from_, to = max(start - first, 0), min(stop - first, batch.num_rows)
                 rows = max(1, batch.num_rows * _BLOCK_BYTES // max(1, batch.nbytes))
                 for place in range(from_, to, rows):
@@ -105,26 +103,31 @@ class ParquetRows(Rows):
                     yield ParquetBlock(first + place, part)
                 first += batch.num_rows
 
+    def _sound(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches of a file that may be damaged."""
+        with _refusing(f"{self.name} is damaged"):
+            yield from batches
 
-def _without_times(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with times as text: Python's have no nanoseconds."""
-    columns = [
-        column.cast(pa.string())
-        if pa.types.is_timestamp(column.type) or pa.types.is_time(column.type)
-        else column
-        for column in batch.columns
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+@contextmanager
+def _refusing(sentence: str) -> Iterator[None]:
+    """Refuse a file that Arrow cannot read; what the system says of it goes through."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise CommandError(f"{sentence}: {error}") from error
 
 
 def _one(row: pa.RecordBatch, number: int) -> Fields | Unreadable:
     """A row among which one has a value that Python does not take."""
     try:
-        [fields] = row.to_pylist()
+        [fields] = rows_of(row)
     except UnicodeDecodeError:
         return Unreadable("The row is not valid UTF-8.")
     except ValueError as error:
         raise CommandError(
             f"Row {number + 1} has a value that is only Parquet's: {error}."
         ) from error
-    return dict(fields)
+    return fields

@@ -4,7 +4,6 @@ A part is called by the number of its first row and that of the row after its la
 """
 
 import contextlib
-import os
 import re
 import threading
 import time
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from service.command.disk import put
+from service.command.disk import create, put, sync
 from service.command.errors import CommandError
 from service.command.rows import Block
 
@@ -53,7 +52,7 @@ class Parts:
         """Take the answers to the rows that come next."""
         with self._lock:
             if self._stream is None:
-                self._stream = (self._directory / DRAFT).open("wb")
+                self._stream = create(self._directory / DRAFT)
                 self._begun_s = time.monotonic()
             try:
                 self._stream.writelines(answer + b"\n" for answer in answers)
@@ -99,8 +98,7 @@ class Parts:
         rows, self._unfinished_rows = self._unfinished_rows, 0
         stream, self._stream = self._stream, None
         with stream:
-            stream.flush()
-            os.fsync(stream.fileno())
+            sync(stream, self._directory / DRAFT)
         end = self.next_row + rows
         path = self._directory / f"{self.next_row:012}-{end:012}.jsonl"
         put(self._directory / DRAFT, path)

@@ -7,8 +7,8 @@ from typing import Any
 from service.body import Limits, Reading, show
 from service.command.answers import Problem
 from service.command.errors import CommandError
-from service.command.outputs import refuse_clash
-from service.command.rows import Block, Fields, Rows, Unreadable, row_name
+from service.command.outputs import clash_of
+from service.command.rows import Block, Fields, Rows, Unreadable
 from service.errors import InvalidRequestError, quote
 from service.fill_options import FillOptions
 from service.schemas import FillMaskBody
@@ -25,8 +25,8 @@ class Question:
     options: FillOptions
 
 
-# what a row is to be answered, or why that cannot be, or why nothing can go on
-Item = Question | Problem | CommandError
+# a question that a row asks, or why it asks none
+Item = Question | Problem
 Asked = tuple[Block, Sequence[Item]]
 
 
@@ -88,16 +88,14 @@ class Questions:
         for block in self._rows.blocks(start, stop, needed):
             yield (
                 block,
-                [self._of(row, block.first + place) for place, row in enumerate(block.fields())],
+                [self._of(row) for row in block.fields()],
             )
 
-    def _of(self, fields: Fields | Unreadable, number: int) -> Item:
+    def _of(self, fields: Fields | Unreadable) -> Item:
         if isinstance(fields, Unreadable):
             return Problem(fields.sentence, readable=False)
-        try:
-            refuse_clash(row_name(self._rows.name, number), fields, self._reserved)
-        except CommandError as error:
-            return error
+        if clash := clash_of(fields, self._reserved):
+            return Problem(f"The row {clash}", readable=False)
         if self._field not in fields:
             return Problem(f"There is no field {quote(self._field)}; {_others(fields)}")
         text = fields[self._field]

@@ -128,6 +128,28 @@ def cut(
             return
 
 
+def without_blank_end(batches: Iterable[Sequence[Item]], blank: Item) -> Iterator[list[Item]]:
+    """The items without the blank ones behind the last that is not.
+
+    A blank item is passed on with what follows it; only their number is kept until then.
+
+    Args:
+        batches: all of them in order, as they come.
+        blank: what a blank item is equal to.
+    """
+    held = 0
+    for batch in batches:
+        whole = len(batch)
+        while whole and batch[whole - 1] == blank:
+            whole -= 1
+        if whole:
+            for _ in range(held // BLOCK_ROWS):
+                yield [blank] * BLOCK_ROWS
+            yield [*[blank] * (held % BLOCK_ROWS), *batch[:whole]]
+            held = 0
+        held += len(batch) - whole
+
+
 def row_name(name: str, number: int) -> str:
     """What people call a row, for errors.
 

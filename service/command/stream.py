@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from service.bundle import read_bundle
+from service.command.disk import STANDARD_OUTPUT, naming
 from service.command.flow import Flow
 from service.command.formats import open_rows
 from service.command.json_output import JsonOutput, write_lines
@@ -55,7 +56,8 @@ async def fill_stream(task: StreamTask, settings: Settings) -> None:
         write_to_output = write_lines(sys.stdout.buffer)
 
         def write(block: Block, answers: Sequence[bytes]) -> None:
-            write_to_output(block, answers)
+            with naming(STANDARD_OUTPUT):
+                write_to_output(block, answers)
             progress.update(len(block))
 
         problems = Problems(write, rows.name, filling.on_error)

@@ -69,7 +69,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {},
         b"",
         405,
-        "The method DELETE is not allowed here; allowed is GET.",
+        "The method DELETE is not allowed here; allowed is GET, HEAD.",
     ),
 }
 

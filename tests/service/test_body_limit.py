@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from service.body_limit import BodyLimit
@@ -26,10 +27,15 @@ class Echo:
 
 
 def call(
-    echo: Echo, chunks: list[bytes], content_length: bytes | None = None
+    echo: Echo,
+    chunks: list[bytes],
+    content_length: bytes | None = None,
+    content_encoding: bytes | None = None,
 ) -> tuple[list[Message], int]:
     """Send a body in chunks through the limit of 10 bytes; the answer, and chunks not read."""
     headers = [(b"content-length", content_length)] if content_length is not None else []
+    if content_encoding is not None:
+        headers.append((b"content-encoding", content_encoding))
     scope: dict[str, Any] = {"type": "http", "headers": headers}
     messages: Iterator[Message] = iter(
         [
@@ -108,3 +114,23 @@ def test_other_connections_pass() -> None:
 
     asyncio.run(BodyLimit(app, 10)({"type": "lifespan"}, nothing, nothing))
     assert passed == ["lifespan"]
+
+
+@pytest.mark.parametrize("encoding", [b"", b"identity", b"Identity", b"IDENTITY "])
+def test_a_body_that_is_not_encoded_is_taken(encoding: bytes) -> None:
+    """The case of the word does not matter (RFC 9110, 8.4.1)."""
+    echo = Echo()
+    sent, _ = call(echo, [b"1"], content_encoding=encoding)
+    assert (sent[0]["status"], echo.bodies) == (200, [b"1"])
+    sent, _ = call(echo, [b"1"], content_encoding=encoding + b"gzip")
+    assert sent[0]["status"] == 415
+
+
+@pytest.mark.parametrize(
+    ("length", "status"),
+    [(b"9" * 5000, 413), (b"0" * 5000 + b"11", 413), (b"0" * 5000 + b"1", 200), (b"\xb2", 200)],
+)
+def test_lengths_of_any_number_of_digits(length: bytes, status: int) -> None:
+    """None of them is an error of the service; the server has checked what is a number."""
+    sent, _ = call(Echo(), [b"1"], length)
+    assert sent[0]["status"] == status

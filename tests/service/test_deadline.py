@@ -44,7 +44,14 @@ async def call(app: Any, headers: Sequence[tuple[bytes, bytes]] = (), default_ms
     return sent
 
 
-@pytest.mark.parametrize(("headers", "named"), [([], 30), ([(b"x-request-timeout-ms", b"20")], 20)])
+@pytest.mark.parametrize(
+    ("headers", "named"),
+    [
+        ([], 30),
+        ([(b"x-request-timeout-ms", b"20")], 20),
+        ([(b"x-request-timeout-ms", b" \t20 \t")], 20),  # RFC 9110, 5.5
+    ],
+)
 def test_who_is_too_late_gets_504(headers: list[tuple[bytes, bytes]], named: int) -> None:
     """After the default, or the time that the caller named."""
     start, body = asyncio.run(call(late, headers))

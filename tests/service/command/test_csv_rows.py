@@ -92,8 +92,10 @@ def test_a_line_without_an_end_does_not_fill_the_memory(
     monkeypatch.setattr(csv_rows, "MAX_LINE_BYTES", 40)
     try:
         for row in (b"x" * 41, b'"' + b"x\n" * 30 + b'"'):
-            with pytest.raises(CommandError, match=r"is not valid CSV: .*(longer|larger) than"):
+            sentence = r"line \d+ is not valid CSV: .*(longer|larger) than"
+            with pytest.raises(CommandError, match=sentence) as caught:
                 CsvRows(write(tmp_path, b"a\n" + row + b"\n")).count()
+            assert ("line 2 " in str(caught.value)) == row.startswith(b"x")
         assert CsvRows(write(tmp_path, b"a\n" + b"x" * 39 + b"\n")).count() == 1
     finally:
         csv.field_size_limit(limit)
@@ -103,3 +105,26 @@ def test_a_file_with_columns_alone_has_no_rows(tmp_path: Path) -> None:
     """It is no error."""
     path = write(tmp_path, b"a,b\n")
     assert (CsvRows(path).count(), fields_of(path)) == (0, [])
+
+
+@pytest.mark.parametrize("end", ["\n", "\n\n\n", "\r\n\r\n", "\n \t\n  ", "\n" * 1000])
+def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, end: str) -> None:
+    """A blank line before another is one that says nothing."""
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"text,n\na,1\n\n \nb,2" + end.encode())
+    rows = CsvRows(path)
+    assert rows.count() == 4
+    found = [row for block in rows.blocks() for row in block.fields()]
+    blank = Unreadable("The row has 0 cells, and the first one names 2 columns.")
+    assert found == [{"text": "a", "n": "1"}, blank, blank, {"text": "b", "n": "2"}]
+
+
+def test_an_empty_cell_of_one_column_is_a_row(tmp_path: Path) -> None:
+    """It has quotation marks, by which it is no blank line."""
+    path = tmp_path / "rows.csv"
+    path.write_text('text\na\n""\n')
+    rows = CsvRows(path)
+    assert [row for block in rows.blocks() for row in block.fields()] == [
+        {"text": "a"},
+        {"text": ""},
+    ]

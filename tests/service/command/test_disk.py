@@ -1,13 +1,26 @@
-"""Files on the disk: whole, or not there."""
+"""Files on the disk: whole, or not there, and named where the disk is full."""
 
+import errno
 import json
 import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
-from service.command.disk import put, write_json
+from service.command.disk import create, naming, put, sync, write_json
+from service.command.formats import make_output, open_rows
+from service.command.line_rows import JsonBlock
+from service.command.outputs import Given
+from service.command.parts import DRAFT, Parts
+from service.fill_options import FillOptions
+from tests.service.command.command_line import dice
+from tests.service.tiny import Tiny
 
 
 def test_json_is_written_whole_or_not_at_all(
@@ -39,3 +52,97 @@ def test_a_file_takes_the_place_of_another(tmp_path: Path, monkeypatch: pytest.M
     put(tmp_path / "new", tmp_path / "old")
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
     assert (tmp_path / "old").read_text() == "new"
+
+
+FILLS = b'[{"score":0.5,"token":7,"token_str":"a","sequence":"a b"}]'
+TOO_LARGE = os.strerror(errno.EFBIG)
+
+
+@contextmanager
+def limited_files(size_bytes: int) -> Iterator[None]:
+    """Have the system refuse to write more to a file, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("size_bytes", [0, 20_000])
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_an_output_that_has_no_room_is_named(tmp_path: Path, ending: str, size_bytes: int) -> None:
+    """Whether it is the first byte that has none, or a later one."""
+    source, path = tmp_path / "rows.txt", tmp_path / f"out.{ending}"
+    rng = dice()
+    source.write_text("".join(f"{rng.getrandbits(600)}\n" for _ in range(1000)))
+    rows = open_rows(source, "inputs")
+    output = make_output(path, rows, Given(FillOptions(), errors=False))
+
+    def write_all() -> None:
+        with output.writing(path) as write:
+            for block in rows.blocks():
+                write(block, [FILLS] * len(block))
+
+    with limited_files(size_bytes), pytest.raises(OSError, match=TOO_LARGE) as caught:
+        write_all()
+    assert caught.value.filename == str(path)
+
+
+def test_a_part_that_has_no_room_is_named(tmp_path: Path) -> None:
+    """Also where it shows only when the part ends."""
+    parts = Parts(tmp_path, 0)
+    parts.write(JsonBlock(0, [b"{}"]), [b"[]"])
+    with limited_files(0), pytest.raises(OSError, match=TOO_LARGE) as caught:
+        parts.commit()
+    assert caught.value.filename == str(tmp_path / DRAFT)
+
+
+def test_a_json_file_that_has_no_room_is_named(tmp_path: Path) -> None:
+    """It is the draft that has none."""
+    with limited_files(0), pytest.raises(OSError, match=TOO_LARGE) as caught:
+        write_json(tmp_path / "a.json", {})
+    assert caught.value.filename == str(tmp_path / "a.json.draft")
+
+
+def test_a_file_that_the_disk_does_not_take_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some disks are full only when the file is synchronised."""
+
+    def refuse(_descriptor: int) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    path = tmp_path / "a"
+    with create(path) as stream, pytest.raises(OSError, match="No space") as caught:
+        sync(stream, path)
+    assert caught.value.filename == str(path)
+
+
+def test_a_name_that_is_known_stays() -> None:
+    """The system's own is the nearer one."""
+    with pytest.raises(OSError, match="x") as caught, naming("mine"):
+        raise OSError(errno.ENOSPC, "x", "its own")
+    assert caught.value.filename == "its own"
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="only Linux has /dev/full")
+@pytest.mark.parametrize(
+    "arguments", [["the [MASK]"], ["the [MASK]", "--json"], ["--input", "-", "--output", "-"]]
+)
+def test_standard_output_that_has_no_room_is_named(tiny: Tiny, arguments: list[str]) -> None:
+    """The command fails, and may be tried again."""
+    command = [sys.executable, "-m", "service.command", "--bundle", str(tiny.path), *arguments]
+    with FULL.open("wb") as full:
+        done = subprocess.run(
+            command,
+            input=b'{"inputs": "a [MASK]"}\n',
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, b"standard output: no space left on device.\n")

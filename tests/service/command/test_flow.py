@@ -272,7 +272,7 @@ def test_answers_do_not_wait_for_a_row_that_takes_long(monkeypatch: pytest.Monke
     assert written.numbers == list(range(20))
 
 
-@pytest.mark.parametrize("kind", ["item", "reading", "answering", "writing"])
+@pytest.mark.parametrize("kind", ["reading", "answering", "writing"])
 def test_whatever_fails_fails_after_the_rows_before_it(kind: str) -> None:
     """They are written, nothing behind them is, and nothing is left on its way."""
     written = Written()
@@ -284,8 +284,6 @@ def test_whatever_fails_fails_after_the_rows_before_it(kind: str) -> None:
         await asyncio.sleep(0)
 
     def asked() -> Iterator[Asked]:
-        if kind == "item":
-            items[23] = CommandError("here")
         for block, some in blocks(items, 10):
             if kind == "reading" and block.first == 20:
                 raise CommandError("here")
@@ -298,7 +296,7 @@ def test_whatever_fails_fails_after_the_rows_before_it(kind: str) -> None:
 
     with pytest.raises((CommandError, RuntimeError), match="here"):
         run(FakeFillMask(answering), asked(), write)
-    assert written.numbers == list(range(23 if kind in {"item", "answering"} else 20))
+    assert written.numbers == list(range(23 if kind == "answering" else 20))
 
 
 def test_cancelled_it_writes_what_is_ready() -> None:
@@ -332,12 +330,15 @@ def test_an_end_does_not_wait_for_who_reads() -> None:
     never = threading.Event()
 
     def asked() -> Iterator[Asked]:
-        yield from blocks([*questions(3), CommandError("here")], 4)
+        yield from blocks(questions(3), 3)
         never.wait()
 
+    def write(_block: Block, _answers: Sequence[bytes]) -> None:
+        raise RowError("here")
+
     try:
-        with pytest.raises(CommandError, match="here"):
-            run(FakeFillMask(), asked(), Written().write)
+        with pytest.raises(RowError, match="here"):
+            run(FakeFillMask(), asked(), write)
     finally:
         never.set()
 

@@ -107,3 +107,20 @@ def test_any_part_of_a_file(tmp_path: Path) -> None:
     [block] = open_rows(path, "text").blocks(10, 20)
     part = block.part(3, 5)
     assert (part.first, len(part), part.fields()) == (13, 2, [{"n": 13}, {"n": 14}])
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\n\n\n", b"\r\n\r\n", b"\n \t\r\n  ", b"\n" * 1000])
+@pytest.mark.parametrize("name", ["rows.jsonl", "texts.txt"])
+def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, name: str, end: bytes) -> None:
+    """A blank line before another is one that says nothing."""
+    path = tmp_path / name
+    path.write_bytes(b'{"text": 1}\n\n \n{"text": 2}' + end)
+    rows = open_rows(path, "text")
+    assert rows.count() == 4
+    first, *blank, last = fields_of(path)
+    line = Unreadable("The line is empty; it must be a JSON object.")
+    assert blank == ([line] * 2 if name == "rows.jsonl" else [{"text": ""}] * 2)
+    assert "1" in str(first)
+    assert "2" in str(last)
+    path.write_bytes(b"\xef\xbb\xbf" + end)
+    assert (rows.count(), fields_of(path)) == (0, [])

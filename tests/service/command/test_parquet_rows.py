@@ -89,9 +89,9 @@ def test_a_text_that_is_no_utf8_is_a_bad_row(tmp_path: Path) -> None:
 
 
 def test_a_value_without_a_place_outside_is_an_error(tmp_path: Path) -> None:
-    """Nested times of nanoseconds are not cut to what Python has."""
-    nested = pa.array([[1]], pa.list_(pa.duration("ns")))
-    [block] = ParquetRows(write(tmp_path, {"a": nested})).blocks()
+    """A JSON object has no two fields of one name."""
+    twins = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["b", "b"])
+    [block] = ParquetRows(write(tmp_path, {"a": twins})).blocks()
     with pytest.raises(CommandError, match="Row 1 has a value that is only Parquet's"):
         block.fields()
 
@@ -111,3 +111,18 @@ def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
     """With its columns."""
     rows = ParquetRows(write(tmp_path, {"a": pa.array([], pa.string())}))
     assert (rows.count(), list(rows.blocks()), rows.columns) == (0, [], ("a",))
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    """Wherever the damage is, it is never an error of Arrow's own."""
+    path = write(tmp_path, {"a": [f"text {number}" for number in range(100)]})
+    whole = path.read_bytes()
+    sentences = set()
+    for place in range(4, len(whole), 16):
+        path.write_bytes(whole[:place] + b"\xff" * 16 + whole[place + 16 :])
+        try:
+            for block in ParquetRows(path).blocks():
+                block.fields()
+        except CommandError as error:
+            sentences.add(str(error).partition(":")[0])
+    assert sentences >= {f"{path.name} is not a Parquet file", f"{path.name} is damaged"}

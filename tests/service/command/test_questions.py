@@ -1,6 +1,6 @@
 """Questions: which text, how it is filled, or what is wrong with the row."""
 
-import datetime as dt
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -107,13 +107,13 @@ def test_many_fields_are_not_all_named(tmp_path: Path) -> None:
     assert '"f6", "f7" and others. --field' in item.sentence
 
 
-def test_a_field_of_a_name_that_is_taken_ends_it_all(tmp_path: Path) -> None:
-    """It cannot be reported in a field either."""
+def test_a_field_of_a_name_that_is_taken_is_a_problem(tmp_path: Path) -> None:
+    """None of the row's fields is written beside it."""
     item = ask(tmp_path, {"inputs": "a", "fills": 1}, reserved=("fills", "error"))
-    assert isinstance(item, CommandError)
-    assert str(item) == (
-        'rows.jsonl, row 1 has a field "fills", and what is written has one of its own of that '
-        "name; rename it."
+    assert item == Problem(
+        'The row has a field "fills", and what is written has one of its own of that name; '
+        "rename it.",
+        readable=False,
     )
     assert isinstance(ask(tmp_path, {"inputs": "a", "fills": 1}), Question)
 
@@ -143,13 +143,15 @@ def test_values_of_parquet_that_are_no_texts(tmp_path: Path) -> None:
     """They are named by their kind where JSON has no word for them; parameters may be a column."""
     path = tmp_path / "rows.parquet"
     columns = {
-        "inputs": pa.array([dt.date(2020, 1, 1)]),
+        "inputs": pa.array([Decimal(1)]),
         "text": pa.array(["a"]),
         "parameters": pa.array([{"top_k": 3, "order": None}]),
     }
     pq.write_table(pa.table(columns), path)
     rows = open_rows(path, "inputs")
     [(_, [item])] = Questions("inputs", {}, LIMITS, rows, ()).asked(0, None)
-    assert item == Problem("inputs must be a text that is not empty, not a value of the kind date.")
+    assert item == Problem(
+        "inputs must be a text that is not empty, not a value of the kind Decimal."
+    )
     [(_, [item])] = Questions("text", {"top_k": 4}, LIMITS, rows, ()).asked(0, None)
     assert item == Question("a", FillOptions(top_k=3))

@@ -7,7 +7,8 @@ from decimal import Decimal
 import pytest
 
 from service.command.errors import CommandError
-from service.command.rows import BLOCK_ROWS, as_json, cut, row_name
+from service.command.rows import BLOCK_ROWS, as_json, cut, row_name, without_blank_end
+from tests.service.command.command_line import dice
 
 
 @pytest.mark.parametrize("sizes", [[], [1], [3, 1, 5], [BLOCK_ROWS * 2 + 1, 2], [0, 4, 0]])
@@ -49,3 +50,21 @@ def test_values_as_json() -> None:
 def test_rows_are_called_by_numbers_from_1() -> None:
     """As people count, and as lines of a file are counted."""
     assert row_name("texts.jsonl", 0) == "texts.jsonl, row 1"
+
+
+def test_blank_items_at_the_end_are_left_out() -> None:
+    """Those before another item stay, however many there are."""
+    rng = dice()
+    for _ in range(50):
+        items = rng.choices([0, 0, 0, 1], k=rng.randint(0, 9))
+        items += [0] * rng.choice([0, 3, 2 * BLOCK_ROWS, 2 * BLOCK_ROWS + 3])
+        items += rng.choices([0, 1], k=rng.randint(0, 3))
+        rest, batches = items, []
+        while rest:
+            size = rng.randint(1, 200)
+            batches.append(rest[:size])
+            rest = rest[size:]
+        expected = "".join(map(str, items)).rstrip("0")
+        found = list(without_blank_end(batches, 0))
+        assert "".join(str(item) for batch in found for item in batch) == expected
+        assert all(0 < len(batch) <= BLOCK_ROWS + 200 for batch in found)

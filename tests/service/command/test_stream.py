@@ -56,6 +56,16 @@ def test_a_bad_row_ends_the_stream(tiny: Tiny) -> None:
     assert done.stderr == b"standard input: 3 rows, 1 with an error.\n"
 
 
+def test_blank_lines_at_the_end_of_a_stream_are_no_rows(tiny: Tiny) -> None:
+    """One before another row is an error."""
+    row = b'{"inputs": "a [MASK]"}\n'
+    done = fill(tiny, row + b"\n \n\r\n")
+    assert (done.returncode, done.stderr) == (0, b"standard input: 1 row.\n")
+    done = fill(tiny, row + b"\n\n" + row + b"\n", "--on-error=report")
+    assert (done.returncode, done.stderr) == (0, b"standard input: 4 rows, 2 with an error.\n")
+    assert len(done.stdout.splitlines()) == 4
+
+
 @pytest.mark.parametrize("bad", [False, True])
 def test_answers_do_not_wait_for_the_next_row(tiny: Tiny, bad: bool) -> None:  # noqa: FBT001 - pytest passes it
     """Nor does an error wait for the end of a stream that stays open."""

@@ -422,3 +422,34 @@ def test_a_model_that_fails_fails_the_command(
     assert done.err.startswith("Going on after row 589 of in.jsonl.\n")
     assert [row["id"] for row in read_rows(output)] == list(range(600))
     assert json.loads(output.read_bytes().splitlines()[0])["fills"]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_rows_with_fields_of_taken_names_are_reported(
+    tiny: Tiny, tmp_path: Path, ending: str
+) -> None:
+    """Nothing of them is written but the error; those around them are filled."""
+    rows = numbered(random_texts(4))
+    rows[1] |= {"fills": 1, "score": 2}
+    rows[2] |= {"error": "before", "score": 3}
+    source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / f"out.{ending}"
+    command = ("--input", source, "--output", output, "--bundle", tiny.path, "--top-k=1")
+    done = fillmask(*command)
+    assert done.code == 2
+    assert ("in.jsonl, row 2: " if ending == "jsonl" else "in.jsonl has a field ") in done.err
+    done = fillmask(*command, "--on-error=report")
+    assert done.code == 0
+    assert done.err.endswith(f"out.{ending}: 4 rows, 2 with an error.\n")
+    if ending == "csv":
+        with output.open(newline="") as stream:
+            found = [row for row in csv.DictReader(stream) if row["error"]]
+        assert [(row["row"], row["id"], row["score"]) for row in found] == [
+            ("2", "", ""),
+            ("3", "", ""),
+        ]
+    else:
+        written = read_rows(output) if ending == "jsonl" else pq.read_table(output).to_pylist()
+        assert ["fills" in row and row["fills"] is not None for row in written] == [1, 0, 0, 1]
+        assert [row.get("id") for row in written] == [0, None, None, 3]
+        assert written[1]["error"].startswith('The row has a field "fills"')
+        assert written[2]["error"].startswith('The row has a field "error"')

@@ -1,0 +1,76 @@
+"""Arrow's values as Python's, to the nanosecond. Needs pyarrow.
+
+Python's own dates, times and durations have no nanoseconds and end with the year 9999, so those of
+Arrow become texts.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+# units of a duration in a second
+_IN_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows of a batch, as dictionaries.
+
+    Raises:
+        UnicodeDecodeError: a text is not valid UTF-8.
+        ValueError: a struct has two fields of one name.
+    """
+    names = batch.schema.names
+    columns = [_values_of(column) for column in batch.columns]
+    for place in range(batch.num_rows):
+        yield {name: column[place] for name, column in zip(names, columns, strict=True)}
+
+
+def _values_of(column: pa.Array) -> list[Any]:
+    if pa.types.is_temporal(column.type) and not pa.types.is_duration(column.type):
+        column = column.cast(pa.string())
+    values: list[Any]
+    if _has_temporal(column.type):
+        values = [_value_of(scalar) for scalar in column]
+    else:
+        values = column.to_pylist()
+    return values
+
+
+def _has_temporal(kind: pa.DataType) -> bool:
+    """Whether a type is or holds a date, a time or a duration."""
+    if pa.types.is_temporal(kind):
+        return True
+    if pa.types.is_dictionary(kind):
+        return _has_temporal(kind.value_type)
+    return any(_has_temporal(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def _value_of(scalar: pa.Scalar) -> Any:
+    kind = scalar.type
+    value: Any
+    if not scalar.is_valid:
+        value = None
+    elif pa.types.is_duration(kind):
+        value = _duration(scalar.value, kind.unit)
+    elif pa.types.is_temporal(kind):
+        value = scalar.cast(pa.string()).as_py()
+    elif pa.types.is_dictionary(kind):
+        value = _value_of(scalar.value)
+    elif pa.types.is_struct(kind):
+        value = {name: _value_of(field) for name, field in scalar.items()}
+    elif pa.types.is_map(kind):
+        value = [(_value_of(pair["key"]), _value_of(pair["value"])) for pair in scalar.values]
+    elif kind.num_fields:
+        value = [_value_of(element) for element in scalar.values]
+    else:
+        value = scalar.as_py()
+    return value
+
+
+def _duration(count: int, unit: str) -> str:
+    """A duration by ISO 8601, in seconds: `PT1.5S`."""
+    seconds, rest = divmod(abs(count), _IN_A_SECOND[unit])
+    digits = len(str(_IN_A_SECOND[unit])) - 1
+    fraction = f".{rest:0{digits}}".rstrip("0") if rest else ""
+    return f"{'-' if count < 0 else ''}PT{seconds}{fraction}S"
