@@ -14,6 +14,7 @@ from service.fill_ways import FillWays
 from service.ranking import Fill
 from service.refused import RefusedTarget, RefusedText
 from service.spans import Spans
+from service.targets import check_size
 from service.text_reader import place
 from service.together import together
 from service.tokenizer import LONG_TEXT_CHARS, Tokenizer
@@ -64,7 +65,7 @@ class FillMask:
         max_passes: int,
         spans: Spans | None = None,
     ) -> None:
-        self._reader = FillReader(tokenizer, max_tokens)
+        self._reader = FillReader(tokenizer, max_tokens, max_passes)
         self._batcher = batcher
         self._ways = FillWays(tokenizer, batcher, vocab_size)
         self._max_masks = max_masks
@@ -82,6 +83,7 @@ class FillMask:
         Raises:
             InvalidRequestError: one of them cannot be used.
         """
+        check_size([options.targets or ()])
         self._reader.check_targets(options)
 
     async def fill(
@@ -108,8 +110,10 @@ class FillMask:
         """
         alike = isinstance(options, FillOptions)
         each = [options] * len(texts) if isinstance(options, FillOptions) else options
-        targets = sum(len(one.targets or ()) for one in (each[:1] if alike else each))
-        if sum(map(len, texts)) + _TARGET_COST_CHARS * targets < LONG_TEXT_CHARS:
+        lists = {one.targets for one in (each[:1] if alike else each) if one.targets}
+        check_size(lists)
+        chars = sum(_TARGET_COST_CHARS + len(target) for targets in lists for target in targets)
+        if sum(map(len, texts)) + chars < LONG_TEXT_CHARS:
             read = self._read_all(texts, each, called, report=report)
         else:
             read = await asyncio.to_thread(self._read_all, texts, each, called, report=report)
