@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from service.answer_size import is_long
+from service.answer_size import Reserve, answer_size, no_bound
 from service.batcher import Batcher
 from service.errors import InvalidRequestError
 from service.fill_job import FillJob, FillReader
@@ -93,6 +93,7 @@ class FillMask:
         called: str = "inputs",
         *,
         report: bool = False,
+        reserve: Reserve = no_bound,
     ) -> Answer:
         """Rank the fills of each mask of each text, best first.
 
@@ -101,12 +102,13 @@ class FillMask:
             options: how they are filled, all of them or each.
             called: what the caller calls the texts, for errors.
             report: answer without the texts and targets that are refused, and say which.
+            reserve: takes the memory that answering will hold, before anything is computed.
 
         Raises:
             InvalidRequestError: there are too many masks, or answering would take too much; or,
                 unless that is to be reported, a text has no mask or is too long, or a target
                 cannot be used.
-            FillMaskError: the batcher does not take the requests.
+            FillMaskError: the batcher does not take the requests, or there is no memory for them.
         """
         alike = isinstance(options, FillOptions)
         each = [options] * len(texts) if isinstance(options, FillOptions) else options
@@ -119,7 +121,8 @@ class FillMask:
             read = await asyncio.to_thread(self._read_all, texts, each, called, report=report)
         jobs = {index: job for index, job in enumerate(read) if isinstance(job, FillJob)}
         self._check_work(jobs.values())
-        long = is_long(jobs.values())
+        _, memory_bytes, long = answer_size(jobs.values())
+        reserve(memory_bytes)
         groups = [list(jobs)] if alike and jobs else _groups(jobs)
         found = await together(
             self._ways.fill([jobs[index] for index in group], long=long) for group in groups

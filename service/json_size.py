@@ -33,9 +33,7 @@ def check_values(content: bytes, called: str) -> None:
     if len(content) <= most or sum(content.count(mark) for mark in _MARKS) <= most:
         return
     if (values := _marks_outside_strings(content)) > most:
-        raise InvalidRequestError(
-            f"{called} has {values} JSON values; at most {most} are allowed."
-        )
+        raise InvalidRequestError(f"{called} has {values} JSON values; at most {most} are allowed.")
 
 
 def _marks_outside_strings(content: bytes) -> int:

@@ -4,8 +4,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
+from pydantic_core import to_json
 
 from service.batch import IntArray
 from service.errors import InvalidRequestError, quote
@@ -18,6 +20,8 @@ MAX_TARGETS_BYTES = 2**18
 _NAMED_AT_MOST = 5  # of the targets that cannot be used
 _ID_BYTES = 40  # of a token's id in a tuple: the number and the reference to it
 _STEP_BYTES = 700  # of a step beside the contents of its arrays
+_JSON_ID_BYTES = 8  # of a token's id in JSON
+_JSON_REFUSED_BYTES = 30  # of a target that cannot be used, beside its text and the reason
 _REFUSED_BYTES = 400  # of a target that cannot be used beside its own text
 
 
@@ -111,6 +115,32 @@ class Targets:
     def longest(self) -> int:
         """Tokens of the longest target."""
         return max(map(len, self.token_ids))
+
+    @cached_property
+    def wide(self) -> bool:
+        """Whether a fill with one of them has four bytes for each of its characters in memory."""
+        return any(max(text) > "\uffff" for text in self.texts)
+
+    def json_bytes(self, wanted: int) -> int:
+        """What so many of them add to the JSON of a mask's fills at most."""
+        return self._longest_json_bytes[wanted]
+
+    @cached_property
+    def _longest_json_bytes(self) -> list[int]:
+        """Of the longest 0, 1, 2, ... of them; each is in the text and beside it."""
+        sizes = [
+            2 * len(to_json(text)) + _JSON_ID_BYTES * len(ids)
+            for text, ids in zip(self.texts, self.token_ids, strict=True)
+        ]
+        return [0, *accumulate(sorted(sizes, reverse=True))]
+
+    @cached_property
+    def refused_json_bytes(self) -> int:
+        """What those that cannot be used add to the JSON of a mask's fills."""
+        return sum(
+            len(to_json(one.token_str)) + len(to_json(one.error)) + _JSON_REFUSED_BYTES
+            for one in self.refused
+        )
 
     @cached_property
     def size_bytes(self) -> int:

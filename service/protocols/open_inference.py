@@ -4,13 +4,13 @@ Texts come as a BYTES tensor, targets as a second one named "targets". The answe
 row for each mask, over all texts in order.
 """
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic_core import to_json
 
 from service.body import SENTENCE, Limits, Reading, sentence_error
 from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
@@ -145,10 +145,8 @@ def answer(
         described.append(head)
     named = {"id": request.id} if request.id is not None else {}
     body = {"model_name": model, "model_version": MODEL_VERSION, **named, "outputs": described}
-    head_bytes = json.dumps(
-        body, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-    ).encode()
-    return head_bytes + b"".join(contents), len(head_bytes) if contents else None
+    head_bytes = to_json(body)
+    return b"".join([head_bytes, *contents]), len(head_bytes) if contents else None
 
 
 def metadata(model: str) -> dict[str, Any]:

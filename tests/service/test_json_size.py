@@ -50,7 +50,7 @@ def test_what_is_in_strings_does_not_count(text: str) -> None:
 @pytest.mark.parametrize("extra", [0, 1])
 def test_the_count_is_exact(extra: int) -> None:
     """Values in lists and objects, beside strings that look like more."""
-    strings = ["[\\\"{,"] * (MAX_VALUES // 2 - 2)
+    strings = ['[\\"{,'] * (MAX_VALUES // 2 - 2)
     others = [{"a": 1}] * (MAX_VALUES // 6) + [0] * (MAX_VALUES // 2 - 3 * (MAX_VALUES // 6))
     content = json.dumps([*strings, *others, *[0] * (2 + extra)]).encode()
     assert len(content) < 16 * MAX_VALUES
