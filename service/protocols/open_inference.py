@@ -34,13 +34,11 @@ _BINARY_SIZE, _BINARY, _BINARY_BY_DEFAULT = "binary_data_size", "binary_data", "
 
 Parameters = dict[str, JsonValue]
 
-# of a list the first wrong item ends the check: thousands of errors would fill the memory
-_FAIL_FAST: dict[str, Any] = {"fail_fast": True}
-
 # what fills up rows that are shorter than the longest
 _NONE = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
 
 
+# fail_fast: the first wrong item ends the check of a list, thousands of errors would fill the memory
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -58,10 +56,10 @@ class InputTensor(_Part):
     """A tensor of a request."""
 
     name: str
-    shape: list[int] = Field(**_FAIL_FAST)
+    shape: list[int] = Field(fail_fast=True)
     datatype: str
     parameters: Parameters = Field(default_factory=dict)
-    data: list[JsonValue] | None = Field(default=None, **_FAIL_FAST)
+    data: list[JsonValue] | None = Field(default=None, fail_fast=True)
 
 
 class RequestedOutput(_Part):
@@ -76,8 +74,8 @@ class InferBody(_Part):
 
     id: str | None = None
     parameters: Parameters = Field(default_factory=dict)
-    inputs: list[InputTensor] = Field(**_FAIL_FAST)
-    outputs: list[RequestedOutput] | None = Field(default=None, **_FAIL_FAST)
+    inputs: list[InputTensor] = Field(fail_fast=True)
+    outputs: list[RequestedOutput] | None = Field(default=None, fail_fast=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,8 +142,8 @@ def test_no_memory_no_answer(tiny: Tiny) -> None:
         )
         with pytest.raises(OverloadedError):
             await fills.fill(["a [MASK]"], FillOptions(), reserve=refuse)
+        scoring = Scoring(tokenizer, batcher, MAX_TOKENS, 100)
         with pytest.raises(OverloadedError):
-            scoring = Scoring(tokenizer, batcher, MAX_TOKENS, 100)
             await scoring.score(["a dog"], ["original"], "inputs", reserve=refuse)
         await batcher.close()
 
