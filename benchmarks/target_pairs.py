@@ -22,6 +22,7 @@ from service.target_passes import TargetPasses
 from service.targets import Targets
 from service.tokenizer import Tokenizer
 
+MAX_PASSES = 512
 PAIRS = Path(__file__).with_name("target_pairs.tsv")
 
 
@@ -78,7 +79,7 @@ def compare(directory: Path) -> Iterator[Pair]:
         text, fits, wrong = line.split("\t")
         encoded = tokenizer.encode(text.replace("[MASK]", bundle.mask_token))
         for kind, other in (("wrong", wrong), ("shuffled", shuffled(fits))):
-            targets = Targets.resolve(tokenizer, [fits, other])
+            targets = Targets.resolve(tokenizer, [fits, other], MAX_PASSES)
             passes = TargetPasses(encoded, targets, bundle.mask_token_id)
             batch = Batch.pack(passes.requests)
             [[first, second]] = passes.log_probs(batch.split(runtime.run(batch))).tolist()

@@ -14,17 +14,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
 from service.access import Access
+from service.answer_memory import AnswerMemory
 from service.api_keys import ApiKeys
 from service.authenticate import Authenticate
 from service.batcher import Batcher
 from service.body_limit import BodyLimit
 from service.body_log import BodyLog
 from service.breath import CROWD_S, Breath
+from service.byte_budget import ByteBudget
 from service.caller import CallerLeftError
 from service.cors import Cors
 from service.deadline import Deadline
 from service.docs_page import add_docs_page
-from service.errors import FillMaskError, SettingsError
+from service.errors import FillMaskError, OverloadedError, SettingsError
 from service.fill_mask_endpoint import FillMaskEndpoint
 from service.head import Head
 from service.health import Health
@@ -42,6 +44,12 @@ if TYPE_CHECKING:
     from service.traces import Traces
 
 LONG_WORK_THREADS = 2
+
+# The terms of the memory budget in docs/operations.md that all requests share: what is held of
+# their bodies, with the texts in them, and of their answers. Of each request the first bytes are
+# free, and counted among those of its connection.
+BODIES_BYTES, FREE_BODY_BYTES = 48 * 2**20, 2**14
+ANSWERS_BYTES, FREE_ANSWER_BYTES = 64 * 2**20, 2**15
 
 # puts itself around an application
 Layer = Callable[[ASGIApp], ASGIApp]
@@ -208,7 +216,11 @@ def _layers(settings: Settings, statistics: ProcessStatistics) -> list[Layer]:
     layers += [access, RequestId]
     if settings.api_keys_file is not None:
         layers.append(partial(Authenticate, keys=ApiKeys(settings.api_keys_file)))
-    layers.append(partial(BodyLimit, max_body_bytes=settings.max_body_bytes))
+    most = settings.max_body_bytes
+    bodies = ByteBudget("bodies", max(BODIES_BYTES, 10 * most), FREE_BODY_BYTES)
+    layers.append(partial(BodyLimit, max_body_bytes=most, bodies=bodies))
+    answers = ByteBudget("answers", ANSWERS_BYTES, FREE_ANSWER_BYTES)
+    layers.append(partial(AnswerMemory, answers=answers))
     layers.append(partial(Deadline, default_ms=settings.request_timeout_ms))
     if settings.log_texts:
         layers.append(BodyLog)
@@ -217,7 +229,10 @@ def _layers(settings: Settings, statistics: ProcessStatistics) -> list[Layer]:
 
 async def _answer_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, FillMaskError)  # noqa: S101 - what it is registered for
-    return JSONResponse({"error": error.text}, error.status)
+    headers = None
+    if isinstance(error, OverloadedError):
+        headers = {"Retry-After": str(error.retry_after_s)}
+    return JSONResponse({"error": error.text}, error.status, headers)
 
 
 async def _answer_nobody(_request: Request, _error: Exception) -> Response:

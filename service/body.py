@@ -19,7 +19,7 @@ from service.json_body import read_json
 
 OnError = Literal["error", "report"]
 _ON_ERROR: tuple[str, ...] = get_args(OnError)
-_SENTENCE = "sentence"  # type of the errors whose text is ours
+SENTENCE = "sentence"  # type of the errors whose text is ours
 
 
 class Limits(BaseModel):
@@ -150,6 +150,7 @@ class TextsBody(BaseModel):
         Raises:
             InvalidRequestError: one sentence about the first thing that is wrong.
         """
+        _refuse_more_fields(value, "the body", cls)
         if isinstance(value, dict) and value.get("parameters") is not None:
             value = value | {"parameters": cls._check_parameters(value["parameters"], reading)}
         try:
@@ -170,6 +171,7 @@ class TextsBody(BaseModel):
 
     @classmethod
     def _check_one(cls, value: object, reading: Reading) -> BaseModel:
+        _refuse_more_fields(value, reading.parameters, cls.parameters_model)
         try:
             return cls.parameters_model.model_validate(value, context=reading)
         except ValidationError as error:
@@ -177,7 +179,7 @@ class TextsBody(BaseModel):
             if first["type"] == "extra_forbidden":
                 name = str(first["loc"][-1])
                 sentence = _unknown(name, reading.parameters, cls.parameters_model)
-            elif first["type"] == _SENTENCE:
+            elif first["type"] == SENTENCE:
                 sentence = first["msg"]
             else:
                 sentence = f"{reading.parameters} must be a JSON object."
@@ -198,13 +200,20 @@ class TextsBody(BaseModel):
     @classmethod
     def _sentence(cls, error: ErrorDetails) -> str:
         """Our words for the errors that pydantic finds itself."""
-        if error["type"] == _SENTENCE:
+        if error["type"] == SENTENCE:
             return error["msg"]
         if error["type"] == "extra_forbidden":
             return _unknown(str(error["loc"][-1]), "the body", cls)
         if error["type"] == "missing":
             return "inputs is missing; it must be a text or a list of texts."
         return "The body must be a JSON object."
+
+
+def _refuse_more_fields(value: object, where: str, model: type[BaseModel]) -> None:
+    """Reject an object of more fields than there are at once: pydantic makes an error for each."""
+    if isinstance(value, dict) and len(value) > len(model.model_fields):
+        unknown = next(name for name in value if name not in model.model_fields)
+        raise InvalidRequestError(_unknown(unknown, where, model))
 
 
 def _unknown(name: str, where: str, model: type[BaseModel]) -> str:
@@ -222,7 +231,7 @@ def reading_of(info: ValidationInfo) -> Reading:
 
 def sentence_error(sentence: str) -> PydanticCustomError:
     """To be raised by a validator whose sentence is for the caller."""
-    return PydanticCustomError(_SENTENCE, "{sentence}", {"sentence": sentence})
+    return PydanticCustomError(SENTENCE, "{sentence}", {"sentence": sentence})
 
 
 def show(value: object) -> str:

@@ -2,9 +2,14 @@
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import quote
+from service.byte_budget import ByteBudget, Claim
+from service.errors import OverloadedError, quote
 from service.headers import header
-from service.json_answer import send_sentence
+from service.json_answer import send_error, send_sentence
+from service.json_size import MAX_VALUES
+
+# of a JSON value that is read: a short text and the references to it
+_VALUE_BYTES = 70
 
 
 class BodyLimit:
@@ -17,10 +22,12 @@ class BodyLimit:
     Args:
         app: the application.
         max_body_bytes: the limit.
+        bodies: bounds those of all requests together; each counts until its request is answered.
     """
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_body_bytes: int, bodies: ByteBudget) -> None:
         self._app = app
+        self._bodies = bodies
         self._max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,36 +46,52 @@ class BodyLimit:
         if len(digits) > 18 or int(digits or "0") > self._max_body_bytes:
             await self._refuse(send)
             return
-        whole: Message | None = await self._collect(receive)
-        if whole is None:
-            return
-        if len(whole["body"]) > self._max_body_bytes:
-            await self._refuse(send)
-            return
-
-        async def replay() -> Message:
-            nonlocal whole
+        with self._bodies.claim() as claim:
+            try:
+                whole: Message | None = await self._collect(receive, claim)
+            except OverloadedError as error:
+                await send_error(send, error)
+                return
             if whole is None:
-                return await receive()
-            message, whole = whole, None
-            return message
+                return
+            if len(whole["body"]) > self._max_body_bytes:
+                await self._refuse(send)
+                return
 
-        await self._app(scope, replay, send)
+            async def replay() -> Message:
+                nonlocal whole
+                if whole is None:
+                    return await receive()
+                message, whole = whole, None
+                return message
 
-    async def _collect(self, receive: Receive) -> Message | None:
+            await self._app(scope, replay, send)
+
+    async def _collect(self, receive: Receive, claim: Claim) -> Message | None:
         """The body in one message, or its too large beginning; None when the caller is gone."""
         chunks: list[bytes] = []
+        claim.grow(chunks.clear)
         size_bytes = 0
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return None
             chunk = message.get("body", b"")
+            claim.add(len(chunk))
             chunks.append(chunk)
             size_bytes += len(chunk)
             if size_bytes > self._max_body_bytes or not message.get("more_body"):
-                return {"type": "http.request", "body": b"".join(chunks), "more_body": False}
+                body = b"".join(chunks)
+                claim.settle()
+                claim.add(_parsed_bytes(body))
+                return {"type": "http.request", "body": body, "more_body": False}
 
     async def _refuse(self, send: Send) -> None:
         limit = f"at most {self._max_body_bytes} bytes are allowed"
         await send_sentence(send, 413, f"The body is too large; {limit}.")
+
+
+def _parsed_bytes(body: bytes) -> int:
+    """Memory of what is read in a body, at most: its texts may have four bytes a character."""
+    wide = not body.isascii() or rb"\u" in body
+    return len(body) * (4 if wide else 1) + _VALUE_BYTES * min(body.count(b","), MAX_VALUES)

@@ -1,6 +1,6 @@
 """What a request for fills is answered with."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, Field, RootModel, TypeAdapter
 
@@ -75,29 +75,41 @@ def answer_json(answer: Answer, *, single: bool) -> bytes:
     Raises:
         InvalidRequestError: that one text is refused.
     """
-    texts = []
+    return b"".join(answer_parts(answer, single=single))
+
+
+def answer_parts(answer: Answer, *, single: bool) -> list[bytes]:
+    """The body of an answer in parts, to be joined once: each join is another copy.
+
+    Raises:
+        InvalidRequestError: as above.
+    """
+    texts: list[list[bytes]] = []
     for index, text in enumerate(answer.fills):
         if index in answer.refused_texts:
             refused = answer.refused_texts[index]
             if single:
                 raise InvalidRequestError(refused.error)
-            texts.append(_REFUSED_TEXT.to_json(refused))
+            texts.append([_REFUSED_TEXT.to_json(refused)])
             continue
         targets = answer.refused_targets.get(index)
         # a mask at a time: to write a large answer in one go would hold up all other threads
         masks = [_fills_json(mask, targets) for mask in text]
-        texts.append(_nest(masks, flat=len(masks) == 1))
-    content = _nest(texts, flat=single)
-    # so a number that is none is written; in a text its quotes would be escaped
-    if b'"score":null' in content:
-        raise ValueError("the model has answered with what is not a number")
-    return content
+        texts.append(masks if len(masks) == 1 else _listed([mask] for mask in masks))
+    return texts[0] if single else _listed(texts)
 
 
 def _fills_json(fills: Sequence[Fill], refused: Sequence[RefusedTarget] | None) -> bytes:
     content = _SERIALIZERS[type(fills[0]) if fills else Fill].to_json(fills, exclude_none=True)
+    # so a number that is none is written; in a text its quotes would be escaped
+    if b'"score":null' in content:
+        raise ValueError("the model has answered with what is not a number")
     return content[:-1] + b"," + _REFUSED_TARGETS.to_json(refused)[1:] if refused else content
 
 
-def _nest(parts: list[bytes], *, flat: bool) -> bytes:
-    return parts[0] if flat else b"[%b]" % b",".join(parts)
+def _listed(items: Iterable[list[bytes]]) -> list[bytes]:
+    """The parts of a list of what comes in parts."""
+    parts = []
+    for item in items:
+        parts += [b",", *item]
+    return [b"[", *parts[1:], b"]"]

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
 
+from service.byte_cache import ByteCache
 from service.errors import InvalidRequestError
 from service.fill_options import DEFAULT_TOP_K, FillOptions
 from service.joint_fills import joint_passes
@@ -14,7 +14,8 @@ from service.tokenizer import EncodedText, Tokenizer
 from service.windows import Window
 from service.word_fills import word_passes
 
-_CACHED_TARGETS = 32  # lists of them; the longest take a megabyte each
+# a list of 10,000 words takes some 2 MB
+CACHED_TARGETS_BYTES = 2**23
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,12 +69,15 @@ class FillReader:
     Args:
         tokenizer: the model's.
         max_tokens: longest text the model reads, special tokens included.
+        max_passes: most passes of the model for one request.
     """
 
-    def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, max_tokens: int, max_passes: int) -> None:
         self._texts = TextReader(tokenizer, max_tokens)
+        self._tokenizer = tokenizer
+        self._max_passes = max_passes
         # those who rank a list of words rank it in many texts
-        self._resolve = lru_cache(_CACHED_TARGETS)(partial(Targets.resolve, tokenizer))
+        self._cached: ByteCache[tuple[str, ...], Targets] = ByteCache(CACHED_TARGETS_BYTES)
 
     def check_targets(self, options: FillOptions) -> None:
         """Refuse targets that no text can be filled with.
@@ -115,3 +119,10 @@ class FillReader:
             tokens = len(encoded.input_ids) - 1 + longest
             self._texts.check_tokens(tokens, where, f" with {longest} in place of a mask")
         return FillJob(text, options, targets, [Window(encoded)])
+
+    def _resolve(self, texts: tuple[str, ...]) -> Targets:
+        targets = self._cached.get(texts)
+        if targets is None:
+            targets = Targets.resolve(self._tokenizer, texts, self._max_passes)
+            self._cached.put(texts, targets, targets.size_bytes)
+        return targets

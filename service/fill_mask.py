@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from service.answer_size import is_long
+from service.answer_size import Reserve, answer_size, no_bound
 from service.batcher import Batcher
 from service.errors import InvalidRequestError
 from service.fill_job import FillJob, FillReader
@@ -14,6 +14,7 @@ from service.fill_ways import FillWays
 from service.ranking import Fill
 from service.refused import RefusedTarget, RefusedText
 from service.spans import Spans
+from service.targets import check_size
 from service.text_reader import place
 from service.together import together
 from service.tokenizer import LONG_TEXT_CHARS, Tokenizer
@@ -64,7 +65,7 @@ class FillMask:
         max_passes: int,
         spans: Spans | None = None,
     ) -> None:
-        self._reader = FillReader(tokenizer, max_tokens)
+        self._reader = FillReader(tokenizer, max_tokens, max_passes)
         self._batcher = batcher
         self._ways = FillWays(tokenizer, batcher, vocab_size)
         self._max_masks = max_masks
@@ -82,6 +83,7 @@ class FillMask:
         Raises:
             InvalidRequestError: one of them cannot be used.
         """
+        check_size([options.targets or ()])
         self._reader.check_targets(options)
 
     async def fill(
@@ -91,6 +93,7 @@ class FillMask:
         called: str = "inputs",
         *,
         report: bool = False,
+        reserve: Reserve = no_bound,
     ) -> Answer:
         """Rank the fills of each mask of each text, best first.
 
@@ -99,23 +102,27 @@ class FillMask:
             options: how they are filled, all of them or each.
             called: what the caller calls the texts, for errors.
             report: answer without the texts and targets that are refused, and say which.
+            reserve: takes the memory that answering will hold, before anything is computed.
 
         Raises:
             InvalidRequestError: there are too many masks, or answering would take too much; or,
                 unless that is to be reported, a text has no mask or is too long, or a target
                 cannot be used.
-            FillMaskError: the batcher does not take the requests.
+            FillMaskError: the batcher does not take the requests, or there is no memory for them.
         """
         alike = isinstance(options, FillOptions)
         each = [options] * len(texts) if isinstance(options, FillOptions) else options
-        targets = sum(len(one.targets or ()) for one in (each[:1] if alike else each))
-        if sum(map(len, texts)) + _TARGET_COST_CHARS * targets < LONG_TEXT_CHARS:
+        lists = {one.targets for one in (each[:1] if alike else each) if one.targets}
+        check_size(lists)
+        chars = sum(_TARGET_COST_CHARS + len(target) for targets in lists for target in targets)
+        if sum(map(len, texts)) + chars < LONG_TEXT_CHARS:
             read = self._read_all(texts, each, called, report=report)
         else:
             read = await asyncio.to_thread(self._read_all, texts, each, called, report=report)
         jobs = {index: job for index, job in enumerate(read) if isinstance(job, FillJob)}
         self._check_work(jobs.values())
-        long = is_long(jobs.values())
+        _, memory_bytes, long = answer_size(jobs.values())
+        reserve(memory_bytes)
         groups = [list(jobs)] if alike and jobs else _groups(jobs)
         found = await together(
             self._ways.fill([jobs[index] for index in group], long=long) for group in groups

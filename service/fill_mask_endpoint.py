@@ -4,13 +4,14 @@ import asyncio
 
 from starlette.types import Receive, Scope, Send
 
+from service.answer_size import Reserve
 from service.caller import CallerLeftError, WhileConnected
 from service.errors import FillMaskError
 from service.fill_answer import answer_json
 from service.headers import header
 from service.json_answer import send_error, send_json
 from service.models import Models
-from service.request_scope import MODEL
+from service.request_scope import ANSWER, MODEL
 from service.schemas import FillMaskBody
 from service.served import Served
 
@@ -38,7 +39,8 @@ class FillMaskEndpoint:
             served = self._models.get(self._name)
             scope[MODEL] = served.info.name
             with served.uses, WhileConnected(receive):
-                content = await _answer(served, body, header(scope, b"content-type"))
+                reserve = scope[ANSWER].add
+                content = await _answer(served, body, header(scope, b"content-type"), reserve)
         except CallerLeftError:
             return
         except FillMaskError as error:
@@ -47,14 +49,16 @@ class FillMaskEndpoint:
         await send_json(send, 200, content)
 
 
-async def _answer(served: Served, body: bytes, content_type: str | None) -> bytes:
+async def _answer(served: Served, body: bytes, content_type: str | None, reserve: Reserve) -> bytes:
     served.batcher.check_room()
     limits = served.info.limits
     if len(body) < LONG_BODY_BYTES:
         request = FillMaskBody.read(body, content_type, limits)
     else:
         request = await asyncio.to_thread(FillMaskBody.read, body, content_type, limits)
-    answer = await served.fill_mask.fill(request.texts, request.options, report=request.report)
+    answer = await served.fill_mask.fill(
+        request.texts, request.options, report=request.report, reserve=reserve
+    )
     if answer.long:
         return await asyncio.to_thread(answer_json, answer, single=request.single)
     return answer_json(answer, single=request.single)

@@ -10,6 +10,7 @@ from service.errors import (
     MalformedRequestError,
     quote,
 )
+from service.json_size import check_values
 
 # the escapes that can stand for half a character
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -30,12 +31,13 @@ def read_json(body: bytes, content_type: str | None) -> object:
         ContentTypeError: the content type is not application/json.
         MalformedRequestError: the body is empty, not UTF-8 or not JSON.
         InvalidRequestError: an object has a field twice, or a text half a character; neither has
-            a meaning one could answer for.
+            a meaning one could answer for. Or it has more values than any request needs.
     """
     if (content_type or "").partition(";")[0].strip().lower() != "application/json":
         raise ContentTypeError("The content type must be application/json.")
     if not body or body.isspace():
         raise MalformedRequestError("The body is empty; it must be a JSON object.")
+    check_values(body, "The body")
     return parse_json(body, "The body")
 
 

@@ -12,6 +12,7 @@ from service.errors import NotReadyError
 from service.fill_answer import FillMaskAnswer
 from service.health import Health
 from service.openapi import takes
+from service.request_scope import ANSWER
 from service.schemas import FillMaskBody, InfoBody, StatusBody
 from service.score_schemas import ScoreAnswer, ScoreBody, scores_json
 
@@ -96,7 +97,11 @@ def _add_scores(router: APIRouter, max_texts: int) -> None:
             read = await asyncio.to_thread(ScoreBody.read, body, content_type, served.info.limits)
             with WhileConnected(request.receive):
                 scored = await served.scoring.score(
-                    read.texts, read.variants, "inputs", report=read.report
+                    read.texts,
+                    read.variants,
+                    "inputs",
+                    report=read.report,
+                    reserve=request.scope[ANSWER].add,
                 )
         content = await asyncio.to_thread(scores_json, scored, single=read.single)
         return Response(content, media_type="application/json")

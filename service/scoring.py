@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 
+from service.answer_size import Reserve, no_bound
 from service.batch import Fills, Request
 from service.batcher import Batcher
 from service.errors import InvalidRequestError
@@ -27,6 +28,9 @@ from service.tokenizer import LONG_TEXT_CHARS, Tokenizer, Words
 
 Variant = Literal["within_word", "original"]
 DEFAULT_VARIANT: Variant = "within_word"
+
+# of a pass: its place in the queue, its arrays, its score as an object and in JSON
+_PASS_BYTES = 3_000
 
 
 @dataclass(slots=True)
@@ -99,6 +103,7 @@ class Scoring:
         called: str,
         *,
         report: bool = False,
+        reserve: Reserve = no_bound,
     ) -> list[TextScore | RefusedText]:
         """Score each text.
 
@@ -107,16 +112,18 @@ class Scoring:
             variants: of each what is masked beside the token that is predicted.
             called: what the caller calls the texts, for errors.
             report: score the others where a text is refused, and say why.
+            reserve: takes the memory that scoring will hold, before anything is computed.
 
         Raises:
             InvalidRequestError: the texts take too many passes; or, unless that is to be reported,
                 one has a mask or is too long.
-            FillMaskError: the batcher does not take the requests.
+            FillMaskError: the batcher does not take the requests, or there is no memory for them.
         """
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
             read = self._read_all(texts, called, report=report)
         else:
             read = await asyncio.to_thread(self._read_all, texts, called, report=report)
+        reserve(sum(_memory_bytes(words) for words in read if isinstance(words, Words)))
         mask = self._tokenizer.mask_token_id
         requests = [
             request
@@ -181,6 +188,12 @@ class Scoring:
         for score in scored:
             score.rank += sum(other.log_prob > score.log_prob for other in scored)
         return scores
+
+
+def _memory_bytes(words: Words) -> int:
+    """Memory of the passes of a text, each with the text's ids, and of their answer."""
+    passes = len(words.positions)
+    return passes * (_PASS_BYTES + words.input_ids.nbytes)
 
 
 def score_passes(words: Words, variant: Variant, mask_token_id: int) -> Iterator[Request]:

@@ -3,9 +3,12 @@
 import json
 from typing import Any, NamedTuple
 
-from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from service.unigram import Unigram
+
+# the tokenizers library keeps 10,000 words of up to 256 letters, in up to 100 MB; so many, in 10 MB
+_CACHED_BPE_WORDS = 1_000
 
 
 class LoadedTokenizer(NamedTuple):
@@ -46,6 +49,8 @@ def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -
         ids = {added["content"]: added["id"] for added in added_tokens}
         description["model"] = {"type": "WordLevel", "vocab": ids, "unk_token": ""}
     tokenizer = Tokenizer.from_str(json.dumps(description))
+    if isinstance(tokenizer.model, models.BPE):
+        tokenizer.model._resize_cache(_CACHED_BPE_WORDS)  # noqa: SLF001 - the only way to bound it
     description["model"] = model
     del model["vocab"]
     if unigram is not None:

@@ -9,16 +9,19 @@ tokenizers keeps the pieces in a tree with a hash table in each node: 340 MB for
 
 from array import array
 from collections.abc import Iterable
-from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any
 
 from tokenizers import PreTokenizedString, Token
 
+from service.byte_cache import ByteCache
+
 _UNKNOWN_PENALTY = 10.0  # what an unknown character scores below the worst piece; SentencePiece's
-# longer stretches are seldom seen twice, and as many of any length could fill the memory
+# longer stretches are seldom seen twice
 _CACHED_CHARS = 32
-_CACHED_WORDS = 8_192
+CACHED_WORDS_BYTES = 2**22
+# of a word and its list, and of each of its tokens with its text and offsets
+_WORD_BYTES, _TOKEN_BYTES = 350, 120
 
 
 class Unigram:
@@ -52,7 +55,7 @@ class Unigram:
         for name in self._ids:
             self._longest[name[:1]] = max(self._longest.get(name[:1], 0), len(name))
         self._byte_fallback = bool(model.get("byte_fallback"))
-        self._cached = lru_cache(_CACHED_WORDS)(self._tokens)
+        self._cached: ByteCache[str, list[Token]] = ByteCache(CACHED_WORDS_BYTES)
 
     def pre_tokenize(self, text: PreTokenizedString) -> None:
         """Cut each stretch of text that has no tokens yet; called by tokenizers."""
@@ -67,7 +70,13 @@ class Unigram:
         return self._names[token_id] if 0 <= token_id < len(self._names) else None
 
     def _tokenize(self, word: str) -> list[Token]:
-        return self._cached(word) if len(word) <= _CACHED_CHARS else self._tokens(word)
+        if len(word) > _CACHED_CHARS:
+            return self._tokens(word)
+        tokens = self._cached.get(word)
+        if tokens is None:
+            tokens = self._tokens(word)
+            self._cached.put(word, tokens, _WORD_BYTES + _TOKEN_BYTES * len(tokens))
+        return tokens
 
     def _tokens(self, word: str) -> list[Token]:
         """The pieces with their ids and offsets, which tokenizers counts in bytes of UTF-8."""

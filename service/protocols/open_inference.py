@@ -4,16 +4,16 @@ Texts come as a BYTES tensor, targets as a second one named "targets". The answe
 row for each mask, over all texts in order.
 """
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic_core import to_json
 
-from service.body import Limits, Reading
-from service.errors import InvalidRequestError, quote
+from service.body import SENTENCE, Limits, Reading, sentence_error
+from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
 from service.json_body import read_json
 from service.protocols.wire_tensors import WireTensor, check_shape, read_texts, split_body
 from service.ranking import NO_SINGLE_TOKEN, Fill
@@ -38,18 +38,28 @@ Parameters = dict[str, JsonValue]
 _NONE = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
 
 
+# fail_fast: the first wrong item ends the check; an error for each of thousands would fill memory
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_fields(cls, value: object) -> object:
+        """Reject unknown fields at the first, not with an error for each."""
+        if isinstance(value, dict) and len(value) > len(cls.model_fields):
+            name = next(name for name in value if name not in cls.model_fields)
+            raise sentence_error(_unknown_field(name))
+        return value
 
 
 class InputTensor(_Part):
     """A tensor of a request."""
 
     name: str
-    shape: list[int]
+    shape: list[int] = Field(fail_fast=True)
     datatype: str
     parameters: Parameters = Field(default_factory=dict)
-    data: list[JsonValue] | None = None
+    data: list[JsonValue] | None = Field(default=None, fail_fast=True)
 
 
 class RequestedOutput(_Part):
@@ -64,8 +74,8 @@ class InferBody(_Part):
 
     id: str | None = None
     parameters: Parameters = Field(default_factory=dict)
-    inputs: list[InputTensor]
-    outputs: list[RequestedOutput] | None = None
+    inputs: list[InputTensor] = Field(fail_fast=True)
+    outputs: list[RequestedOutput] | None = Field(default=None, fail_fast=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +143,8 @@ def answer(
         described.append(head)
     named = {"id": request.id} if request.id is not None else {}
     body = {"model_name": model, "model_version": MODEL_VERSION, **named, "outputs": described}
-    head_bytes = json.dumps(
-        body, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-    ).encode()
-    return head_bytes + b"".join(contents), len(head_bytes) if contents else None
+    head_bytes = to_json(body)
+    return b"".join([head_bytes, *contents]), len(head_bytes) if contents else None
 
 
 def metadata(model: str) -> dict[str, Any]:
@@ -242,10 +250,18 @@ def _given(targets: list[str] | None) -> dict[str, JsonValue]:
 
 
 def _sentence(error: ValidationError) -> str:
-    first = error.errors()[0]
+    first = error.errors(include_input=False, include_url=False)[0]
     where = ".".join(map(str, first["loc"])) or "The body"
+    if len(where) > MAX_QUOTED_CHARS:
+        where = f"{where[: MAX_QUOTED_CHARS - 1]}…"
+    if first["type"] == SENTENCE:
+        return first["msg"]
     if first["type"] == "missing":
         return f"{where} is missing."
     if first["type"] == "extra_forbidden":
-        return f"{quote(where)} is a field that the protocol does not have."
+        return _unknown_field(where)
     return f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}."
+
+
+def _unknown_field(name: str) -> str:
+    return f"{quote(name)} is a field that the protocol does not have."

@@ -4,7 +4,7 @@ from typing import Any
 
 from service.body import Limits, Reading
 from service.errors import InvalidRequestError, quote
-from service.fill_answer import answer_json
+from service.fill_answer import answer_parts
 from service.fill_mask import Answer
 from service.json_body import read_json
 from service.schemas import FillMaskBody
@@ -50,4 +50,4 @@ def read_predict(body: bytes, content_type: str | None, limits: Limits) -> FillM
 
 def predictions(answer: Answer) -> bytes:
     """The body of an answer: of each instance what Hugging Face answers to a text alone."""
-    return b'{"predictions":%b}' % answer_json(answer, single=False)
+    return b"".join([b'{"predictions":', *answer_parts(answer, single=False), b"}"])

@@ -20,6 +20,7 @@ from service.protocols.open_inference import (
     metadata,
 )
 from service.protocols.predict import predict_schema, predictions, read_predict
+from service.request_scope import ANSWER
 from service.schemas import FillMaskBody
 from service.served import Served
 
@@ -140,7 +141,13 @@ def _add_predict(router: APIRouter, max_texts: int, max_top_k: int) -> None:
 
 async def _fill(request: Request, served: Served, body: FillMaskBody, called: str) -> Answer:
     with WhileConnected(request.receive):
-        return await served.fill_mask.fill(body.texts, body.options, called, report=body.report)
+        return await served.fill_mask.fill(
+            body.texts,
+            body.options,
+            called,
+            report=body.report,
+            reserve=request.scope[ANSWER].add,
+        )
 
 
 def _check_version(version: str) -> None:

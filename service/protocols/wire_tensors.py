@@ -4,6 +4,7 @@ The bytes follow the protocol's binary extension (Triton's "binary tensor data")
 long the JSON is, and the tensors' bytes lie behind it in the order of the JSON.
 """
 
+import math
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from service.errors import InvalidRequestError, MalformedRequestError, quote
+
+MAX_AXES = 8  # of a tensor's shape
 
 _LENGTH = struct.Struct("<I")  # before each element of a BYTES tensor
 _DTYPES = {"FP32": "<f4", "INT64": "<i8"}
@@ -81,13 +84,22 @@ def check_shape(name: str, shape: Sequence[int], count: int) -> None:
     Raises:
         InvalidRequestError: it is not.
     """
-    product = 1
-    for axis in shape:
-        product *= axis
-    if not shape or min(shape) < 0 or product != count:
+    if len(shape) > MAX_AXES:
         raise InvalidRequestError(
-            f"The input {quote(name)} has the shape {list(shape)} and {count} elements."
+            f"The input {quote(name)} has a shape of {len(shape)} axes; at most {MAX_AXES} are "
+            "allowed."
         )
+    # an axis above the count is wrong, and may have thousands of digits
+    fits = bool(shape) and all(0 <= axis <= count for axis in shape)
+    if not fits or math.prod(shape) != count:
+        shown = f"{[*map(_shown, shape)]}".replace("'", "")
+        raise InvalidRequestError(
+            f"The input {quote(name)} has the shape {shown} and {count} elements."
+        )
+
+
+def _shown(axis: int) -> str:
+    return str(axis) if axis.bit_length() <= 64 else "a number of more than 64 bits"
 
 
 def split_body(body: bytes, json_bytes: str | None) -> tuple[bytes, bytes]:

@@ -8,6 +8,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from service.body_limit import BodyLimit
+from service.byte_budget import ByteBudget
 
 
 class Echo:
@@ -31,6 +32,7 @@ def call(
     chunks: list[bytes],
     content_length: bytes | None = None,
     content_encoding: bytes | None = None,
+    bodies: ByteBudget | None = None,
 ) -> tuple[list[Message], int]:
     """Send a body in chunks through the limit of 10 bytes; the answer, and chunks not read."""
     headers = [(b"content-length", content_length)] if content_length is not None else []
@@ -51,7 +53,7 @@ def call(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(BodyLimit(echo, max_body_bytes=10)(scope, receive, send))
+    asyncio.run(BodyLimit(echo, 10, bodies or ByteBudget("bodies", 1_000, 0))(scope, receive, send))
     return sent, len(list(messages))
 
 
@@ -112,7 +114,9 @@ def test_other_connections_pass() -> None:
     async def nothing(*_: object) -> Any:
         return None
 
-    asyncio.run(BodyLimit(app, 10)({"type": "lifespan"}, nothing, nothing))
+    asyncio.run(
+        BodyLimit(app, 10, ByteBudget("bodies", 0, 0))({"type": "lifespan"}, nothing, nothing)
+    )
     assert passed == ["lifespan"]
 
 
@@ -134,3 +138,40 @@ def test_lengths_of_any_number_of_digits(length: bytes, status: int) -> None:
     """None of them is an error of the service; the server has checked what is a number."""
     sent, _ = call(Echo(), [b"1"], length)
     assert sent[0]["status"] == status
+
+
+def test_bodies_of_all_requests_are_bounded() -> None:
+    """What has come of a body counts, not what was announced."""
+    bodies = ByteBudget("bodies", 10, 0)
+    with bodies.claim() as other:
+        other.add(7)
+        sent, unread = call(Echo(), [b"12", b"34", b"56"], content_length=b"6", bodies=bodies)
+        assert (sent[0]["status"], unread) == (429, 1)
+        assert (b"retry-after", b"1") in sent[0]["headers"]
+        assert sent[1]["body"] == (
+            b'{"error":"The service holds as many bodies as its memory allows; try again in 1 s."}'
+        )
+    assert call(Echo(), [b"12"], content_length=b"9", bodies=bodies)[0][0]["status"] == 200
+    assert bodies.held_bytes == 0
+
+
+def test_a_body_counts_until_it_is_answered() -> None:
+    """With what is read in it: texts in other characters than ASCII may take four times as much."""
+    for body, held_bytes in ((b"12345", 10), (b"1,2,3", 150), ("1234é".encode(), 30)):
+        bodies = ByteBudget("bodies", 1_000, 0)
+        echo = Echo()
+        held: list[int] = []
+        echo.bodies = held_in(held, bodies)
+        call(echo, [body], bodies=bodies)
+        assert held == [held_bytes]
+        assert bodies.held_bytes == 0
+
+
+def held_in(held: list[int], bodies: ByteBudget) -> Any:
+    """A list of bodies that notes what is held when one is appended."""
+
+    class Noting(list[bytes]):
+        def append(self, _: bytes) -> None:
+            held.append(bodies.held_bytes)
+
+    return Noting()

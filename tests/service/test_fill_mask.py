@@ -114,8 +114,8 @@ def test_refuses(texts: list[str], targets: list[str] | None, reason: str, tiny:
 
 def test_an_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small request for a huge answer is refused: each fill repeats its whole text."""
-    monkeypatch.setattr(answer_size, "MAX_ANSWER_CHARS", 1100)
+    monkeypatch.setattr(answer_size, "MAX_ANSWER_BYTES", 2620)
     text = "the [MASK]"
     assert len(fill(tiny, [text], top_k=10)[0][0]) == 10
-    with pytest.raises(InvalidRequestError, match=r"would have 1210 characters; at most 1100 are"):
+    with pytest.raises(InvalidRequestError, match=r"up to 2882 bytes; at most 2620 are"):
         fill(tiny, [text], top_k=11)

@@ -1,6 +1,7 @@
 """Targets of one token or several, scored as a whole, against one masked pass a token."""
 
 import math
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from service.errors import InvalidRequestError
 from service.ranking import Fill, TargetFill
-from service.targets import Targets
+from service.targets import Targets, check_size
 from tests.service import tiny_calls
 from tests.service.tiny import MASK_ID, MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
@@ -94,7 +95,7 @@ def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
 def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
     """One pass for all of one token; one for each length and beginning of the others."""
     # dog; walk+s and walk+ing; a+dog, a+cat; a+dog+barked
-    found = Targets.resolve(make_tokenizer(tiny), TARGETS)
+    found = Targets.resolve(make_tokenizer(tiny), TARGETS, max_passes=100)
     prefixes = {(step.length, len(step.prefix)) for step in found.steps}
     assert prefixes == {(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)}
     assert len(found.steps) == 1 + 3 + 3
@@ -153,3 +154,51 @@ def test_all_that_is_wrong_is_said(tiny: Tiny) -> None:
     assert '"x4"' in caught.value.text
     assert '"x5"' not in caught.value.text
     assert caught.value.text.endswith(" 2 more are wrong.")
+
+
+def test_targets_of_many_tokens_are_refused_before_all_are_tokenized(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As soon as they would take more passes than are allowed."""
+    tokenizer = make_tokenizer(tiny)
+    looked_up = 0
+    target_ids = tokenizer.target_ids
+
+    def count(target: str) -> tuple[int, ...]:
+        nonlocal looked_up
+        looked_up += 1
+        return target_ids(target)
+
+    monkeypatch.setattr(tokenizer, "target_ids", count)
+    words = [word for word in VOCABULARY if word.isalpha()]
+    targets = [f"{a} {b} dog" for a in words for b in words]
+    with pytest.raises(InvalidRequestError, match="more than 20 passes of the model for each mask"):
+        Targets.resolve(tokenizer, targets, max_passes=20)
+    assert looked_up < 25
+
+
+def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
+    """All of a request together, before any is tokenized; ten thousand words are allowed."""
+    with pytest.raises(InvalidRequestError) as caught:
+        fill(tiny, ["the [MASK]"], [f"{i:05}" + "é" * 11 for i in range(9_800)])
+    assert caught.value.text == (
+        "The targets have 264600 bytes in UTF-8; at most 262144 are allowed in a request."
+    )
+    check_size([[f"{i:05}" + "x" * 21 for i in range(10_000)]])
+    with pytest.raises(InvalidRequestError, match="have 300000 bytes"):
+        check_size([["x" * 100_000], ["y" * 200_000]])
+
+
+def test_the_size_of_targets_is_about_what_they_take(tiny: Tiny) -> None:
+    """Never less; more by the numbers that Python shares."""
+    tokenizer = make_tokenizer(tiny)
+    words = [word for word in VOCABULARY if word.isalpha()]
+    texts = [f"{a} {b}" for a in words for b in words]
+    refused = [f"x{i}" for i in range(500)]
+    for given in (texts, texts[:50] + refused, words):
+        tracemalloc.start()
+        copies = tuple(f" {text}"[1:] for text in given)
+        targets = Targets.resolve(tokenizer, copies, max_passes=1_000)
+        allocated, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert 1 <= targets.size_bytes / allocated < 2, given[:1]

@@ -1,0 +1,60 @@
+"""A cache with a bound on the bytes of its entries, for entries that are made of what clients send.
+
+functools.lru_cache bounds their number, which bounds no memory where a client chooses their size.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class ByteCache(Generic[Key, Value]):
+    """A least-recently-used cache for several threads.
+
+    Args:
+        max_bytes: bound on the sum of the entries' sizes.
+
+    Attributes:
+        held_bytes: the present sum.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+        self._lock = threading.Lock()
+        self.held_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Key) -> Value | None:
+        """Return the value of a key, or None."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            return entry[0]
+
+    def put(self, key: Key, value: Value, size_bytes: int) -> None:
+        """Store a value, and drop those that have not been used for longest.
+
+        Args:
+            key: of the value.
+            value: not None.
+            size_bytes: size of key and value; an entry above the bound is not stored.
+        """
+        if size_bytes > self._max_bytes:
+            return
+        with self._lock:
+            if (replaced := self._entries.pop(key, None)) is not None:
+                self.held_bytes -= replaced[1]
+            self._entries[key] = (value, size_bytes)
+            self.held_bytes += size_bytes
+            while self.held_bytes > self._max_bytes:
+                _, (_, dropped_bytes) = self._entries.popitem(last=False)
+                self.held_bytes -= dropped_bytes

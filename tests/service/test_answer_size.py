@@ -1,0 +1,162 @@
+"""The size of an answer, against the answer itself and the memory that it takes."""
+
+import asyncio
+import gc
+import tracemalloc
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from pydantic_core import to_json
+
+from service.answer_size import MAX_ANSWER_BYTES, AnswerSize, answer_size
+from service.batcher import Batcher
+from service.body import Limits
+from service.errors import InvalidRequestError, OverloadedError
+from service.fill_answer import answer_json
+from service.fill_job import FillReader
+from service.fill_mask import FillMask
+from service.fill_options import FillOptions
+from service.protocols.open_inference import InferRequest, answer
+from service.protocols.predict import predictions
+from service.runtime import Runtime
+from service.scoring import Scoring
+from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
+from tests.service.tiny_calls import make_tokenizer
+
+WORDS = tuple(word for word in VOCABULARY if word.isalpha())
+ESCAPED = "\1" * 600
+WIDE = "😀" + " " * 900
+REFUSED = tuple("\1" * 80 + f"☃{i}" for i in range(20))
+LIMITS = Limits(
+    max_tokens=32, max_texts=64, max_masks=128, max_top_k=30, max_passes=512, max_body_bytes=2**20
+)
+CASES: dict[str, tuple[list[str], FillOptions]] = {
+    "a short text": (["the [MASK]"], FillOptions()),
+    "many fills": ([f"the{' ' * 1500}[MASK] and [MASK]"] * 8, FillOptions(top_k=30)),
+    "wide characters": ([f"{WIDE}[MASK] and [MASK]"] * 8, FillOptions(top_k=30)),
+    "escaped characters": ([f"{ESCAPED} [MASK]"] * 8, FillOptions(top_k=30)),
+    "targets": (["the [MASK] and [MASK]"] * 8, FillOptions(targets=WORDS)),
+    "wide targets": ([f"the{' ' * 900}[MASK]"] * 8, FillOptions(targets=("dog", "cat"))),
+    "some targets": (["a [MASK]"] * 8, FillOptions(targets=("dog", *WORDS), top_k=2)),
+    "refused targets": (["a [MASK] [MASK]"] * 8, FillOptions(targets=(*WORDS[:3], *REFUSED))),
+    "words": ([f"the{' ' * 400}[MASK] at the [MASK]"] * 4, FillOptions(granularity="word")),
+    "joint": ([f"the{' ' * 400}[MASK] at the [MASK]"] * 4, FillOptions(strategy="joint", top_k=9)),
+    "windows": (
+        ["the dog. " * 40 + "[MASK]" + " a cat." * 40 + "[MASK]"] * 4,
+        FillOptions(on_long_text="window", top_k=20),
+    ),
+}
+
+
+def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[Any, int, int]:
+    """The answer, the memory reserved for it, and the memory that it took at most."""
+
+    async def call() -> tuple[Any, int, int]:
+        batcher = Batcher(
+            Runtime(tiny.path / "model.onnx").run, 1, 64, 10**5, 10**5, 10, pytest.fail
+        )
+        use_case = FillMask(
+            make_tokenizer(tiny),
+            batcher,
+            max_tokens=MAX_TOKENS,
+            vocab_size=len(VOCABULARY),
+            max_masks=100,
+            max_passes=1_000,
+        )
+        reserved: list[int] = []
+
+        def start(memory_bytes: int) -> None:
+            reserved.append(memory_bytes)
+            gc.collect()
+            tracemalloc.start()
+
+        try:
+            await use_case.fill(texts, options, report=True)  # fills caches
+            found = await use_case.fill(texts, options, report=True, reserve=start)
+            content = answer_json(found, single=False)
+            assert content
+            _, peak_bytes = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            return found, reserved[0], peak_bytes
+        finally:
+            await batcher.close()
+
+    return asyncio.run(call())
+
+
+def size_of(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> AnswerSize:
+    """The size that is known before."""
+    reader = FillReader(make_tokenizer(tiny), MAX_TOKENS, 1_000)
+    return answer_size([reader.read(text, options, "inputs", report=True) for text in texts])
+
+
+@pytest.mark.parametrize(("texts", "options"), CASES.values(), ids=CASES)
+def test_an_answer_is_never_larger(tiny: Tiny, texts: list[str], options: FillOptions) -> None:
+    """In any wire format; and not many times smaller, where it is long."""
+    size = size_of(tiny, texts, options)
+    found, reserved_bytes, _ = fill(tiny, texts, options)
+    content = answer_json(found, single=False)
+    assert len(content) <= size.json_bytes
+    assert size.json_bytes < 3 * len(content) or len(content) < 30_000
+    assert reserved_bytes == size.memory_bytes
+    assert len(predictions(found)) < size.json_bytes + 100
+    masks: list[dict[str, Any]] = [
+        {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["[MASK]"]}
+    ]
+    for binary in (False, True):
+        body = {"inputs": masks, "parameters": {"binary_data_output": binary}}
+        read = InferRequest.read(to_json(body), None, LIMITS)
+        assert len(answer("tiny", read, found.fills)[0]) < size.json_bytes + 1_000
+
+
+@pytest.mark.parametrize(("texts", "options"), CASES.values(), ids=CASES)
+def test_the_memory_is_reserved_before(tiny: Tiny, texts: list[str], options: FillOptions) -> None:
+    """From the passes to the written answer no more is allocated than was reserved."""
+    _, reserved_bytes, peak_bytes = fill(tiny, texts, options)
+    assert peak_bytes < reserved_bytes + 60_000
+    assert reserved_bytes < 6 * peak_bytes
+
+
+def test_no_memory_no_answer(tiny: Tiny) -> None:
+    """What there is no room for is not computed; of texts to score neither."""
+
+    def refuse(memory_bytes: int) -> None:
+        assert memory_bytes > 0
+        raise OverloadedError("There is no room.", 1)
+
+    def compute(_: object) -> Any:
+        pytest.fail("computed")
+
+    async def call() -> None:
+        batcher = Batcher(compute, 1, 64, 10_000, 10_000, 10, pytest.fail)
+        tokenizer = make_tokenizer(tiny)
+        fills = FillMask(
+            tokenizer,
+            batcher,
+            max_tokens=MAX_TOKENS,
+            vocab_size=len(VOCABULARY),
+            max_masks=9,
+            max_passes=9,
+        )
+        with pytest.raises(OverloadedError):
+            await fills.fill(["a [MASK]"], FillOptions(), reserve=refuse)
+        scoring = Scoring(tokenizer, batcher, MAX_TOKENS, 100)
+        with pytest.raises(OverloadedError):
+            await scoring.score(["a dog"], ["original"], "inputs", reserve=refuse)
+        await batcher.close()
+
+    asyncio.run(call())
+
+
+def test_the_largest_answer_is_bounded(tiny: Tiny) -> None:
+    """In memory as well: 40 MB are what one request may take."""
+    for text in (f"the{' ' * 1900}[MASK]", "😀" + " " * 1900 + "[MASK]", "\1" * 1900 + "[MASK]"):
+        largest = 0
+        for fills in range(10, 5_000, 10):
+            with suppress(InvalidRequestError):
+                size = size_of(tiny, [text], FillOptions(top_k=fills))
+                largest = max(largest, size.memory_bytes)
+                assert size.json_bytes <= MAX_ANSWER_BYTES
+        assert 10 * 2**20 < largest < 40_000_000

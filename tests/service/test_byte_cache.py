@@ -1,0 +1,61 @@
+"""The cache that is bounded in bytes."""
+
+import threading
+
+from service.byte_cache import ByteCache
+
+
+def test_the_oldest_entries_make_room() -> None:
+    """The bound is on the sizes, whatever the number of entries."""
+    cache: ByteCache[str, str] = ByteCache(100)
+    for name in "abcd":
+        cache.put(name, name.upper(), 30)
+    assert cache.get("a") is None
+    assert [cache.get(name) for name in "bcd"] == ["B", "C", "D"]
+    assert cache.held_bytes == 90
+    cache.put("e", "E", 70)
+    assert [name for name in "bcde" if cache.get(name)] == ["d", "e"]
+    assert (cache.held_bytes, len(cache)) == (100, 2)
+
+
+def test_a_used_entry_stays() -> None:
+    """The entry that has not been used for longest is dropped."""
+    cache: ByteCache[str, int] = ByteCache(2)
+    cache.put("a", 1, 1)
+    cache.put("b", 2, 1)
+    assert cache.get("a") == 1
+    cache.put("c", 3, 1)
+    assert (cache.get("a"), cache.get("b")) == (1, None)
+
+
+def test_an_entry_above_the_bound_is_not_stored() -> None:
+    """It would drop all others and itself."""
+    cache: ByteCache[str, int] = ByteCache(10)
+    cache.put("a", 1, 5)
+    cache.put("b", 2, 11)
+    assert (cache.get("a"), cache.get("b")) == (1, None)
+
+
+def test_a_replaced_entry_is_counted_once() -> None:
+    """Two threads may make the same entry."""
+    cache: ByteCache[str, int] = ByteCache(10)
+    cache.put("a", 1, 5)
+    cache.put("a", 2, 7)
+    assert (cache.get("a"), cache.held_bytes) == (2, 7)
+
+
+def test_several_threads_share_it() -> None:
+    """The sum is right whatever they do at the same time."""
+    cache: ByteCache[int, int] = ByteCache(1_000)
+
+    def use(start: int) -> None:
+        for number in range(start, start + 3_000):
+            cache.put(number % 97, number, number % 90)
+            cache.get((number * 7) % 97)
+
+    threads = [threading.Thread(target=use, args=(i * 31,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert cache.held_bytes == sum(size for _, size in cache._entries.values()) <= 1_000

@@ -1,0 +1,141 @@
+"""Bodies of up to 1 MB that are made to cost much: rejected cheaply, in short sentences."""
+
+import json
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from service.body import Limits
+from service.errors import FillMaskError
+from service.protocols.open_inference import InferRequest
+from service.protocols.predict import read_predict
+from service.schemas import FillMaskBody
+from service.score_schemas import ScoreBody
+
+LIMITS = Limits(
+    max_tokens=256, max_texts=64, max_masks=128, max_top_k=100, max_passes=512, max_body_bytes=2**20
+)
+JSON = "application/json"
+MANY = 30_000  # fields
+MOST = 65_000  # elements
+# measured: up to 10 MB, and 40 ms
+PEAK_BYTES = 20 * 2**20
+CPU_S = 0.5
+LONGEST_SENTENCE = 500
+
+
+def tensor(**fields: Any) -> dict[str, Any]:
+    """An input of the v2 protocol."""
+    return {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["a [MASK]"], **fields}
+
+
+def nested(depth: int) -> Any:
+    """Lists in lists."""
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+FIELDS = {f"field {i}": 0 for i in range(MANY)}
+BIG = 10**4200
+
+INFER: dict[str, dict[str, Any]] = {
+    "50,000 axes": {"inputs": [tensor(shape=[1] * 50_000)]},
+    "large axes": {"inputs": [tensor(shape=[10**18] * 40_000)]},
+    "axes of thousands of digits": {"inputs": [tensor(shape=[BIG] * 8)]},
+    "wrong axes": {"inputs": [tensor(shape=["x"] * MOST)]},
+    "wrong inputs": {"inputs": [0] * MOST},
+    "empty inputs": {"inputs": [{}] * MANY},
+    "nested data": {"inputs": [tensor(data=nested(900))]},
+    "rows of data": {"inputs": [tensor(data=[["a"] * 30_000] * 2)]},
+    "many texts": {"inputs": [tensor(data=["a"] * MOST, shape=[MOST])]},
+    "unknown fields": {"inputs": [tensor()], **FIELDS},
+    "unknown fields of an input": {"inputs": [tensor(**FIELDS)]},
+    "unknown parameters": {"inputs": [tensor()], "parameters": FIELDS},
+    "unknown parameters of an input": {"inputs": [tensor(parameters=FIELDS)]},
+    "a long field": {"inputs": [tensor(**{"é\n" * 200_000: 1})]},
+    "a long name": {"inputs": [tensor(name="x" * 900_000, datatype="y")]},
+    "a long datatype": {"inputs": [tensor(datatype="y" * 900_000)]},
+    "a long output": {"inputs": [tensor()], "outputs": [{"name": "x" * 900_000}]},
+    "wrong outputs": {"inputs": [tensor()], "outputs": [0] * MOST},
+}
+TEXTS: dict[str, dict[str, Any]] = {
+    "unknown fields": {"inputs": "a [MASK]", **FIELDS},
+    "unknown parameters": {"inputs": "a [MASK]", "parameters": FIELDS},
+    "unknown parameters of each": {
+        "inputs": ["a [MASK]"] * 64,
+        "parameters": [dict(list(FIELDS.items())[:450])] * 64,
+    },
+    "wrong texts": {"inputs": [0] * 60},
+    "many texts": {"inputs": ["a"] * MOST},
+    "wrong parameters": {"inputs": "a [MASK]", "parameters": {"top_k": [0] * MOST}},
+    "a long number": {"inputs": "a [MASK]", "parameters": {"top_k": BIG}},
+    "a long choice": {"inputs": "a [MASK]", "parameters": {"strategy": "\1" * 150_000}},
+    "many targets": {"inputs": "a [MASK]", "parameters": {"targets": [0] * MOST}},
+    "a long on_error": {"inputs": "a [MASK]", "on_error": "x" * 900_000},
+}
+
+
+def check(read: Callable[[bytes], object], body: bytes) -> None:
+    """Rejected within the bounds of time and memory, in a sentence that quotes little."""
+    assert len(body) <= LIMITS.max_body_bytes
+    started_s = time.process_time()
+    with pytest.raises(FillMaskError) as caught:
+        read(body)
+    assert time.process_time() - started_s < CPU_S
+    assert len(caught.value.text) < LONGEST_SENTENCE
+    tracemalloc.start()
+    with pytest.raises(FillMaskError):
+        read(body)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < PEAK_BYTES
+
+
+@pytest.mark.parametrize("body", INFER.values(), ids=INFER)
+def test_infer(body: dict[str, Any]) -> None:
+    """The v2 protocol."""
+    check(lambda content: InferRequest.read(content, None, LIMITS), encoded(body))
+
+
+@pytest.mark.parametrize("body", TEXTS.values(), ids=TEXTS)
+def test_fill_mask(body: dict[str, Any]) -> None:
+    """POST /fill-mask."""
+    check(lambda content: FillMaskBody.read(content, JSON, LIMITS), encoded(body))
+
+
+@pytest.mark.parametrize("body", TEXTS.values(), ids=TEXTS)
+def test_score(body: dict[str, Any]) -> None:
+    """POST /score."""
+    check(lambda content: ScoreBody.read(content, JSON, LIMITS), encoded(body))
+
+
+@pytest.mark.parametrize("body", TEXTS.values(), ids=TEXTS)
+def test_predict(body: dict[str, Any]) -> None:
+    """The V1 protocol."""
+    renamed = {"instances" if name == "inputs" else name: value for name, value in body.items()}
+    check(lambda content: read_predict(content, JSON, LIMITS), encoded(renamed))
+
+
+def test_a_shape_is_shown_if_it_is_short() -> None:
+    """Its axes with more than 64 bits are not."""
+    for shape, shown in (
+        ([2], "[2] and 1 elements."),
+        ([-1], "[-1] and 1 elements."),
+        ([], "[] and 1 elements."),
+        ([1, 10**30], "[1, a number of more than 64 bits] and 1 elements."),
+        ([1] * 9, "a shape of 9 axes; at most 8 are allowed."),
+    ):
+        with pytest.raises(FillMaskError) as caught:
+            InferRequest.read(encoded({"inputs": [tensor(shape=shape)]}), None, LIMITS)
+        assert caught.value.text.endswith(shown)
+    assert InferRequest.read(encoded({"inputs": [tensor(shape=[1] * 8)]}), None, LIMITS)
+
+
+def encoded(value: dict[str, Any]) -> bytes:
+    """A body as compact JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

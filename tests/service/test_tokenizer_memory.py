@@ -1,0 +1,60 @@
+"""Memory that tokenizers keep of the words they have seen."""
+
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from service.unigram import CACHED_WORDS_BYTES, Unigram
+
+LETTERS = "abcdefghijklmnop"
+
+# prints how many bytes the process has grown by, over texts of words that are never seen twice
+FEED = """
+import random, sys
+from service.tokenizer_json import load_tokenizer
+
+def resident_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+tokenizer = load_tokenizer(sys.stdin.buffer.read(), "<mask>", 16).tokenizer
+draw = random.Random(1)
+before = resident_bytes()
+for _ in range(120):
+    words = ("".join(draw.choices("abcdefghijklmnop", k=250)) for _ in range(100))
+    tokenizer.encode(" ".join(words))
+print(resident_bytes() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read in /proc")
+def test_words_of_byte_pair_encoding_do_not_fill_the_memory() -> None:
+    """The library's own cache would keep 10,000 of any length, 100 MB."""
+    vocabulary = {letter: i for i, letter in enumerate(LETTERS)} | {"<mask>": 16}
+    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.add_special_tokens(["<mask>"])
+    done = subprocess.run(
+        [sys.executable, "-c", FEED],
+        input=tokenizer.to_str().encode(),
+        capture_output=True,
+        check=True,
+    )
+    assert int(done.stdout) < 25 * 2**20
+
+
+def test_words_of_unigram_are_bounded_in_bytes() -> None:
+    """Eight thousand words of many tokens each would take 60 MB."""
+    vocabulary = [("<unk>", 0.0), *((f"<0x{byte:02X}>", -9.0) for byte in range(256))]
+    description = {"vocab": [list(one) for one in vocabulary], "unk_id": 0, "byte_fallback": True}
+    unigram = Unigram(json.loads(json.dumps(description)), never=[0])
+    draw = random.Random(1)  # noqa: S311 - a choice, not a secret
+    for _ in range(9_000):
+        word = "".join(chr(0x1F600 + draw.randrange(60)) for _ in range(16))
+        assert len(unigram._tokenize(word)) == 64
+        assert unigram._tokenize(word) is unigram._tokenize(word)
+    assert unigram._cached.held_bytes <= CACHED_WORDS_BYTES
