@@ -25,27 +25,32 @@ def make_private(file: Path) -> int:
         Bytes of memory that the copies take.
 
     Raises:
-        MemoryError: there is not as much.
+        MemoryError: the system has not as much.
     """
     try:
         maps = Path("/proc/self/maps").read_text()
     except OSError:  # not Linux
         return 0
     path = str(file.resolve())
+    libc = _libc()
     copied = 0
     for mapping in _MAPPING.finditer(maps):
         if mapping[3] == path:
             start, end = (int(address, 16) for address in mapping.group(1, 2))
-            _replace(start, end - start)
+            _replace(libc, start, end - start)
             copied += end - start
     return copied
 
 
-def _replace(start: int, length: int) -> None:
+def _libc() -> ctypes.CDLL:
     libc = ctypes.CDLL(None)
     libc.mmap.restype = libc.mremap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
     libc.mremap.argtypes = [ctypes.c_void_p, *[ctypes.c_size_t] * 2, ctypes.c_int]
+    return libc
+
+
+def _replace(libc: ctypes.CDLL, start: int, length: int) -> None:
     protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     copy = libc.mmap(None, length, protection, flags, -1, 0)
     if copy == _MAP_FAILED:

@@ -148,6 +148,20 @@ def test_nothing_is_loaded_while_draining(
         assert process.wait(10) == 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
+def test_sigterm_during_a_reload(start_server: StartServer, tiny: Tiny, tmp_path: Path) -> None:
+    """The process ends as it does at any other time."""
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    with start_server("--bundle", str(bundle), command=("-c", SLOW)) as (process, _):
+        put_bundle(tiny.path, bundle, "new")
+        os.kill(process.pid, signal.SIGHUP)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+
+
 @pytest.fixture
 def _no_collections() -> Iterator[None]:
     gc.collect()
