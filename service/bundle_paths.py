@@ -1,11 +1,30 @@
 """Where bundles lie: one, or a directory of several."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 from service.bundle import DESCRIPTION_FILE, FILES
 from service.errors import BundleError
 
-Fingerprint = tuple[tuple[int, ...], ...]
+
+class FileState(NamedTuple):
+    """A file and its last change; the inode's own is there because a copy may set the other back.
+
+    Attributes:
+        inode: with the number of its device.
+        size_bytes: of the file.
+        modified_ns: when its content changed.
+        changed_ns: when its content, its name or its rights changed.
+    """
+
+    inode: tuple[int, int]
+    size_bytes: int
+    modified_ns: int
+    changed_ns: int
+
+
+# of each file by its name
+Fingerprint = dict[str, FileState | None]
 
 
 def find_bundles(path: Path) -> list[Path]:
@@ -37,13 +56,14 @@ def fingerprint(path: Path) -> Fingerprint:
     The result is different as soon as a file is replaced or written to. A missing file counts as a
     change; reading the bundle tells what is wrong with it.
     """
-    return tuple(_identity(path / name) for name in (DESCRIPTION_FILE, *FILES))
+    return {name: file_state(path / name) for name in (DESCRIPTION_FILE, *FILES)}
 
 
-def _identity(file: Path) -> tuple[int, ...]:
+def file_state(file: Path) -> FileState | None:
+    """Identify a file and its last change; None where it cannot be found."""
     try:
         stat = file.stat()
     except OSError:
-        return ()
-    # the time of the last change of the inode as well: a copy may set the other one back
-    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+        return None
+    inode = stat.st_dev, stat.st_ino
+    return FileState(inode, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)

@@ -1,6 +1,7 @@
 """From a bundle to use cases that answer: verified, warmed up, its golden prompts replayed."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from service.batcher import Batcher
 from service.body import Limits
-from service.bundle import Bundle, read_bundle
+from service.bundle import WEIGHTS_FILE, Bundle, read_bundle
 from service.bundle_paths import Fingerprint, fingerprint
 from service.errors import BundleError, SettingsError
 from service.fill_mask import FillMask
@@ -21,6 +22,9 @@ from service.settings import Settings
 from service.spans import Spans
 from service.tokenizer import Tokenizer
 from service.warm_up import warm_up
+from service.weights_watch import watch_weights
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,11 @@ async def load(
         spans=spans,
     )
     batcher.note_speed(*speed)
+    watched = []
+    if not runtime.private:
+        fail = partial(_fail_for_changed_weights, bundle.name, on_failure)
+        file = bundle.path / WEIGHTS_FILE
+        watched = [asyncio.create_task(watch_weights(file, seen[WEIGHTS_FILE], fail))]
     fills = partial(
         FillMask,
         tokenizer,
@@ -103,8 +112,20 @@ async def load(
             batcher,
         )
     finally:
+        for watch in watched:
+            watch.cancel()
         await batcher.close()
         await asyncio.to_thread(runtime.close)
+
+
+def _fail_for_changed_weights(name: str, on_failure: Callable[[str], None]) -> None:
+    _log.critical(
+        "%s of the model %s was written to while it is served, so that answers may be wrong and "
+        "the process ends; replace a bundle whole, by renaming.",
+        WEIGHTS_FILE,
+        name,
+    )
+    on_failure("The weights of a model have changed, and the service must be restarted.")
 
 
 def _read(

@@ -49,6 +49,9 @@ class Runtime:
             that asked for it, and as many runs at once as there are CPUs give the most throughput.
         pack: lay the weights out anew for speed, which takes memory once more.
 
+    Attributes:
+        private: whether no file can change its answers any more.
+
     Raises:
         BundleError: the file cannot be loaded, or its inputs and outputs are not the served
             graph's.
@@ -84,7 +87,7 @@ class Runtime:
             ) from error
         _check_nodes(model_path.name, "input", self._session.get_inputs(), _INPUTS)
         _check_nodes(model_path.name, "output", self._session.get_outputs(), _OUTPUTS)
-        make_private(model_path.with_name(WEIGHTS_FILE))
+        self.private = make_private(model_path.with_name(WEIGHTS_FILE))
         collapse_heap()  # the weights are where they will stay
 
     def run(self, batch: Batch) -> Outputs:

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -71,8 +72,49 @@ def test_nothing_of_the_file_is_mapped(tiny: Tiny) -> None:
     """Neither by the runtime, nor when there is nothing to do."""
     runtime = Runtime(tiny.path / "model.onnx")
     assert str(tiny.path) not in Path("/proc/self/maps").read_text()
-    assert make_private(tiny.path / "weights.bin") == 0
+    assert runtime.private
+    assert make_private(tiny.path / "weights.bin")
     runtime.close()
+
+
+# the service, for which every model is too large to be copied
+LARGE = """
+import sys
+from service import private_weights
+private_weights.MOST_BYTES = 0
+from service.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("harm", [overwrite, truncate])
+def test_weights_too_large_for_a_copy_are_watched(
+    harm: Callable[[Path], None], bundle_copy: Path
+) -> None:
+    """The service ends within seconds, and the log says why."""
+    command = [sys.executable, "-c", LARGE, "--port=0", "--bundle", str(bundle_copy)]
+    with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert " serves " in process.stdout.readline()
+        harm(bundle_copy / "weights.bin")
+        assert process.wait(10) == 1
+        assert "weights.bin of the model tiny was written to" in process.stderr.read()
+
+
+def test_watched_weights_may_be_replaced(start_server: StartServer, bundle_copy: Path) -> None:
+    """By renaming, linked and given other rights: what is mapped is what it was."""
+    flags = ("--bundle", str(bundle_copy), "--threads=1")
+    with start_server(*flags, command=("-c", LARGE)) as (process, url):
+        weights = bundle_copy / "weights.bin"
+        weights.chmod(0o600)
+        os.link(weights, bundle_copy / "linked")
+        time.sleep(1.5)
+        shutil.copy(weights, bundle_copy / "other")
+        (bundle_copy / "other").replace(weights)
+        time.sleep(1.5)
+        assert process.poll() is None
+        assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).is_success
 
 
 @pytest.mark.parametrize("name", ["bundle.json", "model.onnx", "weights.bin", "tokenizer.json"])

@@ -18,6 +18,7 @@ import pytest
 
 from service.app import create_app
 from service.bundle import default_bundle_path
+from service.fill_options import FillOptions
 from service.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import put_bundle, until
@@ -148,6 +149,20 @@ def test_nothing_is_loaded_while_draining(
         assert process.wait(10) == 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
+def test_sigterm_during_a_reload(start_server: StartServer, tiny: Tiny, tmp_path: Path) -> None:
+    """The process ends as it does at any other time."""
+    bundle = tmp_path / "bundle"
+    put_bundle(tiny.path, bundle, "old")
+    with start_server("--bundle", str(bundle), command=("-c", SLOW)) as (process, _):
+        put_bundle(tiny.path, bundle, "new")
+        os.kill(process.pid, signal.SIGHUP)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+
+
 @pytest.fixture
 def _no_collections() -> Iterator[None]:
     gc.collect()
@@ -166,8 +181,12 @@ def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
         service = create_app(Settings(bundle=bundle, threads=1))
         async with service.router.lifespan_context(service):
             old = service.state.models.default
-            left = [weakref.ref(part) for part in (old.batcher, old.fill_mask, old.scoring)]
-            del old
+            await old.fill_mask.fill(["the [MASK]"], FillOptions(targets=("dog", "cat")))
+            await old.fill_mask.fill(["[MASK] [MASK]"], FillOptions(strategy="joint"))
+            await old.scoring.score(["the dog"], ["original"], "inputs")
+            parts = (old.batcher, old.fill_mask, old.scoring, old.scoring._tokenizer)
+            left = [weakref.ref(part) for part in parts]
+            del old, parts
             put_bundle(tiny.path, bundle, "new")
             await service.state.models.reload()
             await asyncio.gather(*service.state.models._tasks)
