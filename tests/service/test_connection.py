@@ -30,7 +30,7 @@ REQUEST = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
 
 
 LONG_ANSWER = json.dumps(
-    {"inputs": ["the [MASK] and [MASK]" + " " * 1900] * 64, "parameters": {"top_k": 20}}
+    {"inputs": ["the [MASK] and [MASK]" + " " * 1500] * 64, "parameters": {"top_k": 20}}
 ).encode()
 
 
@@ -165,7 +165,7 @@ def test_an_answer_that_nobody_takes(address: tuple[str, int]) -> None:
         answer = read(client)
     announced = re.search(rb"content-length: (\d+)", answer)
     assert announced is not None
-    assert int(announced[1]) > 4_500_000
+    assert int(announced[1]) > 4_000_000
     assert len(answer) < int(announced[1])
     assert refused(address, "slow_client") == 1
 
@@ -223,12 +223,12 @@ def test_stray_line_ends_keep_no_connection_open(start_server: StartServer) -> N
     with start_server(command=("-c", hasty)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), timeout=10) as client:
+            sent_s = time.monotonic()
             client.sendall(REQUEST)
             assert client.recv(65536).startswith(b"HTTP/1.1 200 ")
-            answered_s = time.monotonic()
             client.sendall(b"\r\n")
             assert client.recv(4096) == b""
-            assert 1 < time.monotonic() - answered_s < 5
+            assert 1 < time.monotonic() - sent_s < 8
 
 
 def test_an_early_answer_is_the_only_one(address: tuple[str, int]) -> None:
@@ -254,7 +254,7 @@ def test_unread_answers_are_bounded_over_all_connections(start_server: StartServ
     """Clients that read nothing are cut off, the longest silent first."""
     few = (
         "import sys\nfrom service import unsent_answers\n"
-        "unsent_answers.MAX_UNSENT_BYTES = 11_000_000\n"
+        "unsent_answers.MAX_UNSENT_BYTES = 9_000_000\n"
         "from service.__main__ import main\nsys.exit(main())"
     )
     with start_server(command=("-c", few)) as (_, url):
@@ -268,8 +268,8 @@ def test_unread_answers_are_bounded_over_all_connections(start_server: StartServ
                 client.sendall(head + LONG_ANSWER)
                 assert client.recv(15) == b"HTTP/1.1 200 OK"
             lengths = [len(read(client)) for client in clients]
-        # two of 5.1 MB fit
-        assert [length > 5_000_000 for length in lengths] == [False, False, True, True]
+        # two of 4.1 MB fit
+        assert [length > 4_000_000 for length in lengths] == [False, False, True, True]
         assert refused((host, int(port)), "slow_client") == 2
 
 

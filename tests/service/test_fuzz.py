@@ -174,7 +174,7 @@ FIELDS = [
     b"X-Request-Timeout-Ms: 1e3\r\n\r\n",
     b"\r\n",
 ]
-STATUSES = {b"100", b"200", b"400", b"404", b"405", b"413", b"415", b"422"}
+STATUSES = {b"100", b"200", b"400", b"404", b"405", b"413", b"415", b"422", b"501", b"505"}
 
 
 def test_no_bytes_break_it(url: str) -> None:
