@@ -38,7 +38,7 @@ Parameters = dict[str, JsonValue]
 _NONE = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
 
 
-# fail_fast: the first wrong item ends the check; an error for each of thousands would fill memory
+# fail_fast: the first wrong item of a list ends its check; an error for each would fill the memory
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
