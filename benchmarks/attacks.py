@@ -97,8 +97,9 @@ async def targets(port: int, draw: random.Random) -> None:
 
 async def target_scores(port: int, draw: random.Random) -> None:
     """Ask for as many targets at as many masks as are allowed, and for one fill of each."""
-
-    vocabulary = json.loads((default_bundle_path() / "tokenizer.json").read_text())["model"]["vocab"]
+    vocabulary = json.loads((default_bundle_path() / "tokenizer.json").read_text())["model"][
+        "vocab"
+    ]
     words = [word for word in vocabulary if word.isalpha()]
 
     async def one() -> None:

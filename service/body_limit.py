@@ -7,6 +7,7 @@ from service.errors import OverloadedError, quote
 from service.headers import header
 from service.json_answer import send_error, send_sentence
 from service.json_size import MAX_VALUES
+from service.on_the_way import OnTheWay
 
 # of a JSON value that is read: a short text and the references to it
 _VALUE_BYTES = 70
@@ -23,10 +24,14 @@ class BodyLimit:
         app: the application.
         max_body_bytes: the limit.
         bodies: bounds those of all requests together; each counts until its request is answered.
+        on_the_way: told of requests whose bodies are still to come.
     """
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int, bodies: ByteBudget) -> None:
+    def __init__(
+        self, app: ASGIApp, max_body_bytes: int, bodies: ByteBudget, on_the_way: OnTheWay
+    ) -> None:
         self._app = app
+        self._on_the_way = on_the_way
         self._bodies = bodies
         self._max_body_bytes = max_body_bytes
 
@@ -47,11 +52,14 @@ class BodyLimit:
             await self._refuse(send)
             return
         with self._bodies.claim() as claim:
+            self._on_the_way.elsewhere += 1
             try:
                 whole: Message | None = await self._collect(receive, claim)
             except OverloadedError as error:
                 await send_error(send, error)
                 return
+            finally:
+                self._on_the_way.elsewhere -= 1
             if whole is None:
                 return
             if len(whole["body"]) > self._max_body_bytes:

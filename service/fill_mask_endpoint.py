@@ -11,7 +11,7 @@ from service.fill_answer import answer_json
 from service.headers import header
 from service.json_answer import send_error, send_json
 from service.models import Models
-from service.request_scope import ANSWER, MODEL
+from service.request_scope import MODEL, RESERVE
 from service.schemas import FillMaskBody
 from service.served import Served
 
@@ -39,7 +39,7 @@ class FillMaskEndpoint:
             served = self._models.get(self._name)
             scope[MODEL] = served.info.name
             with served.uses, WhileConnected(receive):
-                reserve = scope[ANSWER].add
+                reserve = scope[RESERVE]
                 content = await _answer(served, body, header(scope, b"content-type"), reserve)
         except CallerLeftError:
             return

@@ -20,7 +20,7 @@ from service.protocols.open_inference import (
     metadata,
 )
 from service.protocols.predict import predict_schema, predictions, read_predict
-from service.request_scope import ANSWER
+from service.request_scope import RESERVE
 from service.schemas import FillMaskBody
 from service.served import Served
 
@@ -146,7 +146,7 @@ async def _fill(request: Request, served: Served, body: FillMaskBody, called: st
             body.options,
             called,
             report=body.report,
-            reserve=request.scope[ANSWER].add,
+            reserve=request.scope[RESERVE],
         )
 
 

@@ -9,6 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.body_limit import BodyLimit
 from service.byte_budget import ByteBudget
+from service.on_the_way import OnTheWay
 
 
 class Echo:
@@ -53,7 +54,11 @@ def call(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(BodyLimit(echo, 10, bodies or ByteBudget("bodies", 1_000, 0))(scope, receive, send))
+    asyncio.run(
+        BodyLimit(echo, 10, bodies or ByteBudget("bodies", 1_000, 0), OnTheWay())(
+            scope, receive, send
+        )
+    )
     return sent, len(list(messages))
 
 
@@ -115,7 +120,9 @@ def test_other_connections_pass() -> None:
         return None
 
     asyncio.run(
-        BodyLimit(app, 10, ByteBudget("bodies", 0, 0))({"type": "lifespan"}, nothing, nothing)
+        BodyLimit(app, 10, ByteBudget("bodies", 0, 0), OnTheWay())(
+            {"type": "lifespan"}, nothing, nothing
+        )
     )
     assert passed == ["lifespan"]
 
