@@ -1,6 +1,8 @@
 """Attacks on the memory of one process, each without end until it is stopped.
 
-For tests and soaks of a service on this machine; every attack keeps to a few dozen connections.
+For tests and soaks of a service on this machine:
+
+    .venv-dev/bin/python -m benchmarks.attacks PORT SEED SECONDS NAME...
 """
 
 from __future__ import annotations
@@ -8,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -274,24 +278,42 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
-@asynccontextmanager
-async def under(attacks: Iterable[Attack], port: int, draw: random.Random) -> AsyncIterator[None]:
-    """Run attacks beside the body of the `with`."""
-    tasks = [
-        asyncio.create_task(_again(attack, port, random.Random(draw.random())))  # noqa: S311
-        for attack in attacks
-    ]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+async def run(names: Sequence[str], port: int, seed: int, seconds: float) -> None:
+    """Run attacks at the same time, each again when it is cut off."""
+    draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
+            for name in names:
+                own = random.Random(draw.random())  # noqa: S311 - a choice, not a secret
+                group.create_task(_again(ATTACKS[name], port, own))
 
 
 async def _again(attack: Attack, port: int, draw: random.Random) -> None:
-    """Run an attack; one that fails because it is cut off begins again."""
     while True:
         with contextlib.suppress(OSError, EOFError, ExceptionGroup):
             await attack(port, draw)
         await asyncio.sleep(PAUSE_S)
+
+
+@asynccontextmanager
+async def under(
+    names: Iterable[str], port: int, seed: int = 1, seconds: float = 3600
+) -> AsyncIterator[None]:
+    """Run attacks beside the body of the `with`, in a process that slows no client of this one."""
+    arguments = [str(port), str(seed), str(seconds), *names]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.attacks", *arguments
+    )
+    try:
+        yield
+        assert process.returncode is None, "the attacks have ended too early"  # noqa: S101
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+if __name__ == "__main__":
+    _, port_, seed_, seconds_, *names_ = sys.argv
+    os.nice(5)
+    asyncio.run(run(names_, int(port_), int(seed_), float(seconds_)))

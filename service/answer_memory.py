@@ -1,6 +1,8 @@
 """ASGI middleware: the memory of all answers together is bounded."""
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from collections.abc import Awaitable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.byte_budget import ByteBudget
 from service.on_the_way import OnTheWay
@@ -15,7 +17,7 @@ class AnswerMemory:
     Args:
         app: the application.
         answers: the budget of all.
-        on_the_way: told of requests that have taken their memory, and so left for the queue.
+        on_the_way: told of requests that have joined the queue or are answered.
     """
 
     def __init__(self, app: ASGIApp, answers: ByteBudget, on_the_way: OnTheWay) -> None:
@@ -26,16 +28,17 @@ class AnswerMemory:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
         with self._answers.claim() as claim:
-            reserved = 0
 
             def reserve(memory_bytes: int) -> None:
-                nonlocal reserved
                 claim.add(memory_bytes)
-                reserved += 1
-                self._on_the_way.elsewhere += 1
+                self._on_the_way.leave(scope)
+
+            def send_at_leisure(message: Message) -> Awaitable[None]:
+                self._on_the_way.leave(scope)  # the client may not read
+                return send(message)
 
             scope[RESERVE] = reserve
             try:
-                await self._app(scope, receive, send)
+                await self._app(scope, receive, send_at_leisure)
             finally:
-                self._on_the_way.elsewhere -= reserved
+                self._on_the_way.come_back(scope)

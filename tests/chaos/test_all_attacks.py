@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import random
 
 import pytest
 
@@ -25,11 +24,10 @@ def test_all_attacks_at_once() -> None:
 
     async def play() -> tuple[Outcome, int, int, int | None]:
         stop = asyncio.Event()
-        draw = random.Random(1)  # noqa: S311 - a choice, not a secret
         with memory_group("fillmask-attacks", LIMIT_BYTES) as group:
             async with (
                 serving("--log-level=error", on_start=group.add) as (_, port),
-                under(ATTACKS.values(), port, draw),
+                under(ATTACKS, port),
             ):
                 asking = ask_until(stop, "127.0.0.1", port, CLIENTS, pause_s=0.05)
                 polite = asyncio.create_task(asking)

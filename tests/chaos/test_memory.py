@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import random
 import shutil
 import signal
 import sys
@@ -49,8 +48,7 @@ async def attacked(name: str) -> tuple[int, Outcome]:
         before_bytes = resident_bytes(process.pid)
         forget_peak(process.pid)
         stop = asyncio.Event()
-        draw = random.Random(1)  # noqa: S311 - a choice, not a secret
-        async with under([ATTACKS[name]], port, draw):
+        async with under([name], port):
             polite = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS, pause_s=0.02))
             await asyncio.sleep(ATTACK_S)
             stop.set()
@@ -73,22 +71,20 @@ def test_every_attack_has_a_bound() -> None:
     assert BOUNDS_MB.keys() == ATTACKS.keys()
 
 
-def test_a_large_body_is_taken_while_others_drip(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_body_is_taken_while_others_drip() -> None:
     """Bodies that do not end make room for one that comes."""
     text = "Paris is the [MASK] of France." + " " * 14_000
     body = json.dumps({"inputs": [text] * 20}).encode()
 
     async def play() -> Outcome:
         outcome = Outcome()
-        async with serving("--log-level=error") as (_, port):
-            draw = random.Random(1)  # noqa: S311 - a choice, not a secret
-            async with under([ATTACKS["bodies"]], port, draw):
-                await asyncio.sleep(5)
-                client = Client("127.0.0.1", port, outcome, body)
-                for _ in range(10):
-                    assert await client.ask()
-                    await asyncio.sleep(0.3)
-                client.close()
+        async with serving("--log-level=error") as (_, port), under(["bodies"], port):
+            await asyncio.sleep(5)
+            client = Client("127.0.0.1", port, outcome, body)
+            for _ in range(10):
+                assert await client.ask()
+                await asyncio.sleep(0.3)
+            client.close()
         return outcome
 
     outcome = asyncio.run(play())

@@ -182,3 +182,25 @@ def held_in(held: list[int], bodies: ByteBudget) -> Any:
             held.append(bodies.held_bytes)
 
     return Noting()
+
+
+def test_a_body_that_is_still_to_come_is_no_work() -> None:
+    """Whether it comes or not."""
+    on_the_way = OnTheWay()
+    seen: list[int] = []
+
+    async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        seen.append(on_the_way.elsewhere)
+
+    async def receive() -> Message:
+        seen.append(on_the_way.elsewhere)
+        more = len(seen) < 2
+        return {"type": "http.request", "body": b"1", "more_body": more}
+
+    async def send(_: Message) -> None:
+        pass
+
+    limit = BodyLimit(app, 10, ByteBudget("bodies", 100, 0), on_the_way)
+    asyncio.run(limit({"type": "http", "headers": []}, receive, send))
+    assert seen == [1, 1, 0]
+    assert on_the_way.elsewhere == 0
