@@ -9,7 +9,7 @@ NPM    := tests/javascript tests/deploy/kubernetes
 # the tests and benchmarks import onnxruntime themselves; service/runtime.py says what this stops
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: serve test check format image-check policy-check lock train-default race fuzz audit sbom clean help
+.PHONY: serve test check format image-check policy-check lock train-default race fuzz attack-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -107,6 +107,9 @@ $(RACE)/.installed: pyproject.toml constraints/race.txt
 
 fuzz: $(DEV)/.installed  ## some 20,000 requests that nobody would write (20 minutes; FUZZ_EXAMPLES for more)
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest -rP tests/service/test_fuzz.py
+
+attack-check: $(DEV)/.installed  ## all attacks on memory at once, for a minute in 512 MiB (root, for the limit)
+	ATTACK_S=60 $(DEV)/bin/python -m pytest -s tests/chaos/test_all_attacks.py
 
 audit: $(TOOLS)/.installed  ## compare what serving installs with the known holes (asks pypi.org)
 	$(TOOLS)/bin/pip-audit --requirement constraints/serve.txt --no-deps --disable-pip

@@ -32,6 +32,7 @@ from service.head import Head
 from service.health import Health
 from service.metrics_page import add_metrics_page
 from service.models import Models
+from service.on_the_way import OnTheWay
 from service.openapi import documented_methods, with_common_parts
 from service.playground_page import add_playground_page
 from service.process_statistics import ProcessStatistics
@@ -119,7 +120,7 @@ class Service(FastAPI):
             return None
         if endpoint.batcher.wait_s > CROWD_S:
             self.state.breath.take()
-        seconds = endpoint.batcher.refuse_s(ahead)
+        seconds = endpoint.batcher.refuse_s(max(0, ahead - self.state.on_the_way.elsewhere))
         if seconds is not None:
             self.state.statistics.requests.of("POST", endpoint.path_format).note_refused(429)
         return seconds
@@ -191,9 +192,10 @@ def create_app(settings: Settings) -> Service:
     service.state.health = health
     service.state.statistics = statistics
     service.state.breath = Breath()
+    service.state.on_the_way = OnTheWay()
     outermost = [] if traces is None else [traces.surround]
     service.add_middleware(Head)  # the innermost, so that requests are counted by their own method
-    service.surround([*outermost, *_layers(settings, statistics)])
+    service.surround([*outermost, *_layers(settings, statistics, service.state.on_the_way)])
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
     service.include_router(create_protocol_router(settings.max_texts, settings.max_top_k))
     add_docs_page(service)
@@ -218,7 +220,7 @@ def _open_traces(settings: Settings) -> "Traces | None":
     return Traces()
 
 
-def _layers(settings: Settings, statistics: ProcessStatistics) -> list[Layer]:
+def _layers(settings: Settings, statistics: ProcessStatistics, on_the_way: OnTheWay) -> list[Layer]:
     layers: list[Layer] = []
     if settings.cors_origins:  # outside of all: a page must be able to read errors too
         origins = [origin.strip() for origin in settings.cors_origins.split(",")]
@@ -229,9 +231,9 @@ def _layers(settings: Settings, statistics: ProcessStatistics) -> list[Layer]:
         layers.append(partial(Authenticate, keys=ApiKeys(settings.api_keys_file)))
     most = settings.max_body_bytes
     bodies = ByteBudget("bodies", max(BODIES_BYTES, 10 * most), FREE_BODY_BYTES)
-    layers.append(partial(BodyLimit, max_body_bytes=most, bodies=bodies))
+    layers.append(partial(BodyLimit, max_body_bytes=most, bodies=bodies, on_the_way=on_the_way))
     answers = ByteBudget("answers", ANSWERS_BYTES, FREE_ANSWER_BYTES)
-    layers.append(partial(AnswerMemory, answers=answers))
+    layers.append(partial(AnswerMemory, answers=answers, on_the_way=on_the_way))
     layers.append(partial(Deadline, default_ms=settings.request_timeout_ms))
     if settings.log_texts:
         layers.append(BodyLog)

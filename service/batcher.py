@@ -244,7 +244,8 @@ class Batcher:
         with self._lock:
             for entry in entries:
                 self._admission.give_back(entry.request.tokens, patient=entry.patient)
-            self._admission.speed.note(tokens, elapsed_s)
+            if not entries[0].patient:  # those that can wait may be heavier, and hold up nobody
+                self._admission.speed.note(tokens, elapsed_s)
             self._answered_s = time.monotonic()
 
     def _deliver(self, entries: Sequence[Entry], answers: Sequence[Fills | Exception]) -> None:

@@ -7,7 +7,11 @@ from service.errors import OverloadedError, quote
 from service.headers import header
 from service.json_answer import send_error, send_sentence
 from service.json_size import MAX_VALUES
+from service.on_the_way import OnTheWay
 
+# Parsing a body of this size takes 0.03 ms, or 0.6 ms if it was made to take long; going to another
+# thread and back takes 0.03 ms.
+LONG_BODY_BYTES = 2**14
 # of a JSON value that is read: a short text and the references to it
 _VALUE_BYTES = 70
 
@@ -23,10 +27,14 @@ class BodyLimit:
         app: the application.
         max_body_bytes: the limit.
         bodies: bounds those of all requests together; each counts until its request is answered.
+        on_the_way: told of requests whose bodies are still to come.
     """
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int, bodies: ByteBudget) -> None:
+    def __init__(
+        self, app: ASGIApp, max_body_bytes: int, bodies: ByteBudget, on_the_way: OnTheWay
+    ) -> None:
         self._app = app
+        self._on_the_way = on_the_way
         self._bodies = bodies
         self._max_body_bytes = max_body_bytes
 
@@ -47,25 +55,35 @@ class BodyLimit:
             await self._refuse(send)
             return
         with self._bodies.claim() as claim:
+            self._on_the_way.leave(scope)
             try:
-                whole: Message | None = await self._collect(receive, claim)
-            except OverloadedError as error:
-                await send_error(send, error)
-                return
+                await self._answer(scope, receive, send, claim)
+            finally:
+                self._on_the_way.come_back(scope)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, claim: Claim) -> None:
+        try:
+            whole: Message | None = await self._collect(receive, claim)
+        except OverloadedError as error:
+            await send_error(send, error)
+            return
+        if whole is None:
+            return
+        size_bytes = len(whole["body"])
+        if size_bytes > self._max_body_bytes:
+            await self._refuse(send)
+            return
+        if size_bytes < LONG_BODY_BYTES:  # others are read on a thread, after shorter ones
+            self._on_the_way.come_back(scope)
+
+        async def replay() -> Message:
+            nonlocal whole
             if whole is None:
-                return
-            if len(whole["body"]) > self._max_body_bytes:
-                await self._refuse(send)
-                return
+                return await receive()
+            message, whole = whole, None
+            return message
 
-            async def replay() -> Message:
-                nonlocal whole
-                if whole is None:
-                    return await receive()
-                message, whole = whole, None
-                return message
-
-            await self._app(scope, replay, send)
+        await self._app(scope, replay, send)
 
     async def _collect(self, receive: Receive, claim: Claim) -> Message | None:
         """The body in one message, or its too large beginning; None when the caller is gone."""

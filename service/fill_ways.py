@@ -39,7 +39,8 @@ class FillWays:
 
         Args:
             jobs: texts with the same options.
-            long: whether to rank the fills would stall the event loop.
+            long: whether to rank the fills would stall the event loop; such requests wait while
+                others do not.
 
         Raises:
             FillMaskError: the batcher does not take the passes.
@@ -72,7 +73,8 @@ class FillWays:
                     target_ids=no_targets(len(text.mask_spans)),
                 )
                 for text in encoded
-            ]
+            ],
+            patient=long,
         )
         arguments = (self._tokenizer, texts, encoded, answers, wanted)
         return await asyncio.to_thread(rank, *arguments) if long else rank(*arguments)
@@ -89,7 +91,7 @@ class FillWays:
         mask = self._tokenizer.mask_token_id
         passes = [TargetPasses(text, targets, mask) for text in encoded]
         requests = [request for one in passes for request in one.requests]
-        patient = len(requests) > PROMPT_PASSES * len(texts)
+        patient = long or len(requests) > PROMPT_PASSES * len(texts)
         answers = iter(await self._batcher.submit(requests, patient=patient))
 
         def ranked() -> list[list[list[TargetFill]]]:

@@ -7,7 +7,7 @@ from typing import Any
 # keys of an ASGI scope
 REQUEST_ID = "fillmask.request_id"  # bytes
 MODEL = "fillmask.model"  # the name of the model that is asked, str
-ANSWER = "fillmask.answer"  # the Claim of the memory that answering takes
+RESERVE = "fillmask.reserve"  # takes the memory that answering will hold
 TRACE_ID = "fillmask.trace_id"  # where we trace it ourselves, str
 
 # an unknown path, a page's file, or a request that was refused before its route was looked up

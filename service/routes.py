@@ -12,7 +12,7 @@ from service.errors import NotReadyError
 from service.fill_answer import FillMaskAnswer
 from service.health import Health
 from service.openapi import BEYOND_THE_SCHEMA, takes
-from service.request_scope import ANSWER
+from service.request_scope import RESERVE
 from service.schemas import FillMaskBody, InfoBody, StatusBody
 from service.score_schemas import ScoreAnswer, ScoreBody, scores_json
 
@@ -102,7 +102,7 @@ def _add_scores(router: APIRouter, max_texts: int) -> None:
                     read.variants,
                     "inputs",
                     report=read.report,
-                    reserve=request.scope[ANSWER].add,
+                    reserve=request.scope[RESERVE],
                 )
         content = await asyncio.to_thread(scores_json, scored, single=read.single)
         return Response(content, media_type="application/json")

@@ -59,7 +59,8 @@ def _passes(
 ) -> Iterator[tuple[Step, int | slice, Request]]:
     for step in steps:
         if step.length == 1:
-            ids_mC = np.tile(step.next_ids, (len(text.mask_positions), 1))
+            # not copied for each mask: of ten thousand targets these would be megabytes
+            ids_mC = np.broadcast_to(step.next_ids, (len(text.mask_positions), len(step.next_ids)))
             yield step, slice(None), Request(text.input_ids, text.mask_positions, 1, ids_mC)
             continue
         inserted = [*step.prefix, *[mask_token_id] * (step.length - len(step.prefix))]

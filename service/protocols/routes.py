@@ -15,7 +15,7 @@ from service.openapi import BEYOND_THE_SCHEMA, takes
 from service.protocols.infer_schema import infer_schema
 from service.protocols.open_inference import MODEL_VERSION, InferRequest, answer, metadata
 from service.protocols.predict import predict_schema, predictions, read_predict
-from service.request_scope import ANSWER
+from service.request_scope import RESERVE
 from service.schemas import FillMaskBody
 from service.served import Served
 
@@ -142,7 +142,7 @@ async def _fill(request: Request, served: Served, body: FillMaskBody, called: st
             body.options,
             called,
             report=body.report,
-            reserve=request.scope[ANSWER].add,
+            reserve=request.scope[RESERVE],
         )
 
 

@@ -97,7 +97,9 @@ class Client:
         return status, b"connection: close" in head
 
 
-async def ask_until(stop: asyncio.Event, host: str, port: int, clients: int) -> Outcome:
+async def ask_until(
+    stop: asyncio.Event, host: str, port: int, clients: int, pause_s: float = 0.0
+) -> Outcome:
     """Closed loop: each client asks again as soon as it has its answer.
 
     Args:
@@ -105,6 +107,7 @@ async def ask_until(stop: asyncio.Event, host: str, port: int, clients: int) -> 
         host: of the service.
         port: of the service.
         clients: how many.
+        pause_s: between an answer and the next request.
     """
     outcome = Outcome()
 
@@ -113,6 +116,8 @@ async def ask_until(stop: asyncio.Event, host: str, port: int, clients: int) -> 
         while not stop.is_set():
             if not await client.ask():
                 await asyncio.sleep(0.01)
+            elif pause_s:
+                await asyncio.sleep(pause_s)
         client.close()
 
     async with asyncio.TaskGroup() as group:

@@ -6,7 +6,7 @@ import asyncio
 import re
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 
@@ -18,7 +18,10 @@ def free_port() -> int:
 
 @asynccontextmanager
 async def serving(
-    *flags: str, port: int = 0, code: str | None = None
+    *flags: str,
+    port: int = 0,
+    code: str | None = None,
+    on_start: Callable[[int], object] | None = None,
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
     """A service; gives the process and its port, and kills what is left at the end.
 
@@ -26,12 +29,15 @@ async def serving(
         flags: of fillmask-serve.
         port: to listen on; 0 takes a free one.
         code: Python to run instead of the service's own start.
+        on_start: called with the id of the process as soon as it has begun.
     """
     start = ["-c", code] if code is not None else ["-m", "service"]
     process = await asyncio.create_subprocess_exec(
         sys.executable, *start, f"--port={port}", *flags, stdout=asyncio.subprocess.PIPE
     )
     try:
+        if on_start is not None:
+            on_start(process.pid)
         assert process.stdout is not None
         line = (await asyncio.wait_for(process.stdout.readline(), 60)).decode()
         found = re.search(r"http://[^:]+:(\d+)", line)

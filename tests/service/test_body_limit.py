@@ -9,6 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.body_limit import BodyLimit
 from service.byte_budget import ByteBudget
+from service.on_the_way import OnTheWay
 
 
 class Echo:
@@ -53,7 +54,11 @@ def call(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(BodyLimit(echo, 10, bodies or ByteBudget("bodies", 1_000, 0))(scope, receive, send))
+    asyncio.run(
+        BodyLimit(echo, 10, bodies or ByteBudget("bodies", 1_000, 0), OnTheWay())(
+            scope, receive, send
+        )
+    )
     return sent, len(list(messages))
 
 
@@ -115,7 +120,9 @@ def test_other_connections_pass() -> None:
         return None
 
     asyncio.run(
-        BodyLimit(app, 10, ByteBudget("bodies", 0, 0))({"type": "lifespan"}, nothing, nothing)
+        BodyLimit(app, 10, ByteBudget("bodies", 0, 0), OnTheWay())(
+            {"type": "lifespan"}, nothing, nothing
+        )
     )
     assert passed == ["lifespan"]
 
@@ -175,3 +182,25 @@ def held_in(held: list[int], bodies: ByteBudget) -> Any:
             held.append(bodies.held_bytes)
 
     return Noting()
+
+
+def test_a_body_that_is_still_to_come_is_no_work() -> None:
+    """Whether it comes or not."""
+    on_the_way = OnTheWay()
+    seen: list[int] = []
+
+    async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        seen.append(on_the_way.elsewhere)
+
+    async def receive() -> Message:
+        seen.append(on_the_way.elsewhere)
+        more = len(seen) < 2
+        return {"type": "http.request", "body": b"1", "more_body": more}
+
+    async def send(_: Message) -> None:
+        pass
+
+    limit = BodyLimit(app, 10, ByteBudget("bodies", 100, 0), on_the_way)
+    asyncio.run(limit({"type": "http", "headers": []}, receive, send))
+    assert seen == [1, 1, 0]
+    assert on_the_way.elsewhere == 0

@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 from service import answer_size, fill_mask_endpoint, fill_ways
 from service.app import Service, create_app
 from service.batch import Batch, Outputs
-from service.fill_mask_endpoint import LONG_BODY_BYTES
+from service.body_limit import LONG_BODY_BYTES
 from service.ranking import rank_targets
 from service.runtime import Runtime
 from service.schemas import FillMaskBody

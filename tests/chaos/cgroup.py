@@ -1,0 +1,83 @@
+"""A limit on the memory of processes: a control group of version 1 or 2, for root."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_ROOT = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True)
+class MemoryGroup:
+    """A control group.
+
+    Attributes:
+        path: its directory.
+        version: 1 or 2.
+    """
+
+    path: Path
+    version: int
+
+    def add(self, pid: int) -> None:
+        """Move a process into the group; what it allocates from now on counts."""
+        (self.path / "cgroup.procs").write_text(str(pid))
+
+    @property
+    def oom_kills(self) -> int:
+        """Processes that were killed for want of memory."""
+        name = "memory.oom_control" if self.version == 1 else "memory.events"
+        fields = dict(line.split() for line in (self.path / name).read_text().splitlines())
+        return int(fields["oom_kill"])
+
+    @property
+    def peak_bytes(self) -> int:
+        """Most memory that the group has used, the page cache of its files included."""
+        name = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
+        return int((self.path / name).read_text())
+
+    @property
+    def socket_bytes(self) -> int | None:
+        """Memory of the kernel for sockets now, where it is told apart."""
+        path = self.path / "memory.kmem.tcp.usage_in_bytes"
+        return int(path.read_text()) if path.exists() else None
+
+
+def unavailable() -> str | None:
+    """Return why there can be no group here, or None."""
+    if os.name != "posix" or os.geteuid() != 0:
+        return "a limit on memory needs root and Linux's control groups"
+    if _parent() is None:
+        return "no controller of memory is mounted in /sys/fs/cgroup"
+    return None
+
+
+def _parent() -> tuple[Path, int] | None:
+    first, second = _ROOT / "memory", _ROOT / "cgroup.controllers"
+    if os.access(first, os.W_OK):
+        return first, 1
+    if second.exists() and "memory" in second.read_text() and os.access(_ROOT, os.W_OK):
+        return _ROOT, 2
+    return None
+
+
+@contextmanager
+def memory_group(name: str, limit_bytes: int) -> Iterator[MemoryGroup]:
+    """Make a group, and remove it once its processes have ended."""
+    parent = _parent()
+    assert parent is not None
+    directory, version = parent
+    path = directory / f"{name}-{os.getpid()}"
+    path.mkdir()
+    limit = "memory.limit_in_bytes" if version == 1 else "memory.max"
+    try:
+        (path / limit).write_text(str(limit_bytes))
+        if version == 1 and (path / "memory.swappiness").exists():
+            (path / "memory.swappiness").write_text("0")
+        yield MemoryGroup(path, version)
+    finally:
+        path.rmdir()

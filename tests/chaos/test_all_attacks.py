@@ -1,0 +1,51 @@
+"""All attacks at once on a process that may use the 512 MiB of the documented pod."""
+
+import asyncio
+import os
+
+import pytest
+
+from benchmarks.attacks import ATTACKS, under
+from tests.chaos.cgroup import memory_group, unavailable
+from tests.chaos.load import Outcome, ask_until
+from tests.chaos.process import serving
+
+LIMIT_BYTES = 512 * 2**20
+# a minute with `make attack-check`
+ATTACK_S = float(os.environ.get("ATTACK_S", "10"))
+CLIENTS = 8
+SLOWEST_S = 1.0
+
+pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
+
+
+def test_all_attacks_at_once() -> None:
+    """No process is killed, and polite clients are answered, all of them and in time."""
+
+    async def play() -> tuple[Outcome, int, int, int | None]:
+        stop = asyncio.Event()
+        with memory_group("fillmask-attacks", LIMIT_BYTES) as group:
+            async with (
+                serving("--log-level=error", on_start=group.add) as (_, port),
+                under(ATTACKS, port),
+            ):
+                asking = ask_until(stop, "127.0.0.1", port, CLIENTS, pause_s=0.05)
+                polite = asyncio.create_task(asking)
+                await asyncio.sleep(ATTACK_S)
+                sockets = group.socket_bytes
+                stop.set()
+                outcome = await polite
+            return outcome, group.oom_kills, group.peak_bytes, sockets
+
+    outcome, oom_kills, peak_bytes, sockets = asyncio.run(play())
+    p50_ms, p99_ms = (outcome.percentile_s(share) * 1000 for share in (0.5, 0.99))
+    print(  # noqa: T201 - figures for the person who runs `make attack-check`
+        f"\nanswers {dict(outcome.statuses)}, lost {outcome.lost}, refused {outcome.refused}; "
+        f"p50 {p50_ms:.0f} ms, p99 {p99_ms:.0f} ms; peak of the group {peak_bytes / 2**20:.0f} MiB;"
+        f" sockets in the kernel {sockets} bytes"
+    )
+    assert oom_kills == 0
+    assert set(outcome.statuses) == {200}
+    assert outcome.lost == outcome.refused == 0
+    assert outcome.percentile_s(0.99) < SLOWEST_S
+    assert peak_bytes <= LIMIT_BYTES

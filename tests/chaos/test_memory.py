@@ -1,0 +1,123 @@
+"""Each attack on the memory of a process: it grows by a bounded number of bytes, and answers."""
+
+import asyncio
+import json
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.attacks import ATTACKS, under
+from service.bundle import default_bundle_path
+from tests.chaos.load import Client, Outcome, ask_until
+from tests.chaos.memory import MB, deleted_maps, forget_peak, peak_bytes, resident_bytes
+from tests.chaos.process import serving
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read in /proc")
+
+ATTACK_S = 5
+CLIENTS = 4
+SLOWEST_S = 1.0
+# What each may add to the process. The terms are in docs/operations.md: bodies 48 MiB, answers
+# 64 MiB, answers that are not read 32 MiB; the rest are connections and the allocator.
+BOUNDS_MB = {
+    "targets": 50,
+    "target scores": 150,
+    "bodies": 90,
+    "expansion": 60,
+    "axes": 40,
+    "unread answers": 150,
+    "trailers": 30,
+    "chunk extensions": 30,
+    "small chunks": 30,
+    "slow heads": 40,
+    "scores": 60,
+    "wide texts": 160,
+}
+
+
+async def attacked(name: str) -> tuple[int, Outcome]:
+    """The growth of a process at its peak, and what polite clients were answered meanwhile."""
+    async with serving("--log-level=error") as (process, port):
+        warm = Client("127.0.0.1", port, Outcome())
+        for _ in range(50):
+            assert await warm.ask()
+        warm.close()
+        before_bytes = resident_bytes(process.pid)
+        forget_peak(process.pid)
+        stop = asyncio.Event()
+        async with under([name], port):
+            polite = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS, pause_s=0.02))
+            await asyncio.sleep(ATTACK_S)
+            stop.set()
+            outcome = await polite
+        return peak_bytes(process.pid) - before_bytes, outcome
+
+
+@pytest.mark.parametrize("name", BOUNDS_MB)
+def test_an_attack_is_bounded(name: str) -> None:
+    """In memory; polite clients are answered, and in time."""
+    growth_bytes, outcome = asyncio.run(attacked(name))
+    assert growth_bytes < BOUNDS_MB[name] * MB
+    assert set(outcome.statuses) == {200}
+    assert outcome.lost == outcome.refused == 0
+    assert outcome.percentile_s(0.99) < SLOWEST_S
+
+
+def test_every_attack_has_a_bound() -> None:
+    """Those that the soak mixes too."""
+    assert BOUNDS_MB.keys() == ATTACKS.keys()
+
+
+def test_a_large_body_is_taken_while_others_drip() -> None:
+    """Bodies that do not end make room for one that comes."""
+    text = "Paris is the [MASK] of France." + " " * 14_000
+    body = json.dumps({"inputs": [text] * 20}).encode()
+
+    async def play() -> Outcome:
+        outcome = Outcome()
+        async with serving("--log-level=error") as (_, port), under(["bodies"], port):
+            await asyncio.sleep(5)
+            client = Client("127.0.0.1", port, outcome, body)
+            for _ in range(10):
+                assert await client.ask()
+                await asyncio.sleep(0.3)
+            client.close()
+        return outcome
+
+    outcome = asyncio.run(play())
+    assert outcome.statuses[200] >= 8
+    assert set(outcome.statuses) <= {200, 429}
+
+
+def test_reloads_leave_nothing_behind(tmp_path: Path) -> None:
+    """Neither memory nor the maps of files that are deleted."""
+    bundle = tmp_path / "bundle"
+    shutil.copytree(default_bundle_path(), bundle)
+    description = json.loads((bundle / "bundle.json").read_text())
+
+    async def play() -> tuple[int, list[str]]:
+        outcome = Outcome()
+        async with serving(f"--bundle={bundle}", "--log-level=error") as (process, port):
+            client = Client("127.0.0.1", port, outcome)
+            assert await client.ask()
+            before_bytes = resident_bytes(process.pid)
+            for number in range(6):
+                new = tmp_path / f"bundle-{number}"
+                shutil.copytree(bundle, new)
+                description["description"] = f"number {number}"
+                (new / "bundle.json").write_text(json.dumps(description))
+                shutil.rmtree(bundle)
+                new.rename(bundle)
+                process.send_signal(signal.SIGHUP)
+                await asyncio.sleep(1.2)
+                assert await client.ask()
+            client.close()
+            await asyncio.sleep(0.5)
+            return resident_bytes(process.pid) - before_bytes, deleted_maps(process.pid)
+
+    growth_bytes, maps = asyncio.run(play())
+    assert maps == []
+    assert growth_bytes < 90 * MB
