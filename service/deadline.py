@@ -44,6 +44,8 @@ class Deadline:
 
         async def send_in_time(message: Message) -> None:
             if message["type"] == "http.response.start":
+                if timeout.expired():
+                    await asyncio.Event().wait()  # too late: the cancellation is on its way
                 timeout.reschedule(None)
             await send(message)
 

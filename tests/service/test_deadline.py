@@ -1,6 +1,7 @@
 """The time a request has."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,19 @@ async def slow(_scope: Scope, _receive: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await asyncio.sleep(0.1)
     await send({"type": "http.response.body", "body": b"whole"})
+
+
+async def in_the_same_moment(_scope: Scope, _receive: Receive, send: Send) -> None:
+    """Begins to answer after its time has ended, and before it hears of that."""
+
+    async def answer() -> None:
+        time.sleep(0.05)  # noqa: ASYNC251 - so that the end of the time is behind
+        await asyncio.sleep(0)  # it ends now
+        await asyncio.sleep(0)  # and whoever waits for this task is told next
+        await slow(_scope, _receive, send)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(answer())
 
 
 async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
@@ -57,6 +71,12 @@ def test_who_is_too_late_gets_504(headers: list[tuple[bytes, bytes]], named: int
     start, body = asyncio.run(call(late, headers))
     assert start["status"] == 504
     assert from_json(body["body"]) == {"error": f"There was no answer within {named} ms."}
+
+
+def test_an_answer_that_begins_when_the_time_ends_is_too_late() -> None:
+    """It is 504 then, and not an error of the service."""
+    sent = asyncio.run(call(in_the_same_moment))
+    assert [message.get("status") for message in sent] == [504, None]
 
 
 def test_an_answer_that_has_begun_is_not_cut_off() -> None:
