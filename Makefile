@@ -106,7 +106,7 @@ $(RACE)/.installed: pyproject.toml constraints/race.txt
 	@touch $@
 
 fuzz: $(DEV)/.installed  ## some 20,000 requests that nobody would write (20 minutes; FUZZ_EXAMPLES for more)
-	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest tests/service/test_fuzz.py
+	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest -rP tests/service/test_fuzz.py
 
 audit: $(TOOLS)/.installed  ## compare what serving installs with the known holes (asks pypi.org)
 	$(TOOLS)/bin/pip-audit --requirement constraints/serve.txt --no-deps --disable-pip

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -30,9 +30,10 @@ from service.head import Head
 from service.health import Health
 from service.metrics_page import add_metrics_page
 from service.models import Models
-from service.openapi import documented_methods
+from service.openapi import documented_methods, with_common_parts
 from service.playground_page import add_playground_page
 from service.process_statistics import ProcessStatistics
+from service.protocols.open_inference import MODEL_VERSION
 from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
@@ -73,6 +74,15 @@ class Service(FastAPI):
         self._layers = layers
         for layer in reversed(layers):
             self.add_middleware(layer)
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document, with the names of the models once they are known."""
+        if self.openapi_schema is None:
+            models: Models | None = getattr(self.state, "models", None)
+            names = [] if models is None else list(models.by_name)
+            allowed = {"name": names, "version": [MODEL_VERSION]}
+            self.openapi_schema = with_common_parts(super().openapi(), allowed)
+        return self.openapi_schema
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
@@ -121,6 +131,7 @@ class Service(FastAPI):
             **{MODEL_PATH.format(name=name): endpoint(MODEL_PATH, name) for name in models.by_name},
         }
         self.state.models = models
+        self.openapi_schema = None  # it has their names
 
 
 def create_app(settings: Settings) -> Service:

@@ -192,7 +192,9 @@ class TextsBody(BaseModel):
         none = {"type": "null"}
         each = {"type": "array", "items": {"anyOf": [parameters, none]}, **as_many}
         schema["properties"]["parameters"] = {"anyOf": [parameters, each, none]}
-        schema["properties"]["inputs"]["anyOf"][1] |= as_many
+        text, texts = schema["properties"]["inputs"]["anyOf"]
+        text["minLength"] = 1
+        texts |= as_many
         return schema
 
     @classmethod
@@ -223,6 +225,14 @@ def reading_of(info: ValidationInfo) -> Reading:
 def sentence_error(sentence: str) -> PydanticCustomError:
     """To be raised by a validator whose sentence is for the caller."""
     return PydanticCustomError(_SENTENCE, "{sentence}", {"sentence": sentence})
+
+
+def integer_of(value: object) -> int | None:
+    """A JSON value as an integer, which 5.0 is as well as 5; others give None."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    # type(), not isinstance(): true is not a number
+    return value if type(value) is int else None
 
 
 def show(value: object) -> str:

@@ -4,7 +4,7 @@ from typing import Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
-from service.body import reading_of, sentence_error, show
+from service.body import integer_of, reading_of, sentence_error, show
 from service.errors import quote
 from service.fill_options import (
     DEFAULT_TOP_K,
@@ -132,8 +132,8 @@ class Parameters(BaseModel):
 
 
 def _whole_number(value: object, most: int, info: ValidationInfo) -> object:
-    # type(), not isinstance(): true is not a number
-    if value is None or (type(value) is int and 1 <= value <= most):
-        return value
+    number = integer_of(value)
+    if value is None or (number is not None and 1 <= number <= most):
+        return number
     name = f"{reading_of(info).parameters}.{info.field_name}"
     raise sentence_error(f"{name} must be a whole number from 1 to {most}, not {show(value)}.")

@@ -1,7 +1,33 @@
 """What the OpenAPI document says of bodies that FastAPI does not read itself."""
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from service.deadline import MAX_TIMEOUT_MS
+
+_ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
+_ERRORS = {
+    "4XX": {
+        "description": "The request cannot be answered; the error says why.",
+        "content": _ERROR,
+    },
+    "5XX": {"description": "The service cannot answer; the error says why.", "content": _ERROR},
+}
+
+# The rules that requests for fills and scores have beyond their schemas. They need the model's
+# tokenizer, or compare one part of a request with another.
+BEYOND_THE_SCHEMA = """
+
+- A text to fill has at least one mask of the model (`mask_token` of GET /info); a text to score has
+  none. No text has another special token, each has something that the model has tokens for.
+- A request keeps to the `limits` of GET /info, in tokens, masks and passes.
+- Each target has a spelling in the model's vocabulary.
+- A list of parameters goes with a list of as many texts.
+- `targets`, `granularity` "word" and `strategy` "joint" exclude each other; masks that are filled
+  jointly lie within what the model reads at once.
+- Of a tensor, the shape is that of its elements. One tensor holds texts, another may be "targets".
+"""
 
 
 def takes(schema: dict[str, Any]) -> dict[str, Any]:
@@ -25,6 +51,34 @@ def in_one_piece(schema: dict[str, Any]) -> dict[str, Any]:
 
     whole: dict[str, Any] = resolved(schema)
     return whole
+
+
+def with_common_parts(
+    document: dict[str, Any], allowed: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
+    """The document with what all operations have: a timeout, and errors.
+
+    Args:
+        document: of FastAPI.
+        allowed: for some parameters of paths their values.
+    """
+    header = {
+        "name": "X-Request-Timeout-Ms",
+        "in": "header",
+        "required": False,
+        "description": "Milliseconds that the request has; above them the answer is 504.",
+        "schema": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT_MS},
+    }
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            own = operation.get("parameters", [])
+            for parameter in own:
+                if values := allowed.get(parameter["name"]):
+                    parameter["schema"]["enum"] = list(values)
+            operation["parameters"] = [*own, header]
+        if "get" in operations:
+            operations["get"]["responses"] = _ERRORS | operations["get"]["responses"]
+    return document
 
 
 def documented_methods(document: dict[str, Any], path: str) -> list[str]:

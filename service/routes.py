@@ -11,7 +11,7 @@ from service.caller import WhileConnected
 from service.errors import NotReadyError
 from service.fill_answer import FillMaskAnswer
 from service.health import Health
-from service.openapi import takes
+from service.openapi import BEYOND_THE_SCHEMA, takes
 from service.schemas import FillMaskBody, InfoBody, StatusBody
 from service.score_schemas import ScoreAnswer, ScoreBody, scores_json
 
@@ -22,12 +22,13 @@ ROOT_PATH, MODEL_PATH = "/", "/models/{name}"
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorBody, "description": description}
     for status, description in {
-        400: "The body is not JSON.",
+        400: "The body is not JSON, or a header has a value that is not allowed.",
         401: "An API key is needed, where the server has any.",
         408: "The request did not arrive in its time.",
         413: "The body is too large.",
         415: "The content type is not application/json, or the body is compressed.",
-        422: "The request asks for something that is not done; the error says what is.",
+        422: "The request is JSON and cannot be answered; the error says why. It does not fit the "
+        "schema, or it breaks a rule that no schema can say: " + BEYOND_THE_SCHEMA,
         429: "The service is overloaded; Retry-After says for how many seconds.",
         431: "The head of the request is too large.",
         500: "The service has failed on this request; its log has the request id.",

@@ -9,6 +9,7 @@ from service.bundle import Architecture
 from service.fill_options import FillOptions
 from service.fill_parameters import Parameters
 
+NOT_BLANK = r"\S"  # at least one character that is no white space
 _DEFAULTS = FillOptions()
 _EXAMPLE: dict[str, JsonValue] = {
     "inputs": "Paris is the [MASK] of France.",
@@ -41,6 +42,8 @@ class FillMaskBody(TextsBody):
         # a list of parameters has the same object
         parameters = schema["properties"]["parameters"]["anyOf"][0]
         parameters["properties"]["top_k"]["anyOf"][0]["maximum"] = max_top_k
+        targets = parameters["properties"]["targets"]["anyOf"][0]
+        targets |= {"items": {"type": "string", "pattern": NOT_BLANK}, "uniqueItems": True}
         return schema
 
 

@@ -8,11 +8,11 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
-from service.body import Limits, Reading
+from service.body import Limits, Reading, integer_of
 from service.errors import InvalidRequestError, quote
 from service.json_body import read_json
 from service.protocols.wire_tensors import WireTensor, check_shape, read_texts, split_body
@@ -38,6 +38,14 @@ Parameters = dict[str, JsonValue]
 _NONE = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
 
 
+def _integer(value: object) -> object:
+    number = integer_of(value)
+    return value if number is None else number
+
+
+_Integer = Annotated[int, BeforeValidator(_integer)]
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -46,7 +54,7 @@ class InputTensor(_Part):
     """A tensor of a request."""
 
     name: str
-    shape: list[int]
+    shape: list[_Integer]
     datatype: str
     parameters: Parameters = Field(default_factory=dict)
     data: list[JsonValue] | None = None
@@ -186,7 +194,8 @@ def _texts(inputs: Sequence[InputTensor], tail: bytes) -> Iterator[tuple[str, li
         if size is None:
             texts = list(_flat(tensor))
         else:
-            if type(size) is not int or not 0 <= size <= len(tail) or tensor.data is not None:
+            size = integer_of(size)
+            if size is None or not 0 <= size <= len(tail) or tensor.data is not None:
                 raise InvalidRequestError(
                     f"The input {quote(tensor.name)} must have either data or a {_BINARY_SIZE} "
                     "within the body."
@@ -203,6 +212,8 @@ def _flat(tensor: InputTensor) -> Iterator[str]:
     if tensor.data is None:
         raise InvalidRequestError(f"The input {quote(tensor.name)} has no data.")
     for row in tensor.data:
+        if row == []:
+            raise InvalidRequestError(f"The input {quote(tensor.name)} has an empty row in data.")
         for value in row if isinstance(row, list) else [row]:
             if not isinstance(value, str):
                 raise InvalidRequestError(

@@ -11,14 +11,9 @@ from service.body import ErrorBody
 from service.caller import WhileConnected
 from service.errors import NotFoundError, quote
 from service.fill_mask import Answer
-from service.openapi import in_one_piece, takes
-from service.protocols.open_inference import (
-    MODEL_VERSION,
-    InferBody,
-    InferRequest,
-    answer,
-    metadata,
-)
+from service.openapi import BEYOND_THE_SCHEMA, takes
+from service.protocols.infer_schema import infer_schema
+from service.protocols.open_inference import MODEL_VERSION, InferRequest, answer, metadata
 from service.protocols.predict import predict_schema, predictions, read_predict
 from service.schemas import FillMaskBody
 from service.served import Served
@@ -28,7 +23,8 @@ _JSON_BYTES = "inference-header-content-length"
 _ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {
         "model": ErrorBody,
-        "description": "The request cannot be answered; the error says why.",
+        "description": "The request cannot be answered; the error says why. At 422 it does not fit "
+        "the schema, or it breaks a rule that no schema can say: " + BEYOND_THE_SCHEMA,
     },
     "5XX": {"model": ErrorBody, "description": "The service cannot answer; the error says why."},
 }
@@ -37,12 +33,12 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 def create_protocol_router(max_texts: int, max_top_k: int) -> APIRouter:
     """The endpoints; `app.state.models` are what they answer with."""
     router = APIRouter(responses=_ERRORS)
-    _add_open_inference(router)
+    _add_open_inference(router, max_texts, max_top_k)
     _add_predict(router, max_texts, max_top_k)
     return router
 
 
-def _add_open_inference(router: APIRouter) -> None:
+def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> None:
     tags: list[Any] = ["Open Inference Protocol v2"]
     model, version = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
 
@@ -88,7 +84,7 @@ def _add_open_inference(router: APIRouter) -> None:
 
     infers: dict[str, Any] = {
         "summary": "Fill masks",
-        "openapi_extra": takes(in_one_piece(InferBody.model_json_schema())),
+        "openapi_extra": takes(infer_schema(max_texts, max_top_k)),
     }
 
     @router.post(f"{model}/infer", tags=tags, **infers)

@@ -184,7 +184,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     "top_k negative": (parameters(top_k=-3), f"{TOP_K} -3."),
     "top_k too large": (parameters(top_k=21), f"{TOP_K} 21."),
     "top_k huge": (parameters(top_k=10**100), f"{TOP_K} 1{'0' * 79}."),
-    "top_k a float": (parameters(top_k=5.0), f"{TOP_K} 5.0."),
+    "top_k a float": (parameters(top_k=5.5), f"{TOP_K} 5.5."),
     "top_k true": (parameters(top_k=True), f"{TOP_K} true."),
     "top_k a text": (parameters(top_k="5"), f'{TOP_K} "5".'),
     "top_k nested": (DEEP, f"{TOP_K} a list."),

@@ -101,3 +101,16 @@ def test_the_schema_shows_the_limits() -> None:
     parameters = schema["properties"]["parameters"]["anyOf"][0]["properties"]
     assert parameters["top_k"]["anyOf"][0] == {"type": "integer", "minimum": 1, "maximum": 9}
     assert parameters["targets"]["anyOf"][0]["maxItems"] == MAX_TARGETS
+    targets = parameters["targets"]["anyOf"][0]
+    assert (targets["minItems"], targets["uniqueItems"]) == (1, True)
+    assert targets["items"] == {"type": "string", "pattern": r"\S"}
+    assert schema["properties"]["inputs"]["anyOf"][0]["minLength"] == 1
+
+
+def test_a_number_without_a_fraction_is_a_whole_number() -> None:
+    """JSON has no integers of its own: 5.0 is 5."""
+    content = b'{"inputs": "x", "parameters": {"top_k": 5.0, "max_word_tokens": 2e0}}'
+    read = FillMaskBody.read(content, "application/json", LIMITS)
+    assert read.options == FillOptions(top_k=5, max_word_tokens=2)
+    assert isinstance(read.options, FillOptions)
+    assert type(read.options.top_k) is int

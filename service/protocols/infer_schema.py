@@ -1,0 +1,48 @@
+"""The JSON schema of a request of the Open Inference Protocol."""
+
+from typing import Any
+
+from service.openapi import in_one_piece
+from service.protocols.open_inference import OUTPUTS, InferBody
+from service.schemas import FillMaskBody
+
+_FLAG = {"type": "boolean"}
+_SIZE = {"type": "integer", "minimum": 4}  # bytes: those of the length of one text
+
+
+def infer_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
+    """The schema of `InferBody`, in one piece, with what is checked beyond the types.
+
+    Args:
+        max_texts: most texts of a request.
+        max_top_k: most fills per mask.
+    """
+    schema = in_one_piece(InferBody.model_json_schema())
+    properties = schema["properties"]
+    fills = FillMaskBody.schema_with_limits(max_texts, max_top_k)
+    parameters = fills["properties"]["parameters"]["anyOf"][0]
+    properties["parameters"] = parameters | {
+        "properties": parameters["properties"] | {"binary_data_output": _FLAG}
+    }
+
+    inputs = properties["inputs"]
+    inputs |= {"minItems": 1, "maxItems": 2}  # texts, and maybe targets
+    tensor = inputs["items"]["properties"]
+    tensor["datatype"] = {"type": "string", "enum": ["BYTES"]}
+    tensor["shape"] |= {"minItems": 1, "items": {"type": "integer", "minimum": 0}}
+    tensor["parameters"] = _only(binary_data_size=_SIZE)
+    text = {"type": "string"}
+    tensor["data"]["anyOf"][0] |= {
+        "minItems": 1,
+        "items": {"anyOf": [text, {"type": "array", "minItems": 1, "items": text}]},
+    }
+
+    output = properties["outputs"]["anyOf"][0]["items"]["properties"]
+    output["name"] = {"type": "string", "enum": list(OUTPUTS)}
+    output["parameters"] = _only(binary_data=_FLAG)
+    return schema
+
+
+def _only(**properties: Any) -> dict[str, Any]:
+    """An object that may have these properties, and no others."""
+    return {"type": "object", "properties": properties, "additionalProperties": False}

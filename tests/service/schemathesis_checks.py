@@ -1,0 +1,36 @@
+"""A check for schemathesis: a request that fits its schema is only refused for what no schema says.
+
+`service.openapi.BEYOND_THE_SCHEMA` has the same rules for people.
+"""
+
+import re
+from typing import Any
+
+import schemathesis
+from schemathesis import Case, CheckContext, Response
+
+# the sentences of these rules; any other of a 422 is about what a schema can say
+BEYOND_THE_SCHEMA = re.compile(
+    r"has no mask: write"
+    r"|has a mask, and what is scored"
+    r"|is a special token of the model|has a special token of the model"
+    r"|is nothing to the tokenizer|has characters that the model's vocabulary lacks"
+    r"|has \d+ (tokens|characters)|would take \d+ passes|The request has \d+ (tokens|masks)"
+    r"|The answer would have"
+    r"|parameters is a list, and \S+ is one text|parameters holds \d+ objects, and"
+    r"|cannot be asked for together|masks that are further apart"
+    r"|The input .* has the shape|The input .* is given twice|must have either data or"
+    r"|The input .* has no data|inputs must hold one tensor of texts",
+    re.DOTALL,
+)
+
+
+@schemathesis.check
+def schema_says_what_is_refused(
+    _context: CheckContext, response: Response, case: Case[Any]
+) -> None:
+    """Refuse a 422 for what the schema should have said."""
+    positive = case.meta is not None and case.meta.generation.mode.is_positive
+    if positive and response.status_code == 422:
+        sentence = response.json()["error"]
+        assert BEYOND_THE_SCHEMA.search(sentence), f"The schema does not say: {sentence}"
