@@ -248,10 +248,10 @@ async def _answer_http_exception(request: Request, error: Exception) -> JSONResp
     if error.status_code == 404:
         sentence = "There is nothing at this path; POST /fill-mask fills masks, /docs says more."
     headers = error.headers
-    if error.status_code == 405:
-        # Starlette knows only the methods of the first endpoint that has the path, or none of files
-        known = (headers or {}).get("Allow", "GET").split(", ")
-        methods = {*known, *documented_methods(request.app.openapi(), request.url.path)}
+    if error.status_code == 405 and headers:
+        # Starlette knows only the methods of the first endpoint that has the path
+        documented = documented_methods(request.app.openapi(), request.url.path)
+        methods = {*headers["Allow"].split(", "), *documented}
         if "GET" in methods:
             methods.add("HEAD")
         allowed = ", ".join(sorted(methods))
