@@ -1,4 +1,7 @@
-"""What `fillmask-export` does: a checkpoint to a verified bundle, or to the reference graph."""
+"""What `fillmask-export` does: a checkpoint to a verified bundle, or to the reference graph.
+
+With --renew-golden, a bundle gets golden prompts of today's kind.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 
 import onnx
 
+from export.golden import renew_golden_prompts
 from export.reference import reference_graph
 from export.weights import encoder_weights
 from export.write_bundle import BundleLabel, SampleTexts, write_bundle
@@ -23,10 +27,16 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    if bool(options.output) == bool(options.reference):
-        parser.error("name either --output BUNDLE or --reference FILE.onnx")
+    outputs = [options.output, options.reference, options.renew_golden]
+    if sum(map(bool, outputs)) != 1:
+        parser.error("name one of --output BUNDLE or --reference FILE.onnx or --renew-golden")
     try:
-        _write_reference(options) if options.reference else _write_bundle(options)
+        if options.reference:
+            _write_reference(options)
+        elif options.output:
+            _write_bundle(options)
+        else:
+            _renew_golden_prompts(options)
     except (ValueError, OSError, StartError) as error:
         print(f"fillmask-export: {error}", file=sys.stderr)
         return 2
@@ -46,6 +56,12 @@ def _write_bundle(options: argparse.Namespace) -> None:
     print(json.dumps(figures, indent=2))
     size_bytes = sum(file.stat().st_size for file in options.output.iterdir())
     print(f"verified and written: {options.output} ({size_bytes / 1e6:.1f} MB)")
+
+
+def _renew_golden_prompts(options: argparse.Namespace) -> None:
+    bundle = options.checkpoint
+    count = renew_golden_prompts(bundle, _read_lines(options.texts))
+    print(f"written: {count} golden prompts in {bundle}")
 
 
 def _read_lines(path: Path) -> list[str]:
@@ -68,6 +84,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("checkpoint", type=Path, help=known)
     parser.add_argument("--output", type=Path, help="directory of the bundle to write")
     parser.add_argument("--reference", type=Path, help="file of the reference graph to write")
+    parser.add_argument(
+        "--renew-golden",
+        action="store_true",
+        help="replace the golden prompts of the bundle that is named in the checkpoint's place",
+    )
     parser.add_argument(
         "--precision",
         choices=("fp32", "int8"),

@@ -2,73 +2,124 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from service.batch import Batch, Request
+from service.bundle import DESCRIPTION_FILE, read_bundle
+from service.golden_tolerance import largest_int8_difference
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer
 
-PROMPTS = 4
-FILLS = 3
-# nats; what the order of another CPU's sums may change, in int8 by tipping a value over a step
-LOG_PROB_TOLERANCES = {"fp32": 2e-3, "int8": 2e-2}
-CLEAR_GAP = 3  # tolerances between the last fill and the next, so that they cannot change places
+# so many masks that the mean over them tells saturating int8 kernels from another CPU's rounding
+PROMPTS = 16
+PLACES = (1 / 4, 1 / 2, 3 / 4)  # of the masks in a text
+LEAST_WORDS = 7  # of a text with that many masks; shorter ones have one in the middle
+FILLS = 5  # as many as int8 was compared with fp32 at
+FP32_TOLERANCE = 2e-3  # nats; what the order of another CPU's sums may change
+
+
+def log_prob_tolerance(figures: dict[str, Any]) -> float:
+    """The largest difference of a golden prompt, in nats, by the bundle's verification figures."""
+    if "int8" not in figures:
+        return FP32_TOLERANCE
+    return largest_int8_difference(figures["int8"]["p99_log_prob_difference"])
 
 
 def golden_prompts(
-    texts: Sequence[str], runtime: Runtime, tokenizer: Tokenizer, max_tokens: int, precision: str
+    texts: Sequence[str],
+    runtime: Runtime,
+    tokenizer: Tokenizer,
+    max_tokens: int,
+    figures: dict[str, Any],
 ) -> dict[str, Any]:
     """The `golden` part of bundle.json.
 
     Args:
-        texts: plain sentences; in each the middle word becomes the mask. Those whose best fills
-            are too close to call are passed over.
+        texts: plain sentences, in which up to three words become masks. Those too long for the
+            model are left out.
         runtime: the bundle's graph.
         tokenizer: the bundle's tokenizer.
         max_tokens: longest input.
-        precision: "fp32" or "int8".
+        figures: the bundle's verification figures.
 
     Raises:
-        ValueError: no text gives a clear answer.
+        ValueError: no text is short enough.
     """
-    tolerance = LOG_PROB_TOLERANCES[precision]
     prompts: list[dict[str, Any]] = []
     for text in texts:
-        words = text.split()
-        words[len(words) // 2] = tokenizer.mask_token
-        prompt = " ".join(words)
-        fills = _clear_fills(prompt, runtime, tokenizer, max_tokens, CLEAR_GAP * tolerance)
+        prompt = _masked(text, tokenizer.mask_token)
+        fills = _fills(prompt, runtime, tokenizer, max_tokens)
         if fills:
-            prompts.append({"text": prompt, "fills": [fills]})
+            prompts.append({"text": prompt, "fills": fills})
         if len(prompts) == PROMPTS:
             break
     if not prompts:
-        raise ValueError("no verification text gives a clear answer; name others with --texts")
-    return {"log_prob_tolerance": tolerance, "prompts": prompts}
+        raise ValueError("no verification text is short enough; name others with --texts")
+    return {"log_prob_tolerance": log_prob_tolerance(figures), "prompts": prompts}
 
 
-def _clear_fills(
-    prompt: str, runtime: Runtime, tokenizer: Tokenizer, max_tokens: int, gap: float
-) -> list[dict[str, Any]]:
+def renew_golden_prompts(path: Path, texts: Sequence[str]) -> int:
+    """Replace the golden prompts of a bundle by its answers on this machine.
+
+    No other file of the bundle changes.
+
+    Args:
+        path: a bundle that answers here as it did where it was made.
+        texts: plain sentences.
+
+    Returns:
+        The number of prompts.
+
+    Raises:
+        BundleError: the bundle is invalid.
+        ValueError: no text is short enough.
+    """
+    bundle = read_bundle(path)
+    runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.of(bundle)
+    golden = golden_prompts(texts, runtime, tokenizer, bundle.max_tokens, dict(bundle.verification))
+    file = path / DESCRIPTION_FILE
+    description = json.loads(file.read_text(encoding="utf-8"))
+    write_description(description | {"golden": golden}, file)
+    return len(golden["prompts"])
+
+
+def write_description(description: dict[str, Any], file: Path) -> None:
+    """Write bundle.json."""
+    text = json.dumps(description, indent=2, ensure_ascii=False)
+    file.write_text(text + "\n", encoding="utf-8")
+
+
+def _masked(text: str, mask_token: str) -> str:
+    words = text.split()
+    for place in PLACES if len(words) >= LEAST_WORDS else (1 / 2,):
+        words[int(place * len(words))] = mask_token
+    return " ".join(words)
+
+
+def _fills(
+    prompt: str, runtime: Runtime, tokenizer: Tokenizer, max_tokens: int
+) -> list[list[dict[str, Any]]]:
+    """The best ordinary tokens of each mask; no masks for a text that is too long."""
     encoded = tokenizer.encode(prompt)
-    if len(encoded.mask_positions) != 1 or len(encoded.input_ids) > max_tokens:
+    masks = len(encoded.mask_positions)
+    if len(encoded.input_ids) > max_tokens:
         return []
-    offered = FILLS + 1 + len(tokenizer.special_token_ids)
-    no_targets = np.zeros((1, 0), np.int64)
+    offered = FILLS + len(tokenizer.special_token_ids)
+    no_targets = np.zeros((masks, 0), np.int64)
     request = Request(encoded.input_ids, encoded.mask_positions, offered, no_targets)
     outputs = runtime.run(Batch.pack([request]))
-    ranked = [
-        (token, log_prob)
-        for token, log_prob in zip(
-            outputs.top_ids[0].tolist(), outputs.top_log_probs[0].tolist(), strict=True
+    return [
+        [
+            {"token": token, "log_prob": round(log_prob, 5)}
+            for token, log_prob in zip(tokens, log_probs, strict=True)
+            if token not in tokenizer.special_token_ids
+        ][:FILLS]
+        for tokens, log_probs in zip(
+            outputs.top_ids.tolist(), outputs.top_log_probs.tolist(), strict=True
         )
-        if token not in tokenizer.special_token_ids
-    ][: FILLS + 1]
-    # as many as are clearly ahead of the next one
-    count = next(
-        (n for n in range(len(ranked) - 1, 0, -1) if ranked[n - 1][1] - ranked[n][1] >= gap), 0
-    )
-    return [{"token": token, "log_prob": round(value, 5)} for token, value in ranked[:count]]
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from export.agreement import Fp32Answers, measure_agreement
-from export.golden import golden_prompts
+from export.golden import golden_prompts, write_description
 from export.graph_files import int8_weights, save_graph
 from export.verify import compare_graph, encoder_log_probs, verification_requests
 from model.checkpoint import Checkpoint, CheckpointError
@@ -137,12 +136,9 @@ def write_bundle(
             "precision": label.precision,
             "files": {name: _fingerprint(staging / name) for name in FILES},
             "verification": figures,
-            "golden": golden_prompts(
-                texts.verification, runtime, tokenizer, max_tokens, label.precision
-            ),
+            "golden": golden_prompts(texts.verification, runtime, tokenizer, max_tokens, figures),
         }
-        text = json.dumps(description, indent=2, ensure_ascii=False)
-        (staging / DESCRIPTION_FILE).write_text(text + "\n", encoding="utf-8")
+        write_description(description, staging / DESCRIPTION_FILE)
         read_bundle(staging)
         _replace(staging, output)
     return figures

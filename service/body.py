@@ -244,14 +244,6 @@ def integer_of(value: object) -> int | None:
     return value if type(value) is int else None
 
 
-def integer_of(value: object) -> int | None:
-    """A JSON value as an integer, which 5.0 is as well as 5; others give None."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    # type(), not isinstance(): true is not a number
-    return value if type(value) is int else None
-
-
 def show(value: object) -> str:
     """A JSON value, short enough for a sentence; one that may be nested only by its kind."""
     if isinstance(value, list | dict):

@@ -1,6 +1,8 @@
 """Golden prompts: a bundle that answers otherwise than where it was made does not start."""
 
 import asyncio
+import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,9 @@ from service.batcher import Batcher
 from service.bundle import GoldenFill, read_bundle
 from service.errors import BundleError
 from service.fill_mask import FillMask
+from service.fill_options import FillOptions
 from service.golden import replay
+from service.ranking import Fill
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer
 from tests.service.conftest import EditBundle
@@ -71,6 +75,82 @@ def test_another_log_prob_is_refused(edit_bundle: EditBundle) -> None:
 def test_a_difference_within_the_tolerance_is_fine(edit_bundle: EditBundle) -> None:
     """Another CPU rounds otherwise."""
     replay_bundle(edit_bundle(lambda bundle: shift(bundle, 5e-5)))
+
+
+def in_int8(bundle: dict[str, Any], mean: float = 0.03, p99: float = 0.1) -> None:
+    """Have the bundle say that it is in int8, and how far that is from fp32."""
+    figures = {"mean_log_prob_difference": mean, "p99_log_prob_difference": p99}
+    bundle.update(precision="int8", verification={"int8": figures})
+
+
+def shift_all(bundle: dict[str, Any], by: float) -> None:
+    """Expect other log-probabilities of all fills, by turns higher and lower."""
+    for prompt in bundle["golden"]["prompts"]:
+        for mask in prompt["fills"]:
+            for place, fill in enumerate(mask):
+                fill["log_prob"] += by if place % 2 else -by
+
+
+def test_int8_may_be_rounded_otherwise(edit_bundle: EditBundle) -> None:
+    """Differences on another CPU may be as large as between two roundings of one model."""
+
+    def change(bundle: dict[str, Any]) -> None:
+        in_int8(bundle)
+        shift_all(bundle, 0.04)
+        shift(bundle, 0.3)
+
+    replay_bundle(edit_bundle(change))
+
+
+def test_int8_that_differs_everywhere_is_refused(edit_bundle: EditBundle) -> None:
+    """The mean shows what no single difference does."""
+
+    def change(bundle: dict[str, Any]) -> None:
+        in_int8(bundle)
+        shift_all(bundle, 0.1)
+
+    message = "differ by 0.1 on average in the log-probabilities of 15 tokens, and .* explains 0.09"
+    with pytest.raises(BundleError, match=message):
+        replay_bundle(edit_bundle(change))
+
+
+def test_int8_with_one_answer_far_off_is_refused(edit_bundle: EditBundle) -> None:
+    """A single fill may differ by four times the 99th percentile of what int8 costs."""
+
+    def change(bundle: dict[str, Any]) -> None:
+        in_int8(bundle)
+        shift(bundle, 0.45)
+
+    with pytest.raises(BundleError, match=r"golden prompt 0, mask 0 differs by 0.45 .* is 0\.4\."):
+        replay_bundle(edit_bundle(change))
+
+
+def test_tokens_that_change_places_are_found(edit_bundle: EditBundle) -> None:
+    """The sixth fill may stand for the fifth where both are as close as int8 rounds."""
+    path = edit_bundle(in_int8)
+    bundle = read_bundle(path)
+
+    async def ask() -> list[Fill]:
+        tokenizer = Tokenizer.of(bundle)
+        batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
+        try:
+            options = FillOptions(top_k=6)
+            prompt = bundle.golden.prompts[0].text
+            answer = await use_case(tokenizer, batcher).fill([prompt], options)
+        finally:
+            await batcher.close()
+        return list(answer.fills[0][0])
+
+    fifth, sixth = asyncio.run(ask())[4:]
+    assert 0 < math.log(fifth.score / sixth.score) < 0.4
+
+    def change(bundle: dict[str, Any]) -> None:
+        first_fills(bundle)[4].update(token=sixth.token)
+
+    description = json.loads((path / "bundle.json").read_text())
+    change(description)
+    (path / "bundle.json").write_text(json.dumps(description))
+    replay_bundle(path)
 
 
 def test_another_token_is_refused(edit_bundle: EditBundle) -> None:

@@ -1,0 +1,84 @@
+"""The built-in model's golden check: broken kernels, weights and tokenizers do not start."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from service.batcher import Batcher
+from service.bundle import read_bundle
+from service.errors import BundleError
+from service.fill_mask import FillMask
+from service.golden import replay
+from service.runtime import Runtime
+from service.tokenizer import Tokenizer
+from tests.broken_bundles import (
+    copy_bundle,
+    flip_bits,
+    put_hashes_right,
+    saturate_products,
+    shift_vocabulary,
+)
+
+EXPONENT = (3, 0x40)  # the last byte of a little-endian float32, and the exponent's highest bit
+
+
+def replay_prompts(path: Path) -> None:
+    """Read a bundle and replay its golden prompts, without the largest batches of a start."""
+
+    async def play() -> None:
+        bundle = read_bundle(path)
+        tokenizer = Tokenizer.of(bundle)
+        batcher = Batcher(Runtime(bundle.model_path).run, 1, 192, 4096, 4096, 1e3, pytest.fail)
+        fill_mask = FillMask(
+            tokenizer,
+            batcher,
+            max_tokens=bundle.max_tokens,
+            vocab_size=bundle.architecture.vocab_size,
+            max_masks=bundle.max_tokens,
+            max_passes=1,
+        )
+        try:
+            await replay(bundle, fill_mask)
+        finally:
+            await batcher.close()
+
+    asyncio.run(play())
+
+
+def flip_a_scale(path: Path) -> None:
+    """One bit of one scale of one map: 1 of 23,675,112 bytes."""
+    flip_bits(path, "blocks.2.ffn_out.scales", *EXPONENT)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (saturate_products, r"differ by 0\.08 on average .* rounding explains 0\.056"),
+        (flip_a_scale, "golden prompt"),
+        (shift_vocabulary, r"golden prompt 0, mask 0 differs by 2\.9 in the log-probability"),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_what_is_broken_does_not_start(
+    damage: Callable[[Path], None], message: str, tmp_path: Path
+) -> None:
+    """The hashes are put right, so that only answers can tell."""
+    path = copy_bundle(tmp_path / "bundle")
+    damage(path)
+    put_hashes_right(path)
+    with pytest.raises(BundleError, match=f"does not work on this machine: .*{message}"):
+        replay_prompts(path)
+
+
+def test_any_flipped_bit_changes_a_hash(tmp_path: Path) -> None:
+    """The least bit of an int8 weight changes no answer to speak of, and is refused all the same."""
+    path = copy_bundle(tmp_path / "bundle")
+    flip_bits(path, "blocks.0.query.weight", 0, 1)
+    with pytest.raises(BundleError, match=r"weights\.bin is not the file bundle\.json describes"):
+        replay_prompts(path)
+    put_hashes_right(path)
+    replay_prompts(path)
