@@ -110,15 +110,6 @@ def test_the_gradient_is_clipped(pretraining: Any) -> None:
     assert math.sqrt(squares) == pytest.approx(1e-3, rel=1e-3)
 
 
-def test_the_rate_rises_then_falls_to_zero(pretraining: Any) -> None:
-    """Linear from 0 to the peak at the end of warm-up, then linear to 0 at the last step."""
-    run = pretraining(steps=40, warmup_steps=8, learning_rate=1e-3)
-    rates = [run._rate(step) for step in range(41)]
-    assert rates[:9] == pytest.approx([1e-3 * step / 8 for step in range(9)])
-    assert rates[8:] == pytest.approx([1e-3 * (40 - step) / 32 for step in range(8, 41)])
-    assert pretraining(warmup_steps=0, learning_rate=1e-3)._rate(1) == pytest.approx(39e-3 / 40)
-
-
 def test_the_table_is_one_entry_of_the_optimizer(pretraining: Any) -> None:
     """Every parameter is optimized once, the table among them; only matrices decay."""
     run = pretraining(weight_decay=0.3)
