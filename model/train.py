@@ -20,8 +20,9 @@ from model.corpus import SpecialTokens, TokenRows
 from model.encoder import TiedEncoder
 from model.epoch_order import epoch_order
 from model.evaluate import evaluate
+from model.fused_loss import summed_cross_entropy
 from model.learning_rate import learning_rate
-from model.masking import Masker
+from model.masking import Corrupted, Masker
 from model.progress import MetricsLog, draw_curve
 from model.rounding import RoundedEncoder
 from model.rounding_plan import RoundingPlan
@@ -173,15 +174,10 @@ class Pretraining:
         # where nothing was selected the loss is 0, not 0 / 0
         predicted = max(1, sum(len(corrupted.labels) for corrupted in passes))
         loss_sum = 0.0
-        compute = self.rounded.logits if self.rounded else self.model
         for corrupted in passes:
             with self._autocast():
-                logits_MV = compute(
-                    corrupted.input_ids.to(self.device), corrupted.selected.to(self.device)
-                )
-                labels = corrupted.labels.to(self.device)
                 # one divisor for all passes, so that every predicted token counts alike
-                loss = F.cross_entropy(logits_MV.float(), labels, reduction="sum") / predicted
+                loss = self._summed_loss(corrupted) / predicted
             loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
             loss_sum += float(loss.detach())
         if not math.isfinite(loss_sum):
@@ -191,6 +187,20 @@ class Pretraining:
         if self.average:
             self.average.update()
         return loss_sum
+
+    def _summed_loss(self, corrupted: Corrupted) -> torch.Tensor:
+        """Cross-entropy in nats, summed over the positions to predict."""
+        input_ids, selected = (
+            corrupted.input_ids.to(self.device),
+            corrupted.selected.to(self.device),
+        )
+        labels = corrupted.labels.to(self.device)
+        if self.rounded:
+            logits_MV = self.rounded.logits(input_ids, selected)
+            return F.cross_entropy(logits_MV.float(), labels, reduction="sum")
+        hidden_ME = self.model.head(self.model.hidden(input_ids, at_NT=selected))
+        table_VE = self.model.projection()
+        return summed_cross_entropy(hidden_ME, table_VE, self.model.head_bias, labels)
 
     def _published(self) -> TiedEncoder:
         """The encoder as it is saved and judged."""

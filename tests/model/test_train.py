@@ -15,6 +15,7 @@ from torch import Tensor
 from model import train
 from model.checkpoint import load_checkpoint
 from model.encoder import TiedEncoder
+from model.fused_loss import summed_cross_entropy
 from model.masking import Corrupted
 from tests.model.samples import ROW_TOKENS, assert_same_weights, metrics_of, random_ids
 
@@ -60,8 +61,11 @@ def test_a_seed_decides_a_run(pretraining: Any, no_curve: None) -> None:
 def test_logits_are_computed_at_masked_positions_only(
     pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The projection never sees more hidden states than positions to predict."""
-    whole, predicted, projected = TiedEncoder.project, [], []
+    """The projection never sees more hidden states than positions to predict.
+
+    Training projects within its loss, evaluation by the encoder.
+    """
+    whole, fused, predicted, projected = TiedEncoder.project, summed_cross_entropy, [], []
     run = pretraining(steps=10, evaluate_every_steps=10)
     masker = run.masker
 
@@ -74,12 +78,27 @@ def test_logits_are_computed_at_masked_positions_only(
         projected.append(tuple(hidden_MD.shape))
         return whole(self, hidden_MD)
 
+    def loss(hidden_ME: Tensor, *others: Any) -> Tensor:
+        projected.append(tuple(hidden_ME.shape))
+        return fused(hidden_ME, *others)
+
     run.masker = run.evaluation_masker = mask
     monkeypatch.setattr(TiedEncoder, "project", project)
+    monkeypatch.setattr(train, "summed_cross_entropy", loss)
     run.run()
     assert len(projected) == 11  # ten steps and one evaluation
     assert projected == predicted
     assert max(count for count, _ in projected) < 8 * ROW_TOKENS / 2
+
+
+def test_training_has_the_loss_that_logits_have(pretraining: Any, fp32: None) -> None:
+    """The first step's loss is the encoder's cross-entropy at the selected positions."""
+    run = pretraining(select_rate=0.5)
+    corrupted = run.masker(run._pass(0), torch.Generator().manual_seed(run.config.seed * 1_000_003))
+    with torch.no_grad():
+        logits = run.model(corrupted.input_ids, corrupted.selected)
+    expected = float(torch.nn.functional.cross_entropy(logits, corrupted.labels))
+    assert run._one_step() == pytest.approx(expected, abs=1e-5)
 
 
 def by_content(input_ids: Tensor, _: torch.Generator) -> Corrupted:
