@@ -26,7 +26,7 @@ from model.corpus import (
 )
 from model.encoder import TiedEncoder
 from model.evaluate import CONFIDENCE, EVALUATION_SEED, evaluate
-from model.left_out import LeftOut, probe_sentences
+from model.left_out import LeftOut, measured_sentences
 from model.masking import Masker
 from model.memory import keep_few_kernels, keep_freed
 from model.mixture import Mixture, mix, read_titles
@@ -122,7 +122,7 @@ def mix_command(options: argparse.Namespace) -> None:
     documents = read_documents(text_files(options.texts))
     chosen = mix(documents, read_titles(options.titles), Mixture.read(options.mixture))
     if options.leave_out:
-        left_out = LeftOut(chain.from_iterable(map(probe_sentences, options.leave_out)))
+        left_out = LeftOut(chain.from_iterable(map(measured_sentences, options.leave_out)))
         chosen = list(filter(None, map(left_out.without, chosen)))
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text("\n\n".join(chosen) + "\n", encoding="utf-8")
@@ -264,7 +264,7 @@ def _parser() -> argparse.ArgumentParser:
     blend.add_argument("texts", nargs="+", type=Path)
     blend.add_argument("--titles", required=True, type=Path, help="the corpus's table of documents")
     blend.add_argument("--mixture", required=True, type=Path, help="JSON of shares by source")
-    leave_out_help = "probes (kind, text, answers by tabs) whose sentences no line may contain"
+    leave_out_help = "no line may contain a sentence of these probes (.tsv) or held-out texts"
     blend.add_argument("--leave-out", type=Path, nargs="+", default=[], help=leave_out_help)
     blend.add_argument("--output", required=True, type=Path)
 

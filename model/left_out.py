@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from model.corpus import read_documents
+
 NGRAM_WORDS = 13  # longer sentences overlap from here on (Brown et al. 2020, appendix C)
 START_WORDS = 3
 PROBE_COLUMNS = 3
@@ -26,15 +28,15 @@ class LeftOut:
 
     def __init__(self, sentences: Iterable[str]) -> None:
         self._starts: set[tuple[str, ...]] = set()
-        self._phrases: set[str] = set()
+        self._phrases: set[tuple[str, ...]] = set()
         for sentence in sentences:
-            words = _WORD.findall(sentence.lower())
+            words = _words(sentence)
             if len(words) < START_WORDS:
                 raise ValueError(f"{sentence!r} is too short to be left out: it takes 3 words")
-            for start in range(max(1, len(words) - NGRAM_WORDS + 1)):
-                phrase = words[start : start + NGRAM_WORDS]
-                self._starts.add(tuple(phrase[:START_WORDS]))
-                self._phrases.add(f" {' '.join(phrase)} ")
+            phrases = list(_in_a_row(words, min(len(words), NGRAM_WORDS)))
+            self._phrases.update(phrases)
+            self._starts.update(phrase[:START_WORDS] for phrase in phrases)
+        self._lengths = sorted(set(map(len, self._phrases)))
 
     def without(self, document: str) -> str:
         """The document without the lines that contain a sentence; empty where none is left."""
@@ -43,12 +45,29 @@ class LeftOut:
 
     def is_in(self, line: str) -> bool:
         """Whether a line contains one of the sentences."""
-        words = _WORD.findall(line.lower())
-        # nearly every line ends here, and at the speed of C
-        if self._starts.isdisjoint(zip(words, words[1:], words[2:], strict=False)):
+        words = _words(line)
+        # most lines end here, and at the speed of C
+        if self._starts.isdisjoint(_in_a_row(words, START_WORDS)):
             return False
-        text = f" {' '.join(words)} "
-        return any(phrase in text for phrase in self._phrases)
+        return any(
+            not self._phrases.isdisjoint(_in_a_row(words, length)) for length in self._lengths
+        )
+
+
+def measured_sentences(path: Path) -> Iterator[str]:
+    """Sentences of a file that models are measured on.
+
+    Args:
+        path: a probe where its name ends in .tsv, see `probe_sentences`; else held-out text, of
+            which lines of fewer than 13 words are common property.
+    """
+    if path.suffix == ".tsv":
+        yield from probe_sentences(path)
+        return
+    for document in read_documents([path]):
+        for line in document.splitlines():
+            if len(_words(line)) >= NGRAM_WORDS:
+                yield line
 
 
 def probe_sentences(path: Path) -> Iterator[str]:
@@ -66,3 +85,12 @@ def probe_sentences(path: Path) -> Iterator[str]:
             raise ValueError(f"{path}: line {number} must have a kind, a text with [MASK], answers")
         for answer in columns[2].split():
             yield columns[1].replace("[MASK]", answer)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _in_a_row(words: list[str], count: int) -> Iterator[tuple[str, ...]]:
+    """Every `count` neighbouring words."""
+    return zip(*(words[start:] for start in range(count)), strict=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from model.commands import main
-from model.left_out import LeftOut, probe_sentences
+from model.left_out import LeftOut, measured_sentences, probe_sentences
 
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
 
@@ -71,10 +71,21 @@ def test_every_sentence_measured_on_can_be_left_out(probe: str) -> None:
     assert all(map(left_out.is_in, sentences))
 
 
+def test_held_out_text_is_found_by_thirteen_words(tmp_path: Path) -> None:
+    """Lines of a text file count whole; those of fewer than 13 words are nobody's."""
+    held_out = tmp_path / "held_out.txt"
+    held_out.write_text(f"Time is money.\n{LONG}\n\nYes.\n")
+    left_out = LeftOut(measured_sentences(held_out))
+    assert left_out.is_in(LONG.split(maxsplit=1)[1].upper())
+    assert not left_out.is_in("Time is money.")
+    assert not left_out.is_in(LONG.rsplit(maxsplit=3)[0])
+
+
 def test_a_mixture_leaves_out_what_is_measured(tmp_path: Path) -> None:
     """From the command line: documents lose lines, and those that lose all of them are gone."""
     texts = tmp_path / "texts.txt"
-    texts.write_text("Time is money.\n\nKeep this.\nTime is money, they say.\n")
+    texts.write_text(f"Time is money.\n\nKeep this.\nTime is money, they say.\nAs {LONG}.\n")
+    (tmp_path / "held_out.txt").write_text(LONG)
     rows = "".join(f"tatoeba\ttitle {n}\tauthor\t1\n" for n in range(2))
     (tmp_path / "titles.tsv.xz").write_bytes(lzma.compress(rows.encode()))
     mixture = {"seed": 1, "shares": {"tatoeba": 1}, "only_authors": {}}
@@ -85,7 +96,7 @@ def test_a_mixture_leaves_out_what_is_measured(tmp_path: Path) -> None:
         [
             *("mix", str(texts), "--titles", str(tmp_path / "titles.tsv.xz")),
             *("--mixture", str(tmp_path / "mixture.json"), "--output", str(output)),
-            *("--leave-out", str(tmp_path / "probe.tsv")),
+            *("--leave-out", str(tmp_path / "probe.tsv"), str(tmp_path / "held_out.txt")),
         ]
     )
     assert status == 0
