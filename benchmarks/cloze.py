@@ -48,13 +48,13 @@ def main() -> None:
         marked_part.write(marked_part.MODEL_CARD, "cloze", table(tallies))
 
 
-def probe(path: Path) -> dict[str, Tally]:
+def probe(path: Path, prompts: Path = PROBE) -> dict[str, Tally]:
     """What a bundle fills in, by kind of prompt."""
     bundle = read_bundle(path)
     tokenizer = Tokenizer.of(bundle)
     runtime = Runtime(bundle.model_path)
     tallies: dict[str, Tally] = defaultdict(Tally)
-    for line in PROBE.read_text(encoding="utf-8").splitlines():
+    for line in prompts.read_text(encoding="utf-8").splitlines():
         kind, text, answers = line.split("\t")
         fills = _fills(text.replace("[MASK]", bundle.mask_token), tokenizer, runtime)
         accepted = set(answers.split())

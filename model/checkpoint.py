@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from model.atomic_file import replacing
 from model.config import EncoderConfig
 from model.encoder import TiedEncoder
 from model.families import FAMILIES, Family, Fields, Reading
@@ -79,15 +80,16 @@ def save_checkpoint(
     """
     directory.mkdir(parents=True, exist_ok=True)
     fields = {"model_type": OWN_MODEL_TYPE, **model.config.to_dict()}
-    (directory / "config.json").write_text(json.dumps(fields, indent=2) + "\n")
-    (directory / "tokenizer.json").write_bytes(tokenizer_json)
+    with replacing(directory / "config.json") as temporary:
+        temporary.write_text(json.dumps(fields, indent=2) + "\n")
+    with replacing(directory / "tokenizer.json") as temporary:
+        temporary.write_bytes(tokenizer_json)
     tensors = {name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items()}
     if rounding:
         tensors |= {ROUNDING + name: f.clone().cpu() for name, f in rounding.factors.items()}
     # a save cut short must leave the weights before it readable
-    path = directory / "model.safetensors"
-    save_file(tensors, path.with_suffix(".tmp"), metadata={"format": "pt"})
-    path.with_suffix(".tmp").replace(path)
+    with replacing(directory / "model.safetensors") as temporary:
+        save_file(tensors, temporary, metadata={"format": "pt"})
 
 
 def load_checkpoint(directory: Path) -> Checkpoint:

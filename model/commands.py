@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
 import json
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,14 @@ from model.corpus import (
 )
 from model.encoder import TiedEncoder
 from model.evaluate import CONFIDENCE, EVALUATION_SEED, evaluate
+from model.left_out import LeftOut, measured_sentences
 from model.masking import Masker
 from model.memory import keep_few_kernels, keep_freed
 from model.mixture import Mixture, mix, read_titles
 from model.parameters import count_parameters
+from model.row_files import TrainingRows, digest, stored_rows
 from model.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
+from model.stop_request import StopRequest
 from model.train import Pretraining
 from model.train_config import TrainConfig
 from model.word_pieces import train_word_pieces
@@ -68,20 +73,14 @@ def pretrain_command(options: argparse.Namespace) -> None:
             f"the tokenizer has {tokenizer.get_vocab_size()} entries, "
             f"the checkpoint's embedding table {model.config.vocab_size}"
         )
-    print(f"{count_parameters(model.config).tied:,} parameters; tokenizing ...", flush=True)
-    rows = pack_rows(read_documents(files), tokenizer, special, config.row_tokens)
-    if options.held_out:
-        documents = read_documents(text_files([options.held_out]))
-        held_out = pack_rows(documents, tokenizer, special, config.row_tokens)
-    else:
-        set_aside = np.arange(len(rows)) % HELD_OUT_ONE_IN == 0
-        rows, held_out = rows[~set_aside], rows[set_aside]
-    print(f"{rows.size:,} training tokens, {held_out.size:,} held out", flush=True)
+    print(f"{count_parameters(model.config).tied:,} parameters", flush=True)
+    held_out = text_files([options.held_out]) if options.held_out else []
+    rows = _rows(options.output / "rows", files, held_out, tokenizer, config)
     run = Pretraining(
         model=model,
-        rows=rows,
-        held_out=held_out,
-        short_texts=_short_texts(files, tokenizer, special, config),
+        rows=rows.packed,
+        held_out=rows.held_out,
+        short_texts=_short_texts(rows, config),
         tokenizer_json=tokenizer.to_str().encode(),
         special=special,
         config=config,
@@ -90,7 +89,8 @@ def pretrain_command(options: argparse.Namespace) -> None:
     )
     if options.resume:
         run.resume()
-    run.run(options.until_step)
+    with StopRequest(options.hours) as stop:
+        run.run(options.until_step, stop)
 
 
 def evaluate_command(options: argparse.Namespace) -> None:
@@ -121,6 +121,9 @@ def mix_command(options: argparse.Namespace) -> None:
     """Write the documents a mixture chooses as one plain-text file."""
     documents = read_documents(text_files(options.texts))
     chosen = mix(documents, read_titles(options.titles), Mixture.read(options.mixture))
+    if options.leave_out:
+        left_out = LeftOut(chain.from_iterable(map(measured_sentences, options.leave_out)))
+        chosen = list(filter(None, map(left_out.without, chosen)))
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text("\n\n".join(chosen) + "\n", encoding="utf-8")
     print(f"{len(chosen):,} documents, {options.output.stat().st_size:,} bytes: {options.output}")
@@ -151,15 +154,49 @@ def _tokenizer(
     return train_word_pieces(read_documents(files), options.vocab_size or DEFAULT_VOCAB_SIZE)
 
 
-def _short_texts(
-    files: list[Path], tokenizer: Tokenizer, special: SpecialTokens, config: TrainConfig
-) -> ShortTexts | None:
+def _rows(
+    directory: Path,
+    files: list[Path],
+    held_out_files: list[Path],
+    tokenizer: Tokenizer,
+    config: TrainConfig,
+) -> TrainingRows:
+    """The rows of a run, tokenized where the directory does not hold them."""
+    special, row_tokens = SpecialTokens.of(tokenizer), config.row_tokens
+    longest = min(LONGEST_TOKENS, row_tokens)
+
+    def tokenize() -> TrainingRows:
+        print("tokenizing ...", flush=True)
+        packed = pack_rows(read_documents(files), tokenizer, special, row_tokens)
+        if held_out_files:
+            held_out = pack_rows(read_documents(held_out_files), tokenizer, special, row_tokens)
+        else:
+            set_aside = np.arange(len(packed)) % HELD_OUT_ONE_IN == 0
+            packed, held_out = packed[~set_aside], packed[set_aside]
+        if not config.short_share:
+            return TrainingRows(packed, held_out, {})
+        texts = read_documents(files)
+        short = short_rows(texts, tokenizer, special, config.seed, longest)
+        return TrainingRows(packed, held_out, short)
+
+    key = {
+        "texts": digest(files),
+        "held_out": digest(held_out_files),
+        "tokenizer": hashlib.sha256(tokenizer.to_str().encode()).hexdigest(),
+        "row_tokens": row_tokens,
+        "short_texts_seed": config.seed if config.short_share else None,
+    }
+    rows = stored_rows(directory, key, tokenize)
+    print(f"{rows.packed.size:,} training tokens, {rows.held_out.size:,} held out", flush=True)
+    if rows.short:
+        print(f"{sum(r.size for r in rows.short.values()):,} tokens in short texts", flush=True)
+    return rows
+
+
+def _short_texts(rows: TrainingRows, config: TrainConfig) -> ShortTexts | None:
     if not config.short_share:
         return None
-    longest = min(LONGEST_TOKENS, config.row_tokens)
-    rows = short_rows(read_documents(files), tokenizer, special, config.seed, longest)
-    print(f"{sum(part.size for part in rows.values()):,} tokens in short texts", flush=True)
-    return ShortTexts(rows, config.batch_rows * config.row_tokens, config.seed)
+    return ShortTexts(rows.short, config.batch_rows * config.row_tokens, config.seed)
 
 
 def _read_fields(path: Path) -> dict[str, Any]:
@@ -201,6 +238,8 @@ def _parser() -> argparse.ArgumentParser:
         "--resume", action="store_true", help="continue the run in --output, with its tokenizer"
     )
     train.add_argument("--until-step", type=int, help="stop early; --resume goes on from there")
+    hours_help = "stop and save after so many hours, as on SIGTERM; --resume goes on from there"
+    train.add_argument("--hours", type=float, help=hours_help)
     cuda = "cuda" if torch.cuda.is_available() else "cpu"
     train.add_argument("--device", choices=("cpu", "cuda"), default=cuda)
     for field in dataclasses.fields(TrainConfig):
@@ -225,6 +264,8 @@ def _parser() -> argparse.ArgumentParser:
     blend.add_argument("texts", nargs="+", type=Path)
     blend.add_argument("--titles", required=True, type=Path, help="the corpus's table of documents")
     blend.add_argument("--mixture", required=True, type=Path, help="JSON of shares by source")
+    leave_out_help = "no line may contain a sentence of these probes (.tsv) or held-out texts"
+    blend.add_argument("--leave-out", type=Path, nargs="+", default=[], help=leave_out_help)
     blend.add_argument("--output", required=True, type=Path)
 
     count = commands.add_parser("parameters", help=parameters_command.__doc__)

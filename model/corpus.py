@@ -12,11 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
+
+TokenRows: TypeAlias = NDArray[np.integer[Any]]  # (N, T) ids, of any width in bytes
 
 DOCUMENTS_PER_CALL = 256  # keeps every core of the tokenizer busy and memory small
 

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
+from model.corpus import TokenRows
 from model.encoder import TiedEncoder
 from model.masking import Corrupted, Masker
 
@@ -121,7 +122,7 @@ class RowScores:
         return means
 
 
-def evaluate(model: TiedEncoder, groups: Iterable[NDArray[np.int32]], masker: Masker) -> RowScores:
+def evaluate(model: TiedEncoder, groups: Iterable[TokenRows], masker: Masker) -> RowScores:
     """Corrupt held-out rows with a fixed seed and score the encoder's predictions.
 
     Args:
@@ -152,7 +153,7 @@ def evaluate(model: TiedEncoder, groups: Iterable[NDArray[np.int32]], masker: Ma
 
 def score(
     predict: Callable[[Corrupted], Predictions],
-    groups: Iterable[NDArray[np.int32]],
+    groups: Iterable[TokenRows],
     masker: Masker,
 ) -> RowScores:
     """Corrupt held-out rows with a fixed seed and score whatever predicts them.
@@ -173,11 +174,13 @@ def score(
     )
 
 
-def _corrupt(groups: Iterable[NDArray[np.int32]], masker: Masker) -> Iterator[Corrupted]:
+def _corrupt(groups: Iterable[TokenRows], masker: Masker) -> Iterator[Corrupted]:
     generator = torch.Generator().manual_seed(EVALUATION_SEED)
     for rows in groups:
         for start in range(0, len(rows), BATCH_ROWS):
-            yield masker(torch.from_numpy(rows[start : start + BATCH_ROWS]).long(), generator)
+            yield masker(
+                torch.from_numpy(rows[start : start + BATCH_ROWS].astype(np.int64)), generator
+            )
 
 
 def _score_batch(predictions: Predictions, corrupted: Corrupted) -> RowScores:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from model.atomic_file import replacing
+
 LOG_NAME = "metrics.jsonl"
 CURVE_NAME = "curve.png"
 MILLION = 1e6
@@ -22,13 +24,15 @@ class MetricsLog:
     def __init__(self, directory: Path, first_step: int) -> None:
         self.path = directory / LOG_NAME
         kept = [line for line in self.read() if line["step"] < first_step]
-        self.path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+        with replacing(self.path) as temporary:
+            temporary.write_text("".join(json.dumps(line) + "\n" for line in kept))
 
     def read(self) -> list[dict[str, Any]]:
-        """Every line so far."""
+        """Every whole line so far; a process killed while it wrote leaves a part of one."""
         if not self.path.exists():
             return []
-        return [json.loads(line) for line in self.path.read_text().splitlines()]
+        *whole, _ = self.path.read_text().split("\n")
+        return [json.loads(line) for line in whole]
 
     def append(self, **figures: float) -> None:
         """Add a line."""

@@ -33,6 +33,7 @@ from model.calibration import (
     first_of_input,
     is_rounded,
 )
+from model.corpus import TokenRows
 from model.encoder import TiedEncoder
 from model.equalize import equalizing_factors
 
@@ -86,7 +87,7 @@ class RoundingPlan:
 
     @classmethod
     def by_rows(
-        cls, model: TiedEncoder, rows: NDArray[np.int32], mask_token_id: int, seed: int
+        cls, model: TiedEncoder, rows: TokenRows, mask_token_id: int, seed: int
     ) -> RoundingPlan:
         """Decide by some rows (rows, T) of the training text.
 

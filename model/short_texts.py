@@ -7,6 +7,7 @@ has seen nothing else is at a loss with a single sentence (LOG.md, 2026-11-22).
 from __future__ import annotations
 
 import re
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from model.corpus import SpecialTokens
+from model.corpus import SpecialTokens, TokenRows
 from model.epoch_order import epoch_order
 
 SHORTEST_TOKENS, LONGEST_TOKENS = 6, 64  # of a row, special tokens included
@@ -37,7 +38,7 @@ class ShortTexts:
         seed: of their order.
     """
 
-    def __init__(self, rows: Mapping[int, NDArray[np.int32]], batch_tokens: int, seed: int) -> None:
+    def __init__(self, rows: Mapping[int, TokenRows], batch_tokens: int, seed: int) -> None:
         self._rows, self._seed = rows, seed
         self._batches = [
             (tokens, part)
@@ -46,13 +47,13 @@ class ShortTexts:
             for part in (slice(start, start + size) for start in range(0, len(texts), size))
         ]
 
-    def batch(self, number: int) -> NDArray[np.int32]:
+    def batch(self, number: int) -> TokenRows:
         """(N, T): the run's `number`-th; in each epoch the texts are mixed anew."""
         epoch, index = divmod(number, len(self._batches))
         tokens, part = self._batches[epoch_order(len(self._batches), self._seed, epoch)[index]]
         texts = self._rows[tokens]
         order = np.random.default_rng([self._seed, epoch, tokens]).permutation(len(texts))
-        chosen: NDArray[np.int32] = texts[order[part]]
+        chosen: TokenRows = texts[order[part]]
         return chosen
 
 
@@ -76,15 +77,16 @@ def short_rows(
         ValueError: no text is of such a length.
     """
     texts = _texts(documents, np.random.default_rng(seed))
-    rows: dict[int, list[list[int]]] = defaultdict(list)
+    # four bytes a token, where lists of numbers take forty: a large corpus has 150 million
+    ids: dict[int, array[int]] = defaultdict(lambda: array("i"))
     while call := list(islice(texts, TEXTS_PER_CALL)):
         for encoding in tokenizer.encode_batch_fast(call, add_special_tokens=False):
             row = [special.cls, *encoding.ids, special.sep]
             if SHORTEST_TOKENS <= len(row) <= longest_tokens:
-                rows[len(row)].append(row)
-    if not rows:
+                ids[len(row)].extend(row)
+    if not ids:
         raise ValueError(f"no text has {SHORTEST_TOKENS} to {longest_tokens} tokens")
-    return {tokens: np.array(rows[tokens], np.int32) for tokens in sorted(rows)}
+    return {n: np.frombuffer(ids[n], np.int32).reshape(-1, n) for n in sorted(ids)}
 
 
 def _texts(documents: Iterable[str], generator: np.random.Generator) -> Iterator[str]:

@@ -7,30 +7,30 @@ so a run resumed from a checkpoint repeats what the uninterrupted run would have
 from __future__ import annotations
 
 import math
-import pickle
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.nn import functional as F
 from tqdm import tqdm
 
 from model.checkpoint import save_checkpoint
-from model.corpus import SpecialTokens
+from model.corpus import SpecialTokens, TokenRows
 from model.encoder import TiedEncoder
 from model.epoch_order import epoch_order
 from model.evaluate import evaluate
-from model.masking import Masker
+from model.fused_loss import summed_cross_entropy
+from model.learning_rate import learning_rate
+from model.masking import Corrupted, Masker
 from model.progress import MetricsLog, draw_curve
 from model.rounding import RoundedEncoder
 from model.rounding_plan import RoundingPlan
 from model.short_texts import ShortTexts
 from model.train_config import TrainConfig
+from model.train_state import STATE_NAME, read_state, write_state
+from model.weight_average import WeightAverage
 
-STATE_NAME = "train_state.pt"
 LOG_EVERY_STEPS = 10
 ADAM_BETAS = (0.9, 0.98)  # Liu et al. 2019, section 4
 
@@ -54,8 +54,8 @@ class Pretraining:
         self,
         *,
         model: TiedEncoder,
-        rows: NDArray[np.int32],
-        held_out: NDArray[np.int32],
+        rows: TokenRows,
+        held_out: TokenRows,
         short_texts: ShortTexts | None = None,
         tokenizer_json: bytes,
         special: SpecialTokens,
@@ -77,6 +77,8 @@ class Pretraining:
         self.masker = Masker(model.config.vocab_size, special.mask, special.all, config.select_rate)
         self.evaluation_masker = Masker(model.config.vocab_size, special.mask, special.all)
         self.optimizer = _optimizer(self.model, config)
+        decay = config.average_decay
+        self.average = WeightAverage(self.model, decay) if decay else None
         self.rounded: RoundedEncoder | None = None
         self.step = 0
         directory.mkdir(parents=True, exist_ok=True)
@@ -85,30 +87,28 @@ class Pretraining:
         """Continue from the state the directory holds.
 
         Raises:
-            ValueError: there is none, or it belongs to a run with another configuration.
+            ValueError: there is none, or it belongs to a run that is not this one.
         """
-        path = self.directory / STATE_NAME
-        if not path.is_file():
-            raise ValueError(f"{path} does not exist: there is no run to resume")
-        try:
-            state = torch.load(path, map_location=self.device, weights_only=True)
-        except (RuntimeError, pickle.UnpicklingError, EOFError):
-            raise ValueError(f"{path} is not a whole training state") from None
-        if state["config"] != asdict(self.config):
-            raise ValueError(
-                f"{path} belongs to a run with another configuration: {state['config']}"
-            )
+        state = read_state(self.directory, self.config, self.device)
         try:
             self.model.load_state_dict(state["model"])
         except RuntimeError:
+            path = self.directory / STATE_NAME
             raise ValueError(f"{path} belongs to a run with another encoder") from None
         self.optimizer.load_state_dict(state["optimizer"])
         self.step = state["step"]
+        if self.average:
+            self.average.model.load_state_dict(state["average"])
         if state["rounding"] is not None:
             self.rounded = RoundedEncoder(self.model, RoundingPlan(state["rounding"]))
 
-    def run(self, until_step: int | None = None) -> None:
-        """Train up to until_step (the whole run by default), logging and saving as it goes."""
+    def run(self, until_step: int | None = None, stop: Callable[[], bool] = lambda: False) -> None:
+        """Train, logging and saving regularly.
+
+        Args:
+            until_step: the last step; the whole run by default.
+            stop: asked after each step; where it says so, the run is saved and ends early.
+        """
         config = self.config
         last = config.steps if until_step is None else min(until_step, config.steps)
         if config.round_weights and self.rounded is None:
@@ -136,32 +136,34 @@ class Pretraining:
                         step=self.step,
                         tokens=tokens,
                         loss=loss,
-                        learning_rate=self._rate(self.step),
+                        learning_rate=learning_rate(config, self.step),
                     )
                 if self.step % config.evaluate_every_steps == 0 or self.step == last:
                     self._evaluate(log, tokens, bar.write)
-                if self.step % config.checkpoint_every_steps == 0 or self.step == last:
+                stopped = stop()
+                if self.step % config.checkpoint_every_steps == 0 or self.step == last or stopped:
                     self.save()
+                if stopped:
+                    bar.write(f"stopped at step {self.step}; --resume continues from there")
+                    break
 
     def save(self) -> None:
         """Write the checkpoint and what resuming needs, each in one atomic rename."""
         plan = self.rounded.plan if self.rounded else None
         save_checkpoint(self.directory, self._published(), self.tokenizer_json, plan)
         state = {
-            "config": asdict(self.config),
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
+            "average": self.average.model.state_dict() if self.average else None,
             "step": self.step,
             "rounding": plan.factors if plan else None,
         }
-        path = self.directory / STATE_NAME
-        torch.save(state, path.with_suffix(".tmp"))
-        path.with_suffix(".tmp").replace(path)
+        write_state(self.directory, self.config, state)
 
     def _one_step(self) -> float:
         config = self.config
         for group in self.optimizer.param_groups:
-            group["lr"] = self._rate(self.step + 1)
+            group["lr"] = learning_rate(config, self.step + 1)
         self.optimizer.zero_grad(set_to_none=True)
         # what chance decides in this step depends on its number only
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
@@ -172,26 +174,39 @@ class Pretraining:
         # where nothing was selected the loss is 0, not 0 / 0
         predicted = max(1, sum(len(corrupted.labels) for corrupted in passes))
         loss_sum = 0.0
-        compute = self.rounded.logits if self.rounded else self.model
         for corrupted in passes:
             with self._autocast():
-                logits_MV = compute(
-                    corrupted.input_ids.to(self.device), corrupted.selected.to(self.device)
-                )
-                labels = corrupted.labels.to(self.device)
                 # one divisor for all passes, so that every predicted token counts alike
-                loss = F.cross_entropy(logits_MV.float(), labels, reduction="sum") / predicted
+                loss = self._summed_loss(corrupted) / predicted
             loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
             loss_sum += float(loss.detach())
         if not math.isfinite(loss_sum):
             raise FloatingPointError(f"the loss is {loss_sum} at step {self.step + 1}")
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
         self.optimizer.step()
+        if self.average:
+            self.average.update()
         return loss_sum
+
+    def _summed_loss(self, corrupted: Corrupted) -> torch.Tensor:
+        """Cross-entropy in nats, summed over the positions to predict."""
+        input_ids, selected = (
+            corrupted.input_ids.to(self.device),
+            corrupted.selected.to(self.device),
+        )
+        labels = corrupted.labels.to(self.device)
+        if self.rounded:
+            logits_MV = self.rounded.logits(input_ids, selected)
+            return F.cross_entropy(logits_MV.float(), labels, reduction="sum")
+        hidden_ME = self.model.head(self.model.hidden(input_ids, at_NT=selected))
+        table_VE = self.model.projection()
+        return summed_cross_entropy(hidden_ME, table_VE, self.model.head_bias, labels)
 
     def _published(self) -> TiedEncoder:
         """The encoder as it is saved and judged."""
-        return self.rounded.settled() if self.rounded else self.model
+        if self.rounded:
+            return self.rounded.settled()
+        return self.average.model if self.average else self.model
 
     def _autocast(self) -> torch.autocast:
         kind = self.device.type
@@ -205,21 +220,15 @@ class Pretraining:
             rows = self.short_texts.batch(short_before)
         else:
             rows = self._packed(number - short_before)
-        return torch.from_numpy(rows).long()
+        return torch.from_numpy(rows.astype(np.int64))
 
-    def _packed(self, number: int) -> NDArray[np.int32]:
+    def _packed(self, number: int) -> TokenRows:
         """The `number`-th batch of packed rows: every epoch its own seeded order."""
         rows, size = len(self.rows), self.config.batch_rows
         epoch, index = divmod(number, rows // size)
         order = epoch_order(rows, self.config.seed, epoch)
-        return self.rows[order[index * size : (index + 1) * size]]
-
-    def _rate(self, step: int) -> float:
-        """Linear warm-up, then linear decay to zero at the end of the run."""
-        config = self.config
-        rise = step / max(config.warmup_steps, 1)
-        fall = (config.steps - step) / max(config.steps - config.warmup_steps, 1)
-        return config.learning_rate * max(0.0, min(rise, fall, 1.0))
+        batch: TokenRows = self.rows[order[index * size : (index + 1) * size]]
+        return batch
 
     def _evaluate(self, log: MetricsLog, tokens: int, say: Callable[[str], None]) -> None:
         rows = self.held_out[: self.config.evaluation_rows]

@@ -5,7 +5,14 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-_MAY_BE_ZERO = {"seed", "short_share", "warmup_steps", "weight_decay"}
+_MAY_BE_ZERO = {
+    "average_decay",
+    "decay_steps",
+    "seed",
+    "short_share",
+    "warmup_steps",
+    "weight_decay",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +25,11 @@ class TrainConfig:
         batch_rows: rows in one pass.
         accumulate_passes: passes whose gradients make one step.
         learning_rate: peak rate, reached after warm-up.
-        warmup_steps: steps of linear rise to the peak; then linear decay to zero at `steps`.
+        warmup_steps: steps of linear rise to the peak.
+        decay_steps: last steps of the run, of linear decay to zero; the peak rate is kept until
+            then. 0 for all that follow the warm-up.
+        average_decay: share of the weights' exponential average that a step keeps, see
+            `model.weight_average`; the average is evaluated and published. 0 for no average.
         weight_decay: AdamW's, on matrices only (Loshchilov & Hutter 2019).
         clip_norm: bound on the global gradient norm.
         select_rate: share of tokens to predict.
@@ -36,6 +47,8 @@ class TrainConfig:
     accumulate_passes: int = 1
     learning_rate: float = 5e-4
     warmup_steps: int = 200
+    decay_steps: int = 0
+    average_decay: float = 0.0
     weight_decay: float = 0.01
     clip_norm: float = 1.0
     select_rate: float = 0.15
@@ -56,13 +69,28 @@ class TrainConfig:
                 )
             if field.type == "float" and not (value > 0 or (lowest == 0 and value == 0)):
                 raise ValueError(f"{field.name} must be positive, not {value!r}")
+        self._check_ranges()
+        self._check_schedule()
+
+    def _check_ranges(self) -> None:
         if self.row_tokens < 8:
             raise ValueError(f"row_tokens must be at least 8, not {self.row_tokens}")
         if not self.select_rate < 1:
             raise ValueError(f"select_rate must lie between 0 and 1, not {self.select_rate!r}")
         if not self.short_share <= 1:
             raise ValueError(f"short_share must lie between 0 and 1, not {self.short_share!r}")
+        if not self.average_decay < 1:
+            raise ValueError(f"average_decay must lie between 0 and 1, not {self.average_decay!r}")
+        if self.average_decay and self.round_weights:
+            raise ValueError("average_decay must be 0 with round_weights: averages leave the grid")
+
+    def _check_schedule(self) -> None:
         if self.warmup_steps >= self.steps:
             raise ValueError(
                 f"warmup_steps ({self.warmup_steps}) must be fewer than steps ({self.steps})"
+            )
+        if self.warmup_steps + self.decay_steps > self.steps:
+            raise ValueError(
+                f"warmup_steps ({self.warmup_steps}) and decay_steps ({self.decay_steps}) "
+                f"must not exceed steps ({self.steps})"
             )

@@ -27,7 +27,7 @@ def test_pretraining_writes_a_whole_checkpoint(capsys: pytest.CaptureFixture[str
     assert pretrain("--output=new/run", "--vocab-size=90") == 0
     names = {path.name for path in Path("new/run").iterdir()}
     checkpoint = {"config.json", "model.safetensors", "tokenizer.json", "train_state.pt"}
-    assert names == checkpoint | {"metrics.jsonl", "curve.png"}
+    assert names == checkpoint | {"metrics.jsonl", "curve.png", "rows"}
     config = load_checkpoint(Path("new/run")).model.config
     assert config.to_dict() == small_config(vocab_size=config.vocab_size, **ENCODER).to_dict()
     assert 60 < config.vocab_size <= 90
@@ -45,7 +45,7 @@ def test_one_row_in_a_hundred_is_set_aside(
 
     def run(**arguments: Any) -> SimpleNamespace:
         given.update(arguments)
-        return SimpleNamespace(run=lambda _: None)
+        return SimpleNamespace(run=lambda *_: None)
 
     monkeypatch.setattr(commands, "Pretraining", run)
     Path("text.txt").write_text(repetitive_text(150))

@@ -30,6 +30,17 @@ def test_a_resumed_run_writes_its_steps_anew(tmp_path: Path) -> None:
     assert log.path.read_bytes() == kept
 
 
+def test_a_line_cut_short_is_dropped(tmp_path: Path) -> None:
+    """A process killed while it appended leaves a part of a line, which hinders nobody."""
+    log = MetricsLog(tmp_path, first_step=1)
+    log.append(step=1, loss=0.1)
+    kept = log.path.read_bytes()
+    log.path.write_bytes(kept + b'{"step": 2, "lo')
+    assert [line["step"] for line in log.read()] == [1]
+    MetricsLog(tmp_path, first_step=2)
+    assert log.path.read_bytes() == kept
+
+
 def test_the_curve_is_a_picture(tmp_path: Path) -> None:
     """A PNG of a readable size, before any figure is held out and after."""
     log = MetricsLog(tmp_path, first_step=1)

@@ -87,3 +87,50 @@ def test_resuming_another_run_is_refused(pretraining: Any, no_curve: None) -> No
     other.model = TiedEncoder(small_config(d_ff=8))
     with pytest.raises(ValueError, match="another encoder"):
         other.resume()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"steps": 60},
+        {"decay_steps": 15},
+        {"evaluate_every_steps": 7},
+        {"checkpoint_every_steps": 3},
+    ],
+)
+def test_length_decay_and_intervals_may_change(
+    pretraining: Any, no_curve: None, changes: dict[str, int]
+) -> None:
+    """Resumed at step 20 with another plan, a run follows that plan to its end."""
+    pretraining(decay_steps=10).run(until_step=20)
+    resumed = pretraining(**({"decay_steps": 10} | changes))
+    resumed.resume()
+    resumed.run()
+    assert resumed.step == resumed.config.steps
+    assert metrics_of(resumed.directory)[-1]["step"] == resumed.config.steps
+
+
+def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve: None) -> None:
+    """Before the decay, 40 steps and 60 steps are the same: lengthened in time, nothing differs."""
+    whole = pretraining(name="whole", steps=60, decay_steps=10)
+    whole.run()
+    pretraining(name="longer", steps=40, decay_steps=10).run(until_step=20)
+    longer = pretraining(name="longer", steps=60, decay_steps=10, weights_seed=9)
+    longer.resume()
+    longer.run()
+    assert_same_weights(longer.model, whole.model)
+
+
+def test_a_run_cannot_end_before_its_state(pretraining: Any, no_curve: None) -> None:
+    """Fewer steps than were made are a ValueError."""
+    pretraining().run(until_step=20)
+    with pytest.raises(ValueError, match=r"at step 20: steps must be at least that \(got 19\)"):
+        pretraining(steps=19).resume()
+
+
+def test_the_error_names_what_differs(pretraining: Any, no_curve: None) -> None:
+    """The values of before and now, and what would be allowed."""
+    pretraining().run(until_step=1)
+    message = r"configuration: select_rate was 0\.3 and is 0\.2 now; .* Only checkpoint_every_steps"
+    with pytest.raises(ValueError, match=message):
+        pretraining(select_rate=0.2, warmup_steps=6).resume()

@@ -15,6 +15,7 @@ from torch import Tensor
 from model import train
 from model.checkpoint import load_checkpoint
 from model.encoder import TiedEncoder
+from model.fused_loss import summed_cross_entropy
 from model.masking import Corrupted
 from tests.model.samples import ROW_TOKENS, assert_same_weights, metrics_of, random_ids
 
@@ -60,8 +61,11 @@ def test_a_seed_decides_a_run(pretraining: Any, no_curve: None) -> None:
 def test_logits_are_computed_at_masked_positions_only(
     pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The projection never sees more hidden states than positions to predict."""
-    whole, predicted, projected = TiedEncoder.project, [], []
+    """The projection never sees more hidden states than positions to predict.
+
+    Training projects within its loss, evaluation by the encoder.
+    """
+    whole, fused, predicted, projected = TiedEncoder.project, summed_cross_entropy, [], []
     run = pretraining(steps=10, evaluate_every_steps=10)
     masker = run.masker
 
@@ -74,12 +78,27 @@ def test_logits_are_computed_at_masked_positions_only(
         projected.append(tuple(hidden_MD.shape))
         return whole(self, hidden_MD)
 
+    def loss(hidden_ME: Tensor, *others: Any) -> Tensor:
+        projected.append(tuple(hidden_ME.shape))
+        return fused(hidden_ME, *others)
+
     run.masker = run.evaluation_masker = mask
     monkeypatch.setattr(TiedEncoder, "project", project)
+    monkeypatch.setattr(train, "summed_cross_entropy", loss)
     run.run()
     assert len(projected) == 11  # ten steps and one evaluation
     assert projected == predicted
     assert max(count for count, _ in projected) < 8 * ROW_TOKENS / 2
+
+
+def test_training_has_the_loss_that_logits_have(pretraining: Any, fp32: None) -> None:
+    """The first step's loss is the encoder's cross-entropy at the selected positions."""
+    run = pretraining(select_rate=0.5)
+    corrupted = run.masker(run._pass(0), torch.Generator().manual_seed(run.config.seed * 1_000_003))
+    with torch.no_grad():
+        logits = run.model(corrupted.input_ids, corrupted.selected)
+    expected = float(torch.nn.functional.cross_entropy(logits, corrupted.labels))
+    assert run._one_step() == pytest.approx(expected, abs=1e-5)
 
 
 def by_content(input_ids: Tensor, _: torch.Generator) -> Corrupted:
@@ -108,15 +127,6 @@ def test_the_gradient_is_clipped(pretraining: Any) -> None:
     run._one_step()
     squares = sum(float((p.grad**2).sum()) for p in run.model.parameters())
     assert math.sqrt(squares) == pytest.approx(1e-3, rel=1e-3)
-
-
-def test_the_rate_rises_then_falls_to_zero(pretraining: Any) -> None:
-    """Linear from 0 to the peak at the end of warm-up, then linear to 0 at the last step."""
-    run = pretraining(steps=40, warmup_steps=8, learning_rate=1e-3)
-    rates = [run._rate(step) for step in range(41)]
-    assert rates[:9] == pytest.approx([1e-3 * step / 8 for step in range(9)])
-    assert rates[8:] == pytest.approx([1e-3 * (40 - step) / 32 for step in range(8, 41)])
-    assert pretraining(warmup_steps=0, learning_rate=1e-3)._rate(1) == pytest.approx(39e-3 / 40)
 
 
 def test_the_table_is_one_entry_of_the_optimizer(pretraining: Any) -> None:
