@@ -10,7 +10,7 @@ from service.request_scope import RESERVE
 
 
 class AnswerMemory:
-    """Gives each request what takes the memory for its answer, until the answer is sent.
+    """Gives each request what takes the memory for its answer, until the answer is made.
 
     An endpoint takes what answering will hold before it submits anything to the model.
 
@@ -35,6 +35,8 @@ class AnswerMemory:
 
             def send_at_leisure(message: Message) -> Awaitable[None]:
                 self._on_the_way.leave(scope)  # the client may not read
+                if message["type"] == "http.response.body":
+                    claim.release()  # the connection bounds what clients do not read
                 return send(message)
 
             scope[RESERVE] = reserve

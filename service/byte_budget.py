@@ -90,6 +90,10 @@ class Claim:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Give back all that has been claimed."""
         self.settle()
         self._budget.held_bytes -= self._counted_bytes
         self._size_bytes = self._counted_bytes = 0

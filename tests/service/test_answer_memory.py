@@ -12,8 +12,8 @@ from service.on_the_way import OnTheWay
 from service.request_scope import RESERVE
 
 
-def test_memory_is_held_until_the_answer_is_sent() -> None:
-    """Not only until it is made; the next request finds no room meanwhile."""
+def test_memory_is_held_until_the_answer_is_made() -> None:
+    """The next request finds no room meanwhile; then the connection bounds what is not read."""
     answers, on_the_way = ByteBudget("answers", 100, 0), OnTheWay()
     sent: list[tuple[int, int]] = []
 
@@ -23,6 +23,7 @@ def test_memory_is_held_until_the_answer_is_sent() -> None:
         with pytest.raises(OverloadedError):
             scope[RESERVE](50)
         await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"1"})
 
     async def send(_: Message) -> None:
         sent.append((answers.held_bytes, on_the_way.elsewhere))
@@ -33,7 +34,7 @@ def test_memory_is_held_until_the_answer_is_sent() -> None:
     for _ in range(3):
         asyncio.run(AnswerMemory(app, answers, on_the_way)({"type": "http"}, receive, send))
         assert (answers.held_bytes, on_the_way.elsewhere) == (0, 0)
-    assert sent == [(60, 1)] * 3
+    assert sent == [(60, 1), (0, 1)] * 3
 
 
 def test_memory_is_given_back_by_a_request_that_fails() -> None:
