@@ -12,6 +12,8 @@ from service.on_the_way import OnTheWay
 # Parsing a body of this size takes 0.03 ms, or 0.6 ms if it was made to take long; going to another
 # thread and back takes 0.03 ms.
 LONG_BODY_BYTES = 2**14
+# a longer one may have texts that are tokenized on a thread, after shorter ones
+_PROMPT_BODY_BYTES = 1_000
 # of a JSON value that is read: a short text and the references to it
 _VALUE_BYTES = 70
 
@@ -73,7 +75,7 @@ class BodyLimit:
         if size_bytes > self._max_body_bytes:
             await self._refuse(send)
             return
-        if size_bytes < LONG_BODY_BYTES:  # others are read on a thread, after shorter ones
+        if size_bytes < _PROMPT_BODY_BYTES:
             self._on_the_way.come_back(scope)
 
         async def replay() -> Message:

@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from service.answer_size import MAX_ANSWER_BYTES
+from service.app import ANSWERS_BYTES, BODIES_BYTES, FREE_ANSWER_BYTES, FREE_BODY_BYTES
+from service.fill_job import CACHED_TARGETS_BYTES
+from service.json_size import MAX_VALUES
 from service.log import FIELDS
 from service.metrics import REFUSED_CONNECTIONS, REFUSED_REQUESTS
 from service.settings import ENV_PREFIX, Settings
+from service.targets import MAX_TARGETS_BYTES
+from service.unigram import CACHED_WORDS_BYTES
+from service.unsent_answers import MAX_UNSENT_BYTES
 from tests.deploy import monitoring
 
 ROOT = Path(__file__).parents[1]
@@ -83,3 +90,26 @@ def test_settings_and_links_exist() -> None:
 def test_spans_are_told(span: str) -> None:
     """By the names that tests/service/test_traces.py finds in real traces."""
     assert span in named(section("Traces"))
+
+
+def test_the_memory_budget_fits_the_pod() -> None:
+    """Its sum is that of its terms, and those are what is enforced."""
+    text = section("Memory")
+    terms = {
+        name: int(mib) for name, mib in re.findall(r"^\| (.+?) \| (\d+) \|", text, re.MULTILINE)
+    }
+    assert sum(terms.values()) <= 512
+    assert f"The sum is {sum(terms.values())} MiB." in text
+    mib = 2**20
+    connections = Settings().max_connections
+    enforced = {
+        "bodies, and the texts read in them": BODIES_BYTES,
+        "answers: passes, scores of targets, fills, JSON": ANSWERS_BYTES,
+        "answers that clients do not read": MAX_UNSENT_BYTES,
+        "the first 16 KiB of each body": FREE_BODY_BYTES * connections,
+        "the first 32 KiB of each answer": FREE_ANSWER_BYTES * connections,
+        "caches of targets and words": CACHED_TARGETS_BYTES + CACHED_WORDS_BYTES + 2 * mib,
+    }
+    assert {name: terms[name] * mib for name in enforced} == enforced
+    assert f"{MAX_VALUES:,} JSON values, {MAX_TARGETS_BYTES:,} bytes of targets" in text
+    assert f"an answer of {MAX_ANSWER_BYTES // mib} MiB" in text
