@@ -182,38 +182,6 @@ def test_sigterm_while_loading(tiny: Tiny) -> None:
         assert process.stderr.read() == ""
 
 
-# the service, to which a signal comes while it imports what it needs
-INTERRUPTED = """
-import os, signal, sys
-class Interrupt:
-    def find_spec(self, name, *_):
-        if name == "uvicorn":
-            os.kill(os.getpid(), signal.{signal})
-sys.meta_path.insert(0, Interrupt())
-from service.__main__ import main
-sys.exit(main())
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
-def test_sighup_before_anything_is_loaded(start_server: StartServer) -> None:
-    """It asks for what comes anyway, and does not end the process."""
-    with start_server(command=("-c", INTERRUPTED.format(signal="SIGHUP"))) as (_, url):
-        assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
-
-
-def test_sigterm_before_anything_is_loaded(tiny: Tiny) -> None:
-    """There is nothing to finish, and nothing to say."""
-    ended = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED.format(signal="SIGTERM"), f"--bundle={tiny.path}"],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
-
-
 # the service, which says at its end what it has run on
 SPY = """
 import sys

@@ -1,0 +1,41 @@
+"""Signals that come while the process still imports what it needs."""
+
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from tests.service.conftest import StartServer
+from tests.service.tiny import Tiny
+
+# the service, to which a signal comes while it imports what it needs
+INTERRUPTED = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "uvicorn":
+            os.kill(os.getpid(), signal.{signal})
+sys.meta_path.insert(0, Interrupt())
+from service.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
+def test_sighup_before_anything_is_loaded(start_server: StartServer) -> None:
+    """A request to reload does not end a process that is about to load."""
+    with start_server(command=("-c", INTERRUPTED.format(signal="SIGHUP"))) as (_, url):
+        assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).is_success
+
+
+def test_sigterm_before_anything_is_loaded(tiny: Tiny) -> None:
+    """The exit code is 0, and nothing is printed."""
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED.format(signal="SIGTERM"), f"--bundle={tiny.path}"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
