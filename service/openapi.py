@@ -21,7 +21,8 @@ BEYOND_THE_SCHEMA = """
 
 - A text to fill has at least one mask of the model (`mask_token` of GET /info); a text to score has
   none. No text has another special token, each has something that the model has tokens for.
-- A request keeps to the `limits` of GET /info, in tokens, masks and passes.
+- A request keeps to the `limits` of GET /info, in tokens, masks and passes. It has at most 65,536
+  JSON values and 262,144 bytes of targets.
 - Each target has a spelling in the model's vocabulary.
 - A list of parameters goes with a list of as many texts.
 - `targets`, `granularity` "word" and `strategy` "joint" exclude each other; masks that are filled

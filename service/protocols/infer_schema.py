@@ -4,6 +4,7 @@ from typing import Any
 
 from service.openapi import in_one_piece
 from service.protocols.open_inference import OUTPUTS, InferBody
+from service.protocols.wire_tensors import MAX_AXES
 from service.schemas import FillMaskBody
 
 _FLAG = {"type": "boolean"}
@@ -29,7 +30,8 @@ def infer_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
     inputs |= {"minItems": 1, "maxItems": 2}  # texts, and maybe targets
     tensor = inputs["items"]["properties"]
     tensor["datatype"] = {"type": "string", "enum": ["BYTES"]}
-    tensor["shape"] |= {"minItems": 1, "items": {"type": "integer", "minimum": 0}}
+    axis = {"type": "integer", "minimum": 0}
+    tensor["shape"] |= {"minItems": 1, "maxItems": MAX_AXES, "items": axis}
     tensor["parameters"] = _only(binary_data_size=_SIZE)
     text = {"type": "string"}
     tensor["data"]["anyOf"][0] |= {
