@@ -8,8 +8,8 @@ from typing import Self
 from service.errors import OverloadedError
 
 RETRY_AFTER_S = 1
-# a claim that has grown for as long may be evicted; honest clients need less for a megabyte
-EVICTABLE_AFTER_S = 2.0
+# a claim that has grown for as long may be evicted; few honest clients need more for a megabyte
+EVICTABLE_AFTER_S = 0.5
 
 
 class ByteBudget:

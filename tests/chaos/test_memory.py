@@ -28,7 +28,7 @@ BOUNDS_MB = {
     "bodies": 90,
     "expansion": 60,
     "axes": 40,
-    "unread answers": 150,
+    "unread answers": 80,
     "trailers": 30,
     "chunk extensions": 30,
     "small chunks": 30,
@@ -88,7 +88,7 @@ def test_a_large_body_is_taken_while_others_drip() -> None:
         return outcome
 
     outcome = asyncio.run(play())
-    assert outcome.statuses[200] >= 8
+    assert outcome.statuses[200] >= 5
     assert set(outcome.statuses) <= {200, 429}
 
 
