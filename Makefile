@@ -9,7 +9,7 @@ NPM    := tests/javascript tests/deploy/kubernetes
 # the tests and benchmarks import onnxruntime themselves; service/runtime.py says what this stops
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: serve test check format image-check policy-check lock train-default race fuzz attack-check audit sbom clean help
+.PHONY: serve test check format image-check arm-check policy-check lock train-default race fuzz attack-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -45,6 +45,9 @@ $(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM:=/package-lock.json)
 
 image-check:     ## build the real image without a container engine, and run it (root; see tests/deploy/image/build.sh)
 	PYTHON="$(PYTHON)" tests/deploy/image/build.sh
+
+arm-check: $(DEV)/.installed  ## start the service on emulated ARM CPUs and on x86 without VNNI (10 minutes; root, debootstrap)
+	$(DEV)/bin/python -m tests.arm
 
 policy-check: $(DEV)/.installed $(POLICY)/.installed  ## checkov over the image and all that k8s/ renders, in an environment of its own
 	$(DEV)/bin/python -m tests.deploy.policy $(POLICY)/bin/checkov

@@ -150,8 +150,9 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def write(self, data: bytes) -> None:
-        """Send a part of an answer."""
-        self._transport.write(data)
+        """Send a part of an answer, unless the client is gone."""
+        if not self.is_closing():
+            self._transport.write(data)
 
     def close(self) -> None:
         """Close the connection once the client has what was written."""

