@@ -36,6 +36,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 # What a client still sends is read after the last answer, for a reset would take that away from it
 # (RFC 9112, 9.6).
 _LINGER_S = 2
+_NEXT_WRITE = b"the head of an answer comes next"
 
 # filled and copied within one call of the event loop, so one does for all connections
 _buffer = memoryview(bytearray(READ_BYTES))
@@ -87,6 +88,7 @@ class Connection(asyncio.BufferedProtocol):
         self._parser = RequestParser(self)
         self._exchange: Exchange | None = None
         self._refused: tuple[RequestHead, int] | None = None
+        self._head: bytes | None = None  # of an answer without a body so far
         self._half_closed = False
         self._lingers = False
         # since when a request is awaited of which there is no end yet; None between requests
@@ -149,8 +151,18 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._transport.close()
 
+    def hold_head(self) -> None:
+        """Send the head that is written next with the first part of its body, in one write."""
+        self._head = _NEXT_WRITE
+
     def write(self, data: bytes) -> None:
         """Send a part of an answer, unless the client is gone."""
+        if self._head is _NEXT_WRITE:
+            self._head = data
+            return
+        if self._head is not None:
+            data = self._head + data
+            self._head = None
         if not self.is_closing():
             self._transport.write(data)
 

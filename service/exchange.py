@@ -21,6 +21,9 @@ _log = logging.getLogger("uvicorn.error")
 class Client(Reader, Protocol):
     """The connection that an answer goes to."""
 
+    def hold_head(self) -> None:
+        """Send the head that is written next together with what follows it."""
+
     def write(self, data: bytes) -> None:
         """Send a part of an answer."""
 
@@ -109,6 +112,8 @@ class Exchange(RequestResponseCycle):
         if self.waiting_for_100_continue:
             # the client may send the body it has announced or not (RFC 9110, 10.1.1)
             self.keep_alive = False
+        if message["type"] == "http.response.start" and self.scope["method"] != "HEAD":
+            self._client.hold_head()
         body = message.get("body", b"")
         if len(body) <= PART_BYTES:
             await super().send(message)
