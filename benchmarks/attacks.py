@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from service.bundle import default_bundle_path
+from tests.service.http_conformance.cases import CASES
 
 HOST = "127.0.0.1"
 MIB = 2**20
@@ -253,6 +254,24 @@ async def wide_texts(port: int, _draw: random.Random) -> None:
     await _many(8, one)
 
 
+async def odd_requests(port: int, draw: random.Random) -> None:
+    """Send what the conformance test sends, cut anywhere, and do not always read the answers."""
+
+    async def one() -> None:
+        case = draw.choice(CASES)
+        async with connected(port) as (reader, writer):
+            for part in case.sent[:9]:
+                writer.write(part[: draw.randrange(len(part) + 1)] if draw.random() < 0.2 else part)
+            if draw.random() < 0.3:
+                writer.write_eof()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(draw.random()):
+                    await reader.read()
+        await asyncio.sleep(PAUSE_S)
+
+    await _many(8, one)
+
+
 async def model_name(port: int) -> str:
     """Return the name of the model that is served."""
     async with connected(port) as (reader, writer):
@@ -275,6 +294,7 @@ ATTACKS: dict[str, Attack] = {
     "slow heads": slow_heads,
     "scores": scores,
     "wide texts": wide_texts,
+    "odd requests": odd_requests,
 }
 
 

@@ -2,42 +2,55 @@
 
     .venv-dev/bin/python -m benchmarks.hostile_mix [--minutes N] [--seed N]
 
-Every 10 s another few attacks begin, beside two polite clients. A line tells of memory and answers;
-the end fails if the process has died, a polite client was not answered, or memory has grown.
+Every 10 s another few attacks begin, beside two polite clients, and now and then the bundle changes
+and is reloaded. A line tells of memory and answers; the end fails if the process has died, a polite
+client was not answered, or memory has grown.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import random
+import shutil
+import signal
 import statistics
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 from benchmarks.attacks import ATTACKS, under
+from service.bundle import default_bundle_path
 from tests.chaos.load import Outcome, ask_until
-from tests.chaos.memory import MB, resident_bytes
+from tests.chaos.memory import MB, deleted_maps, resident_bytes
 from tests.chaos.process import serving
 
 PERIOD_S = 10.0
 CLIENTS = 2
 MOST_ATTACKS = 4
 WARM_SHARE = 0.25  # of the time: what a process takes until it has seen everything
+RELOADED_SHARE = 0.3  # of the periods
 # of the median of the last quarter over that after warming up
 ALLOWED_GROWTH_MB = 40
 # requests in a hundred that may be told to come again
 ALLOWED_REFUSALS = 0.01
 
 
-async def mix(minutes: float, seed: int) -> int:
+async def mix(minutes: float, seed: int, bundle: Path) -> int:
     """Run it, and return the exit code."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     samples: list[int] = []
     answered = refused = lost = 0
-    async with serving("--log-level=error") as (process, port):
+    reloads = 0
+    async with serving("--log-level=error", f"--bundle={bundle}") as (process, port):
         began_s = time.monotonic()
         while (now_s := time.monotonic() - began_s) < minutes * 60:
+            if draw.random() < RELOADED_SHARE:
+                reloads += 1
+                _change(bundle, reloads)
+                process.send_signal(signal.SIGHUP)
             names = draw.sample(list(ATTACKS), draw.randint(1, MOST_ATTACKS))
             outcome = await _period(port, names, draw.randrange(2**31))
             if process.returncode is not None:
@@ -54,7 +67,16 @@ async def mix(minutes: float, seed: int) -> int:
                 f"{', '.join(names)}",
                 flush=True,
             )
+        print(f"{reloads} reloads, {len(deleted_maps(process.pid))} deleted maps")
     return _verdict(samples, answered, refused, lost)
+
+
+def _change(bundle: Path, number: int) -> None:
+    """Describe the model in other words, as another version of it would."""
+    file = bundle / "bundle.json"
+    draft = bundle / "bundle.json.draft"
+    draft.write_text(json.dumps(json.loads(file.read_text()) | {"description": f"{number}"}))
+    draft.replace(file)
 
 
 async def _period(port: int, names: list[str], seed: int) -> Outcome:
@@ -85,7 +107,10 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    return asyncio.run(mix(arguments.minutes, arguments.seed))
+    with tempfile.TemporaryDirectory() as directory:
+        bundle = Path(directory) / "bundle"
+        shutil.copytree(default_bundle_path(), bundle)
+        return asyncio.run(mix(arguments.minutes, arguments.seed, bundle))
 
 
 if __name__ == "__main__":

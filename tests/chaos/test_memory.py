@@ -35,6 +35,7 @@ BOUNDS_MB = {
     "slow heads": 40,
     "scores": 60,
     "wide texts": 160,
+    "odd requests": 40,
 }
 
 
