@@ -27,7 +27,13 @@ from export.write_bundle import BundleLabel, SampleTexts, write_bundle
 from model.checkpoint import load_checkpoint
 from service.bundle import default_bundle_path
 from tests.arm.emulation import Emulation, UnavailableError, environment
-from tests.broken_bundles import copy_bundle, flip_bits, put_hashes_right, shift_vocabulary
+from tests.broken_bundles import (
+    copy_bundle,
+    flip_bits,
+    put_hashes_right,
+    saturate_products,
+    shift_vocabulary,
+)
 
 # without dot products, with them, and with int8 matrix products and SVE; of `max`, pointer
 # authentication would take most of the time
@@ -95,10 +101,13 @@ def broken_bundles(directory: Path) -> dict[str, tuple[Path, str]]:
     put_hashes_right(scale)
     tokenizer = copy_bundle(directory / "tokenizer")
     shift_vocabulary(tokenizer)
+    saturating = copy_bundle(directory / "saturating")
+    saturate_products(saturating)
     return {
         "flipped bit": (byte, "weights.bin is not the file bundle.json describes"),
         "flipped bit in a scale, hash put right": (scale, DIFFERENT_ANSWERS),
         "another tokenizer, hash put right": (tokenizer, DIFFERENT_ANSWERS),
+        "saturating products": (saturating, f"{DIFFERENT_ANSWERS}its golden prompts differ by"),
     }
 
 
