@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from uvicorn.protocols.utils import get_local_addr, get_remote_addr
 from uvicorn.server import ServerState
 
+from service import client_timeouts
 from service.breath import Breath
-from service.errors import overloaded_text
+from service.client_timeouts import ClientTimeouts
+from service.early_answers import error_answer, overloaded_answer, too_many_connections
 from service.exchange import Exchange, Flow
-from service.json_answer import error_json, send_sentence
 from service.process_statistics import ProcessStatistics
-from service.request_id import request_id_of
 from service.request_parser import HttpError, RequestHead, RequestParser
 from service.unsent_answers import UnsentAnswers
 
-REQUEST_S = 30  # for a request to arrive, from its first byte to its last
-ANSWER_S = 60  # for an answer to be taken
-# of one read: a connection holds at most this much of the requests behind the present one
-READ_BYTES = 16 * 1024
+READ_BYTES = 16 * 1024  # of one read, and at most held of the requests behind the present one
 # A short answer goes to the system in one write; more than this waits here only for slow readers.
 _UNSENT_BYTES = 16 * 1024
 # A client that has closed its writing side may still read. One that is gone resets the connection
@@ -33,9 +29,7 @@ _UNSENT_BYTES = 16 * 1024
 _GONE_CHECK_S = 0.1
 _GONE_CHECKS = 2
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-# What a client still sends is read after the last answer, for a reset would take that away from it
-# (RFC 9112, 9.6).
-_LINGER_S = 2
+_LINGER_S = 2  # after an error, for a reset would take it away from the client (RFC 9112, 9.6)
 _NEXT_WRITE = b"the head of an answer comes next"
 
 # filled and copied within one call of the event loop, so one does for all connections
@@ -76,7 +70,6 @@ class Connection(asyncio.BufferedProtocol):
     ) -> None:
         self._app: Any = config.loaded_app
         self._loop = _loop or asyncio.get_running_loop()
-        self._keep_alive_s = config.timeout_keep_alive
         self._asgi = {"version": config.asgi_version, "spec_version": "2.3"}
         self._server_state = server_state
         self._app_state = app_state
@@ -91,10 +84,7 @@ class Connection(asyncio.BufferedProtocol):
         self._head: bytes | None = None  # of an answer without a body so far
         self._half_closed = False
         self._lingers = False
-        # since when a request is awaited of which there is no end yet; None between requests
-        self._awaited_since_s: float | None = None
-        self._idle_since_s: float | None = None
-        self._unsent_since_s: float | None = None
+        self._timeouts = ClientTimeouts(config.timeout_keep_alive, self._loop.time())
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count a new client, and refuse it above the limit."""
@@ -106,10 +96,9 @@ class Connection(asyncio.BufferedProtocol):
         self._server_state.connections.add(cast("Any", self))
         self._statistics.open_connections += 1
         self._breath.note_connection()
-        self._awaited_since_s = self._loop.time()
         if len(self._server_state.connections) > self._max_connections:
             self._statistics.refused_connections["connections"] += 1
-            self._app = _too_many
+            self._app = too_many_connections
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Tell the application that its client is gone."""
@@ -118,6 +107,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._exchange is not None:
             self._exchange.note_disconnect()
         self._flow.resume_writing()
+        # no cycle keeps what has come until the next collection
+        self._exchange = None
+        self._parser.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
         """Return where the event loop puts what it reads."""
@@ -168,9 +160,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """Close the connection once the client has what was written."""
+        if self.is_closing():
+            return
         if self._half_closed or (self._parser.complete and not self._parser.holds_bytes):
             self._transport.close()
-        elif not self.is_closing():
+        else:
             self._lingers = True
             self._flow.resume_reading()
             self._transport.write_eof()
@@ -188,19 +182,15 @@ class Connection(asyncio.BufferedProtocol):
     def check(self) -> None:
         """End the connection if its client is too slow; to be called once a second."""
         now_s = self._loop.time()
-        if not self._transport.get_write_buffer_size():
-            self._unsent_since_s = None
-        elif self._unsent_since_s is None:
-            self._unsent_since_s = now_s
-        elif now_s - self._unsent_since_s > ANSWER_S:
+        self._timeouts.note_unread(self._transport.get_write_buffer_size(), now_s)
+        expired = self._timeouts.expired(now_s)
+        if expired == "answer":
             self.cut_off()
-            return
-        if self.is_closing():
-            return
-        if self._idle_since_s is not None and now_s - self._idle_since_s > self._keep_alive_s:
+        elif expired == "next request" and not self.is_closing():
             self._transport.close()
-        elif self._awaited_since_s is not None and now_s - self._awaited_since_s > REQUEST_S:
-            self._refuse(408, "slow_client", f"The request was not there within {REQUEST_S} s.")
+        elif expired == "request" and not self.is_closing():
+            sentence = f"The request was not there within {client_timeouts.REQUEST_S} s."
+            self._refuse(408, "slow_client", sentence)
 
     def on_request(self, head: RequestHead) -> None:
         """Have a request answered whose head has come."""
@@ -239,7 +229,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_request_end(self) -> None:
         """Note that the present request has come whole."""
-        self._awaited_since_s = None
+        self._note_request()
         if self._exchange is not None:
             self._exchange.end_body()
         elif self._refused is not None:
@@ -271,7 +261,7 @@ class Connection(asyncio.BufferedProtocol):
             reason = "large_head" if error.status in {414, 431} else "not_http"
             self._refuse(error.status, reason, error.sentence)
             return
-        self._note_times()
+        self._note_request()
         if self._half_closed and not self._parser.complete:
             self._transport.close()
         elif self._parser.holds_bytes:
@@ -279,15 +269,9 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._flow.resume_reading()
 
-    def _note_times(self) -> None:
-        if self._parser.complete:
-            self._awaited_since_s = self._idle_since_s = None
-        elif self._parser.begun:
-            self._idle_since_s = None
-            if self._awaited_since_s is None:
-                self._awaited_since_s = self._loop.time()
-        elif self._awaited_since_s is None and self._idle_since_s is None:
-            self._idle_since_s = self._loop.time()
+    def _note_request(self) -> None:
+        parser, now_s = self._parser, self._loop.time()
+        self._timeouts.note_request(begun=parser.begun, complete=parser.complete, now_s=now_s)
 
     def _check_gone(self, checks: int) -> None:
         """Send an interim answer to a client of which only the end has been heard."""
@@ -300,10 +284,8 @@ class Connection(asyncio.BufferedProtocol):
             self._loop.call_later(_GONE_CHECK_S, self._check_gone, checks - 1)
 
     def _answer_overloaded(self, head: RequestHead, retry_after_s: int) -> None:
-        request_id = (b"x-request-id", request_id_of(head.headers))
-        fields = _fields([*self._server_state.default_headers, request_id])
-        close = b"" if head.keep_alive else b"connection: close\r\n"
-        self._transport.write(STATUS_LINE[429] + fields + close + _overloaded(retry_after_s))
+        headers = self._server_state.default_headers
+        self._transport.write(overloaded_answer(head, retry_after_s, headers))
         self._server_state.total_requests += 1
         if not head.keep_alive:
             self.close()
@@ -312,30 +294,6 @@ class Connection(asyncio.BufferedProtocol):
         """Answer with an error, unless there has been an answer, and close."""
         self._statistics.refused_connections[reason] += 1
         if self._exchange is None or not self._exchange.response_started:
-            body = error_json(sentence)
-            head = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
-            fields = _fields(self._server_state.default_headers) + head
-            self._transport.write(
-                STATUS_LINE[status] + fields + b"connection: close\r\n\r\n" + body
-            )
+            headers = self._server_state.default_headers
+            self._transport.write(error_answer(status, sentence, headers))
         self.close()
-
-
-def _fields(headers: list[tuple[bytes, bytes]]) -> bytes:
-    return b"".join(b"%b: %b\r\n" % header for header in headers)
-
-
-@cache
-def _overloaded(retry_after_s: int) -> bytes:
-    """The answer from its headers that are always the same to its end."""
-    body = error_json(overloaded_text(retry_after_s))
-    return b"content-type: application/json\r\ncontent-length: %d\r\nretry-after: %d\r\n\r\n%b" % (
-        len(body),
-        retry_after_s,
-        body,
-    )
-
-
-async def _too_many(_scope: Any, _receive: Any, send: Any) -> None:
-    headers = [(b"retry-after", b"1"), (b"connection", b"close")]
-    await send_sentence(send, 429, "There are too many connections; try again in 1 s.", headers)

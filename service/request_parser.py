@@ -140,6 +140,12 @@ class RequestParser:
         self._start()
         self.feed(held)
 
+    def close(self) -> None:
+        """Drop what is held, and the receiver, which has it as well."""
+        self._held = b""
+        self.complete = True
+        del self._parser, self._receiver
+
     def _next_end(self, data: bytes) -> int:
         """Length of the data up to the next empty line, where a head or a last chunk may end."""
         tail = self._tail

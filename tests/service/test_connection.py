@@ -18,9 +18,8 @@ from tests.service.slow_model import SLOW
 # the service, with little patience
 HASTY = """
 import sys
-from service import connection
-connection.REQUEST_S = 1
-connection.ANSWER_S = 1
+from service import client_timeouts
+client_timeouts.REQUEST_S = client_timeouts.ANSWER_S = 1
 from service.__main__ import main
 sys.exit(main())
 """
@@ -263,6 +262,7 @@ def test_unread_answers_are_bounded_over_all_connections(start_server: StartServ
         with contextlib.ExitStack() as opened:
             clients = [opened.enter_context(socket.socket()) for _ in range(4)]
             for client in clients:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
                 client.settimeout(20)
                 client.connect((host, int(port)))
                 client.sendall(head + LONG_ANSWER)

@@ -1,0 +1,53 @@
+"""Timeouts of a client: for its request, for reading its answer, and between requests."""
+
+from typing import Literal
+
+REQUEST_S = 30  # for a request to arrive, from its first byte to its last
+ANSWER_S = 60  # for an answer to be read
+
+Waiting = Literal["request", "answer", "next request"]
+
+
+class ClientTimeouts:
+    """Times since which a connection waits for its client, in seconds of the event loop's clock.
+
+    Args:
+        keep_alive_s: timeout between an answer and the next request.
+        now_s: time of the connection, from which on its first request is awaited.
+    """
+
+    def __init__(self, keep_alive_s: float, now_s: float) -> None:
+        self._keep_alive_s = keep_alive_s
+        self._request_since_s: float | None = now_s
+        self._idle_since_s: float | None = None
+        self._unread_since_s: float | None = None
+
+    def note_request(self, *, begun: bool, complete: bool, now_s: float) -> None:
+        """Note what has come of the present request."""
+        if complete:
+            self._request_since_s = self._idle_since_s = None
+        elif begun:
+            self._idle_since_s = None
+            if self._request_since_s is None:
+                self._request_since_s = now_s
+        elif self._request_since_s is None and self._idle_since_s is None:
+            self._idle_since_s = now_s
+
+    def note_unread(self, unread_bytes: int, now_s: float) -> None:
+        """Note how much of an answer the client has not read."""
+        if not unread_bytes:
+            self._unread_since_s = None
+        elif self._unread_since_s is None:
+            self._unread_since_s = now_s
+
+    def expired(self, now_s: float) -> Waiting | None:
+        """Return what the client has taken too long for."""
+        waits: list[tuple[Waiting, float | None, float]] = [
+            ("answer", self._unread_since_s, ANSWER_S),
+            ("next request", self._idle_since_s, self._keep_alive_s),
+            ("request", self._request_since_s, REQUEST_S),
+        ]
+        for waiting, since_s, timeout_s in waits:
+            if since_s is not None and now_s - since_s > timeout_s:
+                return waiting
+        return None
