@@ -28,7 +28,7 @@ BOUNDS_MB = {
     "bodies": 90,
     "expansion": 60,
     "axes": 40,
-    "unread answers": 80,
+    "unread answers": 110,
     "trailers": 30,
     "chunk extensions": 30,
     "small chunks": 30,

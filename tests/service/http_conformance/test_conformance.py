@@ -56,6 +56,8 @@ def test_rule(address: tuple[str, int], case: Case) -> None:
             client.shutdown(socket.SHUT_WR)
         for status in case.statuses:
             answer = read_answer(stream, method)
+            while case.half_close and answer == (100, b""):  # on a busy machine: is it still there?
+                answer = read_answer(stream, method)
             assert answer is not None, f"closed in place of {status}"
             assert answer[0] == status, answer
             if status >= 400:
