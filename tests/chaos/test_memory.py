@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read 
 
 ATTACK_S = 5
 CLIENTS = 4
-# other tests take the CPUs meanwhile; alone it is below 0.3 s, and `make attack-check` bounds it by 1
+# other tests take the CPUs meanwhile; alone it is below 0.3 s, and `make attack-check` allows 1 s
 SLOWEST_S = 5.0
 # What each may add to the process. The terms are in docs/operations.md: bodies 48 MiB, answers
 # 64 MiB, answers that are not read 32 MiB; the rest are connections and the allocator.
