@@ -28,6 +28,7 @@ from service.deadline import Deadline
 from service.docs_page import add_docs_page
 from service.errors import FillMaskError, OverloadedError, SettingsError
 from service.fill_mask_endpoint import FillMaskEndpoint
+from service.free_memory import return_after_bursts
 from service.head import Head
 from service.health import Health
 from service.metrics_page import add_metrics_page
@@ -155,6 +156,9 @@ def create_app(settings: Settings) -> Service:
     health = Health()
     statistics = ProcessStatistics()
     traces = _open_traces(settings)
+    bodies_bytes = max(BODIES_BYTES, 10 * settings.max_body_bytes)
+    bodies = ByteBudget("bodies", bodies_bytes, FREE_BODY_BYTES)
+    answers = ByteBudget("answers", ANSWERS_BYTES, FREE_ANSWER_BYTES)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -165,6 +169,9 @@ def create_app(settings: Settings) -> Service:
         models = Models(
             settings, health.fail, lambda: service.answer_with(models), statistics, traces
         )
+        returning = asyncio.create_task(
+            return_after_bursts(lambda: bodies.taken_bytes + answers.taken_bytes)
+        )
         try:
             await models.open()
             if settings.reload_every_s:
@@ -173,6 +180,7 @@ def create_app(settings: Settings) -> Service:
             yield
         finally:
             health.end("The service is shutting down.")
+            returning.cancel()
             await models.close()
             if traces is not None:
                 await traces.close()
@@ -192,10 +200,19 @@ def create_app(settings: Settings) -> Service:
     service.state.health = health
     service.state.statistics = statistics
     service.state.breath = Breath()
-    service.state.on_the_way = OnTheWay()
+    service.state.on_the_way = on_the_way = OnTheWay()
+    memory: list[Layer] = [
+        partial(
+            BodyLimit,
+            max_body_bytes=settings.max_body_bytes,
+            bodies=bodies,
+            on_the_way=on_the_way,
+        ),
+        partial(AnswerMemory, answers=answers, on_the_way=on_the_way),
+    ]
     outermost = [] if traces is None else [traces.surround]
     service.add_middleware(Head)  # the innermost, so that requests are counted by their own method
-    service.surround([*outermost, *_layers(settings, statistics, service.state.on_the_way)])
+    service.surround([*outermost, *_layers(settings, statistics, memory)])
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
     service.include_router(create_protocol_router(settings.max_texts, settings.max_top_k))
     add_docs_page(service)
@@ -220,7 +237,9 @@ def _open_traces(settings: Settings) -> "Traces | None":
     return Traces()
 
 
-def _layers(settings: Settings, statistics: ProcessStatistics, on_the_way: OnTheWay) -> list[Layer]:
+def _layers(
+    settings: Settings, statistics: ProcessStatistics, memory: Sequence[Layer]
+) -> list[Layer]:
     layers: list[Layer] = []
     if settings.cors_origins:  # outside of all: a page must be able to read errors too
         origins = [origin.strip() for origin in settings.cors_origins.split(",")]
@@ -229,11 +248,7 @@ def _layers(settings: Settings, statistics: ProcessStatistics, on_the_way: OnThe
     layers += [access, RequestId]
     if settings.api_keys_file is not None:
         layers.append(partial(Authenticate, keys=ApiKeys(settings.api_keys_file)))
-    most = settings.max_body_bytes
-    bodies = ByteBudget("bodies", max(BODIES_BYTES, 10 * most), FREE_BODY_BYTES)
-    layers.append(partial(BodyLimit, max_body_bytes=most, bodies=bodies, on_the_way=on_the_way))
-    answers = ByteBudget("answers", ANSWERS_BYTES, FREE_ANSWER_BYTES)
-    layers.append(partial(AnswerMemory, answers=answers, on_the_way=on_the_way))
+    layers += memory
     layers.append(partial(Deadline, default_ms=settings.request_timeout_ms))
     if settings.log_texts:
         layers.append(BodyLog)

@@ -25,12 +25,13 @@ class ByteBudget:
         max_bytes: the bound.
         free_bytes: as above.
         held_bytes: the counted bytes of all claims.
+        taken_bytes: the sum of all that has been counted, also of claims that have ended.
         growing: claims that may be evicted, the oldest first.
     """
 
     def __init__(self, called: str, max_bytes: int, free_bytes: int) -> None:
         self.max_bytes = max_bytes
-        self.held_bytes = 0
+        self.held_bytes = self.taken_bytes = 0
         self._called = called
         self.free_bytes = free_bytes
         self.growing: dict[Claim, None] = {}
@@ -51,6 +52,7 @@ class ByteBudget:
                 raise self.exhausted()
             oldest.evict()
         self.held_bytes += size_bytes
+        self.taken_bytes += size_bytes
 
     def exhausted(self) -> OverloadedError:
         """Return the error of a claim for which there is no room."""

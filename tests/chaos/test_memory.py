@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.attacks import ATTACKS, under
 from service.bundle import default_bundle_path
+from service.free_memory import RETURN_EVERY_S
 from tests.chaos.load import Client, Outcome, ask_until
 from tests.chaos.memory import MB, deleted_maps, forget_peak, peak_bytes, resident_bytes
 from tests.chaos.process import serving
@@ -71,6 +72,22 @@ def test_an_attack_is_bounded(name: str) -> None:
 def test_every_attack_has_a_bound() -> None:
     """Those that the soak mixes too."""
     assert BOUNDS_MB.keys() == ATTACKS.keys()
+
+
+def test_memory_is_given_back_after_an_attack() -> None:
+    """Within seconds, without a reload."""
+
+    async def play() -> tuple[int, int]:
+        async with serving("--log-level=error") as (process, port):
+            async with under(["wide texts", "target scores"], port):
+                await asyncio.sleep(ATTACK_S)
+            await asyncio.sleep(1)  # for requests that have begun
+            after_bytes = resident_bytes(process.pid)
+            await asyncio.sleep(RETURN_EVERY_S + 2)
+            return after_bytes, resident_bytes(process.pid)
+
+    after_bytes, later_bytes = asyncio.run(play())
+    assert later_bytes < after_bytes - 30 * MB or later_bytes < 290 * MB
 
 
 def test_a_large_body_is_taken_while_others_drip() -> None:
