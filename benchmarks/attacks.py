@@ -15,77 +15,22 @@ import random
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
+from benchmarks.attackers import (
+    PAUSE_S,
+    ask,
+    connected,
+    head,
+    many,
+    post,
+    random_word,
+)
 from service.bundle import default_bundle_path
 from tests.service.http_conformance.cases import CASES
 
-HOST = "127.0.0.1"
 MIB = 2**20
-# what an attacker waits for at most before the next attempt
-PATIENCE_S = 5.0
-# attackers that are rejected come again, but not as fast as they can: this is no test of speed
-PAUSE_S = 0.1
 
 Attack = Callable[[int, random.Random], Awaitable[None]]
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-def head(path: str, length: int | None, *, content_type: str = "application/json") -> bytes:
-    """Return the head of a POST; without a length its body is chunked."""
-    size = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
-    return (
-        f"POST {path} HTTP/1.1\r\nHost: fillmask\r\nContent-Type: {content_type}\r\n{size}\r\n\r\n"
-    ).encode()
-
-
-def post(path: str, value: Any) -> bytes:
-    """Return a whole request."""
-    body = value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode()
-    return head(path, len(body)) + body
-
-
-@asynccontextmanager
-async def connected(port: int) -> AsyncIterator[Streams]:
-    """Open a connection, and abort it at the end."""
-    reader, writer = await asyncio.open_connection(HOST, port)
-    try:
-        yield reader, writer
-    finally:
-        writer.transport.abort()
-
-
-async def status_of(reader: asyncio.StreamReader) -> int:
-    """Read one answer to its end."""
-    answer_head = (await reader.readuntil(b"\r\n\r\n")).lower()
-    if b"content-length: " in answer_head:
-        await reader.readexactly(int(answer_head.split(b"content-length: ")[1].split(b"\r\n")[0]))
-    return int(answer_head.split(b" ", 2)[1])
-
-
-async def _ask(port: int, request: bytes) -> None:
-    with contextlib.suppress(OSError, EOFError, TimeoutError):
-        async with asyncio.timeout(PATIENCE_S), connected(port) as (reader, writer):
-            writer.write(request)
-            await status_of(reader)
-    await asyncio.sleep(PAUSE_S)
-
-
-async def _many(count: int, one: Callable[[], Awaitable[None]]) -> None:
-    async with asyncio.TaskGroup() as group:
-        for _ in range(count):
-            group.create_task(_forever(one))
-
-
-async def _forever(one: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        await one()
-        await asyncio.sleep(0)
-
-
-def random_word(draw: random.Random, letters: int) -> str:
-    """Return letters that are hardly ever drawn twice."""
-    return "".join(draw.choices("abcdefghijklmnopqrstuvwxyz ", k=letters - 1)).strip() + "e"
 
 
 async def targets(port: int, draw: random.Random) -> None:
@@ -95,9 +40,9 @@ async def targets(port: int, draw: random.Random) -> None:
     async def one() -> None:
         words = [f"{common}{draw.randrange(10**12):012}{i:06}" for i in range(10_000)]
         body = {"inputs": "the [MASK]", "parameters": {"targets": words}}
-        await _ask(port, post("/fill-mask", body))
+        await ask(port, post("/fill-mask", body))
 
-    await _many(2, one)
+    await many(2, one)
 
 
 async def target_scores(port: int, draw: random.Random) -> None:
@@ -110,9 +55,9 @@ async def target_scores(port: int, draw: random.Random) -> None:
     async def one() -> None:
         parameters = {"targets": draw.sample(words, 10_000), "top_k": 1}
         body = {"inputs": "[MASK] " * 120, "parameters": parameters}
-        await _ask(port, post("/fill-mask", body))
+        await ask(port, post("/fill-mask", body))
 
-    await _many(4, one)
+    await many(4, one)
 
 
 async def bodies(port: int, draw: random.Random) -> None:
@@ -133,7 +78,7 @@ async def bodies(port: int, draw: random.Random) -> None:
         await asyncio.sleep(draw.random())
         await one()
 
-    await _many(300, later)
+    await many(300, later)
 
 
 async def _has_answer(reader: asyncio.StreamReader) -> bool:
@@ -154,9 +99,9 @@ async def expansion(port: int, draw: random.Random) -> None:
     ]
 
     async def one() -> None:
-        await _ask(port, draw.choice(requests))
+        await ask(port, draw.choice(requests))
 
-    await _many(8, one)
+    await many(8, one)
 
 
 async def axes(port: int, draw: random.Random) -> None:
@@ -166,9 +111,9 @@ async def axes(port: int, draw: random.Random) -> None:
     async def one() -> None:
         shape = [draw.choice((1, 10**18))] * 49_000
         tensor = {"name": "text", "shape": shape, "datatype": "BYTES", "data": ["a [MASK]"]}
-        await _ask(port, post(f"/v2/models/{name}/infer", {"inputs": [tensor]}))
+        await ask(port, post(f"/v2/models/{name}/infer", {"inputs": [tensor]}))
 
-    await _many(4, one)
+    await many(4, one)
 
 
 async def unread_answers(port: int, draw: random.Random) -> None:
@@ -185,7 +130,7 @@ async def unread_answers(port: int, draw: random.Random) -> None:
                     writer.write(request)
                     await asyncio.sleep(1 + draw.random())
 
-    await _many(60, one)
+    await many(60, one)
 
 
 async def trailers(port: int, _draw: random.Random) -> None:
@@ -214,7 +159,7 @@ async def _endless(port: int, start: bytes, part: bytes) -> None:
                     await asyncio.sleep(0.005)
         await asyncio.sleep(PAUSE_S)
 
-    await _many(2, one)
+    await many(2, one)
 
 
 async def slow_heads(port: int, draw: random.Random) -> None:
@@ -230,7 +175,7 @@ async def slow_heads(port: int, draw: random.Random) -> None:
                     if reader.at_eof():
                         return
 
-    await _many(100, one)
+    await many(100, one)
 
 
 async def scores(port: int, draw: random.Random) -> None:
@@ -238,9 +183,9 @@ async def scores(port: int, draw: random.Random) -> None:
 
     async def one() -> None:
         texts = [" ".join(random_word(draw, 4) for _ in range(4)) for _ in range(40)]
-        await _ask(port, post("/score", {"inputs": texts, "on_error": "report"}))
+        await ask(port, post("/score", {"inputs": texts, "on_error": "report"}))
 
-    await _many(8, one)
+    await many(8, one)
 
 
 async def wide_texts(port: int, _draw: random.Random) -> None:
@@ -249,9 +194,9 @@ async def wide_texts(port: int, _draw: random.Random) -> None:
     async def one() -> None:
         texts = ["\\ud83d\\ude00" + " " * 15_000 + "[MASK]"] * 60
         content = ", ".join(f'"{text}"' for text in texts)
-        await _ask(port, post("/fill-mask", f'{{"inputs": [{content}]}}'.encode()))
+        await ask(port, post("/fill-mask", f'{{"inputs": [{content}]}}'.encode()))
 
-    await _many(8, one)
+    await many(8, one)
 
 
 async def odd_requests(port: int, draw: random.Random) -> None:
@@ -269,7 +214,7 @@ async def odd_requests(port: int, draw: random.Random) -> None:
                     await reader.read()
         await asyncio.sleep(PAUSE_S)
 
-    await _many(8, one)
+    await many(8, one)
 
 
 async def model_name(port: int) -> str:

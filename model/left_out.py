@@ -44,7 +44,7 @@ class LeftOut:
         return "\n".join(line for line in lines if not self.is_in(line))
 
     def is_in(self, line: str) -> bool:
-        """Whether a line contains one of the sentences."""
+        """Return whether a line contains one of the sentences."""
         words = _words(line)
         # most lines end here, and at the speed of C
         if self._starts.isdisjoint(_in_a_row(words, START_WORDS)):

@@ -23,7 +23,7 @@ class StopRequest:
         self._terminated = False
 
     def __call__(self) -> bool:
-        """Whether the time is over or the process was asked to terminate."""
+        """Return whether the time is over or the process was asked to terminate."""
         return self._terminated or time.monotonic() >= self._end
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""How large an answer will be and what making it will take, known before it is computed."""
+"""Size of an answer, and the memory that making it takes, before anything is computed."""
 
 import sys
 from collections.abc import Callable, Iterable

@@ -57,7 +57,7 @@ class ApiKeys:
             return
         try:
             self._read()
-            _log.info("the API keys have been read anew: %d", len(self._digests))
+            _log.info("the API keys have been read again: %d", len(self._digests))
         except _NoKeyError as error:
             self._digests = ()
             _log.error("no API key is good until there is one again: %s", error)

@@ -171,7 +171,7 @@ class Connection(asyncio.BufferedProtocol):
             self._loop.call_later(_LINGER_S, self._transport.close)
 
     def is_closing(self) -> bool:
-        """Whether nothing more is read or answered."""
+        """Return whether the connection is being closed: nothing more is read or answered."""
         return self._lingers or self._transport.is_closing()
 
     def cut_off(self) -> None:
@@ -244,7 +244,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def _busy(self) -> bool:
-        """Whether there is an answer still to come."""
+        """Return whether the present request has no complete answer yet."""
         if self._exchange is not None:
             return not self._exchange.response_complete
         return self._refused is not None

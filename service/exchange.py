@@ -31,7 +31,7 @@ class Client(Reader, Protocol):
         """Close the connection once the client has what was written."""
 
     def is_closing(self) -> bool:
-        """Whether nothing more is sent."""
+        """Return whether the connection is being closed."""
 
     def on_answered(self) -> None:
         """Go on to the next request."""

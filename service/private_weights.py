@@ -1,6 +1,6 @@
 """Weights that nobody can change under the process: what it has mapped of their file is copied.
 
-onnxruntime maps the weights. It lays most of them out anew in memory of its own, and reads the rest
+onnxruntime maps the weights. It copies most of them into a layout of its own, and reads the rest
 through the mapping for as long as it runs: half of the built-in model's 24 MB, and of any model the
 table of embeddings. Where somebody writes into that file, answers would be wrong; where somebody
 truncates it, the kernel would end the process.

@@ -112,7 +112,7 @@ class RequestParser:
 
     @property
     def holds_bytes(self) -> bool:
-        """Whether bytes behind the present request have come."""
+        """Bytes of later requests have come and wait to be parsed."""
         return bool(self._held)
 
     def feed(self, data: bytes) -> None:

@@ -118,16 +118,16 @@ class Targets:
 
     @cached_property
     def wide(self) -> bool:
-        """Whether a fill with one of them has four bytes for each of its characters in memory."""
+        """A fill with one of them takes four bytes for each of its characters in memory."""
         return any(max(text) > "\uffff" for text in self.texts)
 
     def json_bytes(self, wanted: int) -> int:
-        """What so many of them add to the JSON of a mask's fills at most."""
+        """Return the most bytes that so many of them add to the JSON of a mask's fills."""
         return self._longest_json_bytes[wanted]
 
     @cached_property
     def _longest_json_bytes(self) -> list[int]:
-        """Of the longest 0, 1, 2, ... of them; each is in the text and beside it."""
+        """Sums over the longest 0, 1, 2, ... targets; each is in the text and beside it."""
         sizes = [
             2 * len(to_json(text)) + _JSON_ID_BYTES * len(ids)
             for text, ids in zip(self.texts, self.token_ids, strict=True)
@@ -136,7 +136,7 @@ class Targets:
 
     @cached_property
     def refused_json_bytes(self) -> int:
-        """What those that cannot be used add to the JSON of a mask's fills."""
+        """Bytes that the rejected ones add to the JSON of a mask's fills."""
         return sum(
             len(to_json(one.token_str)) + len(to_json(one.error)) + _JSON_REFUSED_BYTES
             for one in self.refused

@@ -38,7 +38,7 @@ def _values_of(column: pa.Array) -> list[Any]:
 
 
 def _has_temporal(kind: pa.DataType) -> bool:
-    """Whether a type is or holds a date, a time or a duration."""
+    """Return whether a type is or holds a date, a time or a duration."""
     if pa.types.is_temporal(kind):
         return True
     if pa.types.is_dictionary(kind):

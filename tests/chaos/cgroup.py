@@ -42,7 +42,7 @@ class MemoryGroup:
 
     @property
     def socket_bytes(self) -> int | None:
-        """Memory of the kernel for sockets now, where it is told apart."""
+        """Bytes of the kernel's socket buffers now, where the kernel counts them."""
         path = self.path / "memory.kmem.tcp.usage_in_bytes"
         return int(path.read_text()) if path.exists() else None
 

@@ -57,7 +57,7 @@ def test_small_claims_are_free() -> None:
 
 
 def test_the_oldest_growing_claim_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If it has grown for long: it loses its bytes, and is told when it claims more."""
+    """A claim that has grown for long loses its bytes; its next addition fails."""
     now_s = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
     budget = ByteBudget("bodies", 100, 10)

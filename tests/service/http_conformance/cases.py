@@ -26,7 +26,7 @@ def post(fields: bytes, body: bytes = BODY, version: bytes = b"1.1") -> bytes:
 
 @dataclass(frozen=True)
 class Case:
-    """What is sent, and what comes back.
+    """Bytes to send, and the statuses that must come back.
 
     Attributes:
         rule: the RFC's section, and the rule in a few words.
