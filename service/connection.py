@@ -229,12 +229,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_request_end(self) -> None:
         """Note that the present request has come whole."""
-        self._note_request()
         if self._exchange is not None:
             self._exchange.end_body()
         elif self._refused is not None:
             self._answer_overloaded(*self._refused)
             self._refused = None
+        if not self._busy:  # the next request begins before `_parse` would note the end of this one
+            self._note_request()
 
     def on_answered(self) -> None:
         """Go on to the next request behind a complete answer."""

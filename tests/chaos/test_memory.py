@@ -70,7 +70,7 @@ def test_an_attack_is_bounded(name: str) -> None:
 
 
 def test_every_attack_has_a_bound() -> None:
-    """Those that the soak mixes too."""
+    """The attacks that the soak mixes have one too."""
     assert BOUNDS_MB.keys() == ATTACKS.keys()
 
 

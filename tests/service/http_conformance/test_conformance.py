@@ -20,8 +20,7 @@ KEY = "a-key-of-twenty-chars"
 def address(tiny: Tiny) -> Iterator[tuple[str, int]]:
     """Where the service listens."""
     with start_process("--bundle", str(tiny.path)) as (_, url):
-        host, _, port = url.removeprefix("http://").partition(":")
-        yield host, int(port)
+        yield _address(url)
 
 
 def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:
