@@ -14,11 +14,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
 from service.access import Access
-from service.answer_memory import AnswerMemory
 from service.api_keys import ApiKeys
 from service.authenticate import Authenticate
 from service.batcher import Batcher
-from service.body_limit import BodyLimit
 from service.body_log import BodyLog
 from service.breath import CROWD_S, Breath
 from service.byte_budget import ByteBudget
@@ -40,6 +38,7 @@ from service.process_statistics import ProcessStatistics
 from service.protocols.open_inference import MODEL_VERSION
 from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
+from service.request_memory import RequestMemory
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
 from service.settings import Settings
 
@@ -201,15 +200,13 @@ def create_app(settings: Settings) -> Service:
     service.state.statistics = statistics
     service.state.breath = Breath()
     service.state.on_the_way = on_the_way = OnTheWay()
-    memory: list[Layer] = [
-        partial(
-            BodyLimit,
-            max_body_bytes=settings.max_body_bytes,
-            bodies=bodies,
-            on_the_way=on_the_way,
-        ),
-        partial(AnswerMemory, answers=answers, on_the_way=on_the_way),
-    ]
+    memory = partial(
+        RequestMemory,
+        max_body_bytes=settings.max_body_bytes,
+        bodies=bodies,
+        answers=answers,
+        on_the_way=on_the_way,
+    )
     outermost = [] if traces is None else [traces.surround]
     service.add_middleware(Head)  # the innermost, so that requests are counted by their own method
     service.surround([*outermost, *_layers(settings, statistics, memory)])
@@ -237,9 +234,7 @@ def _open_traces(settings: Settings) -> "Traces | None":
     return Traces()
 
 
-def _layers(
-    settings: Settings, statistics: ProcessStatistics, memory: Sequence[Layer]
-) -> list[Layer]:
+def _layers(settings: Settings, statistics: ProcessStatistics, memory: Layer) -> list[Layer]:
     layers: list[Layer] = []
     if settings.cors_origins:  # outside of all: a page must be able to read errors too
         origins = [origin.strip() for origin in settings.cors_origins.split(",")]
@@ -248,7 +243,7 @@ def _layers(
     layers += [access, RequestId]
     if settings.api_keys_file is not None:
         layers.append(partial(Authenticate, keys=ApiKeys(settings.api_keys_file)))
-    layers += memory
+    layers.append(memory)
     layers.append(partial(Deadline, default_ms=settings.request_timeout_ms))
     if settings.log_texts:
         layers.append(BodyLog)

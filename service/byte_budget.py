@@ -96,8 +96,9 @@ class Claim:
 
     def release(self) -> None:
         """Give back all that has been claimed."""
-        self.settle()
-        self._budget.held_bytes -= self._counted_bytes
+        if self._counted_bytes:
+            self.settle()
+            self._budget.held_bytes -= self._counted_bytes
         self._size_bytes = self._counted_bytes = 0
 
     def add(self, size_bytes: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote
 
@@ -118,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Parse what has been read."""
         if not self.is_closing():
-            self._parse(partial(self._parser.feed, bytes(_buffer[:nbytes])))
+            self._parse(bytes(_buffer[:nbytes]))
 
     def eof_received(self) -> bool:
         """Answer what has come whole; the client has closed its writing side, or all of it."""
@@ -162,7 +161,7 @@ class Connection(asyncio.BufferedProtocol):
         """Close the connection once the client has what was written."""
         if self.is_closing():
             return
-        if self._half_closed or (self._parser.complete and not self._parser.holds_bytes):
+        if self._half_closed or (self._parser.complete and not self._parser.held):
             self._transport.close()
         else:
             self._lingers = True
@@ -241,7 +240,7 @@ class Connection(asyncio.BufferedProtocol):
         """Go on to the next request behind a complete answer."""
         self._server_state.total_requests += 1
         if not self.is_closing():
-            self._parse(None)
+            self._parse(b"")
 
     @property
     def _busy(self) -> bool:
@@ -250,11 +249,11 @@ class Connection(asyncio.BufferedProtocol):
             return not self._exchange.response_complete
         return self._refused is not None
 
-    def _parse(self, feed: Callable[[], None] | None) -> None:
+    def _parse(self, data: bytes) -> None:
         """Parse more bytes, if there are any, and go on from request to request."""
         try:
-            if feed is not None:
-                feed()
+            if data:
+                self._parser.feed(data)
             while self._parser.complete and not self._busy and not self.is_closing():
                 self._exchange = None
                 self._parser.next_request()
@@ -265,7 +264,7 @@ class Connection(asyncio.BufferedProtocol):
         self._note_request()
         if self._half_closed and not self._parser.complete:
             self._transport.close()
-        elif self._parser.holds_bytes:
+        elif self._parser.held:
             self._flow.pause_reading()
         else:
             self._flow.resume_reading()

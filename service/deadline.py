@@ -1,6 +1,7 @@
 """ASGI middleware: a request is answered in its time, or told that it was not."""
 
 import asyncio
+from collections.abc import Awaitable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -42,12 +43,12 @@ class Deadline:
                     await send_sentence(send, 400, f"X-Request-Timeout-Ms {sentence}.")
                     return
 
-        async def send_in_time(message: Message) -> None:
+        def send_in_time(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
                 if timeout.expired():
-                    await asyncio.Event().wait()  # too late: the cancellation is on its way
+                    return _cancellation()
                 timeout.reschedule(None)
-            await send(message)
+            return send(message)
 
         try:
             async with asyncio.timeout(timeout_ms / 1000) as timeout:
@@ -56,3 +57,8 @@ class Deadline:
             if not timeout.expired():
                 raise
             await send_sentence(send, 504, f"There was no answer within {timeout_ms} ms.")
+
+
+async def _cancellation() -> None:
+    """Wait for the cancellation that is on its way."""
+    await asyncio.Event().wait()

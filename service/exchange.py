@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from typing import Any, Protocol, cast
 
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
@@ -46,7 +47,7 @@ class Flow(FlowControl):
 
     def resume_reading(self) -> None:
         """Read on, unless what has been read is enough."""
-        if not self._parser.holds_bytes:
+        if self.read_paused and not self._parser.held:
             super().resume_reading()
 
 
@@ -107,17 +108,20 @@ class Exchange(RequestResponseCycle):
             self.disconnected = True
         self.message_event.set()
 
-    async def send(self, message: Any) -> None:
+    def send(self, message: Any) -> Coroutine[Any, Any, None]:  # not async, to spare one
         """Send a message of the application."""
         if self.waiting_for_100_continue:
             # the client may send the body it has announced or not (RFC 9110, 10.1.1)
             self.keep_alive = False
-        if message["type"] == "http.response.start" and self.scope["method"] != "HEAD":
-            self._client.hold_head()
-        body = message.get("body", b"")
-        if len(body) <= PART_BYTES:
-            await super().send(message)
-            return
+        if message["type"] == "http.response.start":
+            if self.scope["method"] != "HEAD":
+                self._client.hold_head()
+        elif len(message.get("body", b"")) > PART_BYTES:
+            return self._send_in_parts(message)
+        return super().send(message)
+
+    async def _send_in_parts(self, message: Any) -> None:
+        body = message["body"]
         with self._unsent.sending(self._client, len(body)):
             for start in range(0, len(body), PART_BYTES):
                 end = start + PART_BYTES

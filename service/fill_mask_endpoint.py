@@ -5,13 +5,13 @@ import asyncio
 from starlette.types import Receive, Scope, Send
 
 from service.answer_size import Reserve
-from service.body_limit import LONG_BODY_BYTES
 from service.caller import CallerLeftError, WhileConnected
 from service.errors import FillMaskError
 from service.fill_answer import answer_json
 from service.headers import header
 from service.json_answer import send_error, send_json
 from service.models import Models
+from service.request_memory import LONG_BODY_BYTES
 from service.request_scope import MODEL, RESERVE
 from service.schemas import FillMaskBody
 from service.served import Served

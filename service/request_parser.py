@@ -70,14 +70,6 @@ class RequestHead:
         self.target = b""
         self.headers: list[tuple[bytes, bytes]] = []
 
-    def note_wishes(self) -> None:
-        """Read from the fields what the client wants of the connection."""
-        for name, value in self.headers:
-            if name == b"connection" and _CLOSE.search(value):  # llhttp misses it in a list
-                self.keep_alive = False
-            elif name == b"expect" and value.lower() == b"100-continue":
-                self.expects_continue = self.http_version != "1.0"
-
 
 class RequestParser:
     """Turns the bytes of a connection into requests.
@@ -91,12 +83,13 @@ class RequestParser:
     Attributes:
         begun: whether a byte of the present request has come; line ends before it do not count.
         complete: whether the present request has come whole.
+        held: bytes of later requests, which wait to be parsed.
     """
 
     def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver
         self._parser = httptools.HttpRequestParser(self)
-        self._held = b""
+        self.held = b""
         self._start()
 
     def _start(self) -> None:
@@ -110,11 +103,6 @@ class RequestParser:
         self._framing_left = MAX_HEAD_BYTES
         self._tail = b""
 
-    @property
-    def holds_bytes(self) -> bool:
-        """Bytes of later requests have come and wait to be parsed."""
-        return bool(self._held)
-
     def feed(self, data: bytes) -> None:
         """Parse what has come, up to the end of the present request.
 
@@ -122,13 +110,13 @@ class RequestParser:
             HttpError: the request is not valid or too large.
         """
         if self.complete:
-            self._held += data
+            self.held += data
             return
         while data and not self.complete:
             end = self._length_left or self._next_end(data)
-            piece, data = data[:end], data[end:]
-            self._feed_piece(piece)
-        self._held = data
+            self._feed_piece(data[:end])
+            data = data[end:]
+        self.held = data
 
     def next_request(self) -> None:
         """Begin with the next request, the present one having been answered.
@@ -136,20 +124,21 @@ class RequestParser:
         Raises:
             HttpError: as `feed`.
         """
-        held, self._held = self._held, b""
+        held, self.held = self.held, b""
         self._start()
-        self.feed(held)
+        if held:
+            self.feed(held)
 
     def close(self) -> None:
         """Drop what is held, and the receiver, which has it as well."""
-        self._held = b""
+        self.held = b""
         self.complete = True
         del self._parser, self._receiver
 
     def _next_end(self, data: bytes) -> int:
         """Length of the data up to the next empty line, where a head or a last chunk may end."""
         tail = self._tail
-        found = (tail + data).find(_HEAD_END)
+        found = (tail + data).find(_HEAD_END) if tail else data.find(_HEAD_END)
         end = len(data) if found < 0 else found + len(_HEAD_END) - len(tail)
         self._tail = (tail + data[:end])[-3:]
         return end
@@ -197,14 +186,13 @@ class RequestParser:
             raise HttpError(501, "The method CONNECT is not supported.")
         head.target = _path_and_query(self._target)
         head.headers = self._headers
-        self._check_fields(head)
-        head.note_wishes()
+        self._read_fields(head)
         if self._upgrades:
             self._parse_without_upgrade(head)
         self._framing_left = MAX_HEAD_BYTES
         self._receiver.on_request(head)
 
-    def _check_fields(self, head: RequestHead) -> None:
+    def _read_fields(self, head: RequestHead) -> None:
         hosts = 0
         for name, value in head.headers:
             if name == b"host":
@@ -214,10 +202,11 @@ class RequestParser:
             elif name == b"content-length":
                 self._length_left = _content_length(value)
             elif name == b"transfer-encoding":
-                if head.http_version == "1.0":
-                    raise HttpError(400, "HTTP/1.0 has no Transfer-Encoding; send Content-Length.")
-                if value.lower() != b"chunked":
-                    raise HttpError(501, "The only Transfer-Encoding supported is chunked.")
+                _check_transfer_encoding(value, head.http_version)
+            elif name == b"connection" and _CLOSE.search(value):  # llhttp misses it in a list
+                head.keep_alive = False
+            elif name == b"expect" and value.lower() == b"100-continue":
+                head.expects_continue = head.http_version != "1.0"
         if hosts > 1 or (not hosts and head.http_version == "1.1"):
             raise HttpError(400, "The request must have one Host header.")
 
@@ -270,6 +259,13 @@ def _content_length(value: bytes) -> int:
         allowed = f"at most {_MAX_LENGTH_DIGITS} are allowed"
         raise HttpError(400, f"The Content-Length has {len(value)} digits; {allowed}.")
     return int(value)
+
+
+def _check_transfer_encoding(value: bytes, http_version: str) -> None:
+    if http_version == "1.0":
+        raise HttpError(400, "HTTP/1.0 has no Transfer-Encoding; send Content-Length.")
+    if value.lower() != b"chunked":
+        raise HttpError(501, "The only Transfer-Encoding supported is chunked.")
 
 
 def _path_and_query(target: bytes) -> bytes:

@@ -1,15 +1,35 @@
-"""The body limit, as an ASGI application sees it."""
+"""The memory of bodies and answers, as an ASGI application sees it."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.body_limit import BodyLimit
 from service.byte_budget import ByteBudget
+from service.errors import OverloadedError
 from service.on_the_way import OnTheWay
+from service.request_memory import RequestMemory
+from service.request_scope import RESERVE
+
+
+def limit(
+    app: ASGIApp,
+    bodies: ByteBudget | None = None,
+    answers: ByteBudget | None = None,
+    on_the_way: OnTheWay | None = None,
+) -> RequestMemory:
+    """Bound the bodies of an application at 10 bytes each."""
+    return RequestMemory(
+        app,
+        10,
+        bodies or ByteBudget("bodies", 1_000, 0),
+        answers or ByteBudget("answers", 100, 0),
+        on_the_way or OnTheWay(),
+    )
 
 
 class Echo:
@@ -54,11 +74,7 @@ def call(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(
-        BodyLimit(echo, 10, bodies or ByteBudget("bodies", 1_000, 0), OnTheWay())(
-            scope, receive, send
-        )
-    )
+    asyncio.run(limit(echo, bodies)(scope, receive, send))
     return sent, len(list(messages))
 
 
@@ -119,11 +135,7 @@ def test_other_connections_pass() -> None:
     async def nothing(*_: object) -> Any:
         return None
 
-    asyncio.run(
-        BodyLimit(app, 10, ByteBudget("bodies", 0, 0), OnTheWay())(
-            {"type": "lifespan"}, nothing, nothing
-        )
-    )
+    asyncio.run(limit(app)({"type": "lifespan"}, nothing, nothing))
     assert passed == ["lifespan"]
 
 
@@ -200,7 +212,79 @@ def test_a_body_that_is_still_to_come_is_no_work() -> None:
     async def send(_: Message) -> None:
         pass
 
-    limit = BodyLimit(app, 10, ByteBudget("bodies", 100, 0), on_the_way)
-    asyncio.run(limit({"type": "http", "headers": []}, receive, send))
+    limited = limit(app, on_the_way=on_the_way)
+    asyncio.run(limited({"type": "http", "headers": []}, receive, send))
     assert seen == [1, 1, 0]
     assert on_the_way.elsewhere == 0
+
+
+def one_request(answers: ByteBudget, on_the_way: OnTheWay, app: ASGIApp, send: Send) -> None:
+    """Have an application answer a request with an empty body."""
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b""}
+
+    limited = limit(app, answers=answers, on_the_way=on_the_way)
+    asyncio.run(limited({"type": "http", "headers": []}, receive, send))
+
+
+def test_the_memory_of_an_answer_is_held_until_it_is_made() -> None:
+    """The next request finds no room meanwhile; then the connection bounds what is not read."""
+    answers, on_the_way = ByteBudget("answers", 100, 0), OnTheWay()
+    sent: list[tuple[int, int]] = []
+
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+        scope[RESERVE](60)
+        assert on_the_way.elsewhere == 1
+        with pytest.raises(OverloadedError):
+            scope[RESERVE](50)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"1"})
+
+    async def send(_: Message) -> None:
+        sent.append((answers.held_bytes, on_the_way.elsewhere))
+
+    for _ in range(3):
+        one_request(answers, on_the_way, app, send)
+        assert (answers.held_bytes, on_the_way.elsewhere) == (0, 0)
+    assert sent == [(60, 1), (0, 1)] * 3
+
+
+def test_the_memory_of_an_answer_is_given_back_by_a_request_that_fails() -> None:
+    """So is its place among those that are elsewhere."""
+    answers, on_the_way = ByteBudget("answers", 100, 0), OnTheWay()
+
+    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
+        scope[RESERVE](60)
+        raise ZeroDivisionError
+
+    async def send(_: Message) -> None:
+        raise AssertionError
+
+    with pytest.raises(ZeroDivisionError):
+        one_request(answers, on_the_way, app, send)
+    assert (answers.held_bytes, on_the_way.elsewhere) == (0, 0)
+
+
+def test_a_request_is_freed_when_it_is_answered() -> None:
+    """A cycle would keep it, with its body, until the next collection."""
+    seen: list[weakref.ref[Body]] = []
+
+    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
+        scope[RESERVE](1)
+        scope["body"] = Body()
+        seen.append(weakref.ref(scope["body"]))
+
+    async def send(_: Message) -> None:
+        raise AssertionError
+
+    gc.disable()
+    try:
+        one_request(ByteBudget("answers", 100, 0), OnTheWay(), app, send)
+        assert seen[0]() is None
+    finally:
+        gc.enable()
+
+
+class Body:
+    """What a weak reference can tell of whether it is still there."""
