@@ -3,7 +3,7 @@
     .venv-dev/bin/python -m benchmarks.pod_size
 
 The service with the built-in model is bound to as many CPUs (`taskset`), which gives it the threads
-that a CPU limit of as many would (`service/cpus.py`), and asked by clients that send their next
+that a CPU limit of as many would (`service/host.py`), and asked by clients that send their next
 request when they have an answer. They take the CPUs that are left, where there are any. Linux only;
 a quiet machine.
 """

@@ -22,7 +22,7 @@ from benchmarks.race.texts import FILE
 from benchmarks.race.workspace import Workspace
 from service.batcher import Batcher
 from service.bundle import read_bundle
-from service.cpus import usable_cpus
+from service.host import usable_cpus
 from service.runtime import Runtime
 from service.scoring import Scoring, TextScore, Variant
 from service.settings import Settings

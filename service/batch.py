@@ -10,12 +10,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from service.arrays import FloatArray, IntArray
 from service.bins import Bins
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float32]
 
 # With one query a row, the runtime's attention goes another way, whose last bits differ: what a
 # text is answered would depend on the masks of those that share its row.

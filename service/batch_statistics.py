@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from service.histogram import Histogram
 
-SECONDS = (
+BATCH_SECONDS = (
     *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0),
 )
@@ -48,8 +48,8 @@ class BatchStatistics:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.queue_seconds = Histogram(SECONDS)
-        self.compute_seconds = Histogram(SECONDS)
+        self.queue_seconds = Histogram(BATCH_SECONDS)
+        self.compute_seconds = Histogram(BATCH_SECONDS)
         self.tokens = Histogram(TOKENS)
         self.sequences = Histogram(SEQUENCES)
         self.slots = 0

@@ -7,6 +7,7 @@ from typing import Any
 
 from service.answer_size import Reserve, answer_size, no_bound
 from service.batcher import Batcher
+from service.concurrency import together
 from service.errors import InvalidRequestError
 from service.fill_job import FillJob, FillReader
 from service.fill_options import FillOptions
@@ -16,7 +17,6 @@ from service.refused import RefusedTarget, RefusedText
 from service.spans import Spans
 from service.targets import check_size
 from service.text_reader import place
-from service.together import together
 from service.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
 # tokenizing a target costs about as much as this many characters of text

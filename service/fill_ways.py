@@ -8,12 +8,12 @@ from typing import Any
 
 from service.batch import Request, Submit, no_targets
 from service.batcher import Batcher
+from service.concurrency import together
 from service.fill_job import FillJob
 from service.joint_fills import JointFill, fill_jointly, joint_passes
 from service.ranking import Fill, TargetFill, rank, rank_targets
 from service.target_passes import TargetPasses
 from service.targets import Targets
-from service.together import together
 from service.tokenizer import EncodedText, Tokenizer
 from service.word_fills import WordFill, WordSearch, word_passes
 

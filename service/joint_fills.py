@@ -11,7 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.batch import Fills, IntArray, Request, Submit, no_targets
+from service.arrays import IntArray
+from service.batch import Fills, Request, Submit, no_targets
 from service.fill_options import Order
 from service.ranking import NO_SINGLE_TOKEN, Fill
 from service.tokenizer import EncodedText, Tokenizer

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from service import __version__
 from service.batch_statistics import BatchStatistics, Load
 from service.histogram import Histogram
-from service.memory_limit import memory_limit_bytes
+from service.host import memory_limit_bytes
 from service.process_statistics import ProcessStatistics
 
 _MODEL = ("model",)

@@ -3,7 +3,7 @@
 from service.histogram import Histogram
 
 # from a short text on an idle machine to the default time limit
-SECONDS = (
+REQUEST_SECONDS = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0),
 )
@@ -21,7 +21,7 @@ class RouteStatistics:
     __slots__ = ("seconds", "statuses")
 
     def __init__(self) -> None:
-        self.seconds = Histogram(SECONDS)
+        self.seconds = Histogram(REQUEST_SECONDS)
         self.statuses: dict[int, int] = {}
 
     def note(self, status: int, seconds: float) -> None:

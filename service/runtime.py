@@ -13,9 +13,9 @@ import onnxruntime as ort
 
 from service.batch import Batch, Outputs
 from service.bundle import WEIGHTS_FILE
-from service.cpus import may_saturate_int8
 from service.errors import BundleError
 from service.free_memory import return_free_memory
+from service.host import may_saturate_int8
 from service.huge_pages import collapse_heap
 from service.private_weights import make_private
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 
 from service.batcher import Batcher
+from service.concurrency import Uses
 from service.fill_mask import FillMask
 from service.probe import Probe
 from service.schemas import InfoBody
 from service.scoring import Scoring
-from service.uses import Uses
 
 
 @dataclass(frozen=True, slots=True)

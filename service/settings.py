@@ -13,8 +13,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service import __version__
 from service.bundle import default_bundle_path
-from service.cpus import usable_cpus
 from service.errors import SettingsError, quote
+from service.host import usable_cpus
 
 ENV_PREFIX = "FILLMASK_"
 _DECIMAL = re.compile(r"[0-9]+")

@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 from pydantic_core import to_json
 
-from service.batch import IntArray
+from service.arrays import IntArray
 from service.errors import InvalidRequestError, quote
 from service.refused import RefusedTarget
 from service.tokenizer import Tokenizer

@@ -9,7 +9,7 @@ from operator import not_
 import numpy as np
 from tokenizers import Encoding
 
-from service.batch import IntArray
+from service.arrays import IntArray
 from service.bundle import Bundle
 from service.errors import BundleError, InvalidRequestError, quote
 from service.pieces import Blank, Piece, Pieces

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.batch import IntArray
+from service.arrays import IntArray
 from service.tokenizer import EncodedText, Words
 
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.batch import Request, Submit, no_targets
+from service.concurrency import together
 from service.pieces import Piece
 from service.ranking import NO_SINGLE_TOKEN, Fill
-from service.together import together
 from service.tokenizer import EncodedText, Tokenizer
 
 # words kept of each length while they grow

@@ -14,7 +14,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from service.batch import FloatArray
+from service.arrays import FloatArray
 from service.tokenizer import EncodedText
 
 INDICATOR = "mask_indicator"

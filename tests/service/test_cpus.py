@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.cpus import may_saturate_int8, usable_cpus
+from service.host import may_saturate_int8, usable_cpus
 
 
 @pytest.fixture(autouse=True)

@@ -16,9 +16,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.app import create_app
+from service.concurrency import Uses
 from service.errors import StartError
 from service.settings import Settings
-from service.uses import Uses
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import put_bundle, until
 from tests.service.tiny import Tiny

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from service.cpus import usable_cpus
 from service.errors import SettingsError
+from service.host import usable_cpus
 from service.settings import Settings, allowed, read_settings
 
 

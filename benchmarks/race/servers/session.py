@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.race.engines import Engine, OnnxRuntimeEngine, OpenVinoEngine
 from benchmarks.race.servers.minimal_app import serve
 from benchmarks.race.workspace import Workspace
-from service.batch import FloatArray
+from service.arrays import FloatArray
 from service.tokenizer import EncodedText, Tokenizer
 
 

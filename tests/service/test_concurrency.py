@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from service.together import together
+from service.concurrency import together
 
 
 async def soon(value: int) -> int:

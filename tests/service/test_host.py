@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from service.memory_limit import memory_limit_bytes
+from service.host import memory_limit_bytes
 
 V1 = "sys/fs/cgroup/memory/memory.limit_in_bytes"
 V2 = "sys/fs/cgroup/memory.max"

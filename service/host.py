@@ -1,0 +1,115 @@
+"""CPUs and memory that this process may use."""
+
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def usable_cpus(root: Path = Path("/")) -> int:
+    """The least of affinity and cgroup quotas, rounded down, at least 1.
+
+    Args:
+        root: where /proc and /sys are found.
+    """
+    quotas = [_affinity(), *_cgroup_quotas(root)]
+    return max(1, int(min(quotas)))
+
+
+def may_saturate_int8(root: Path = Path("/")) -> bool:
+    """Whether the fast products of unsigned and signed bytes can overflow on this CPU.
+
+    On x86 they add pairs of products in 16 bits, unless the CPU has VNNI instructions. Where that
+    cannot be told, it is assumed.
+
+    Args:
+        root: where /proc is found.
+    """
+    if platform.machine().lower() not in {"x86_64", "amd64"}:
+        return False
+    flags = read_text(root / "proc/cpuinfo").partition("\nflags")[2].partition("\n")[0].split()
+    return not {"avx512_vnni", "avx_vnni"} & set(flags)
+
+
+def _affinity() -> int:
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _cgroup_quotas(root: Path) -> Iterator[float]:
+    """The CPU quotas, in CPUs, of the process's cgroups and all above them."""
+    for directory in cgroup_directories("cpu", root):
+        yield from _v2_quota(directory)
+        yield from _v1_quota(directory)
+
+
+def _v2_quota(directory: Path) -> Iterator[float]:
+    quota_us, _, period_us = read_text(directory / "cpu.max").partition(" ")
+    if quota_us.isdecimal() and period_us.strip().isdecimal():
+        yield int(quota_us) / int(period_us)
+
+
+def _v1_quota(directory: Path) -> Iterator[float]:
+    quota_us = read_text(directory / "cpu.cfs_quota_us").strip()  # -1 for none
+    period_us = read_text(directory / "cpu.cfs_period_us").strip()
+    if quota_us.isdecimal() and period_us.isdecimal():
+        yield int(quota_us) / int(period_us)
+
+
+_FILES = ("memory.max", "memory.limit_in_bytes")  # of cgroups v2 and v1
+# v1 says no limit as the largest number of whole pages
+_NO_LIMIT_BYTES = 2**60
+
+
+def memory_limit_bytes(root: Path = Path("/")) -> int | None:
+    """The least limit of the process's cgroups and all above them; None where there is none.
+
+    Args:
+        root: where /proc and /sys are found.
+    """
+    values = [
+        read_text(directory / file).strip()
+        for directory in cgroup_directories("memory", root)
+        for file in _FILES
+    ]
+    limits = [int(value) for value in values if value.isdecimal()]
+    return min((limit for limit in limits if limit < _NO_LIMIT_BYTES), default=None)
+
+
+def cgroup_directories(controller: str, root: Path) -> Iterator[Path]:
+    """Yield the directories in which limits of the process are found, the innermost first.
+
+    A container often sees the path it has on the host, which does not exist in its own mount; the
+    directories that do exist are the ones that bind it.
+
+    Args:
+        controller: `cpu` or `memory`.
+        root: where /proc and /sys are found.
+    """
+    mounts = root / "sys/fs/cgroup"
+    # without a list the process is in the cgroup that is mounted
+    lines = read_text(root / "proc/self/cgroup").splitlines() or ["0::/", f"1:{controller}:/"]
+    for line in lines:
+        hierarchy, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if hierarchy == "0":  # version 2
+            yield from _upwards(mounts, path)
+        elif controller in controllers.split(","):
+            for name in dict.fromkeys((controllers, controller)):
+                yield from _upwards(mounts / name, path)
+
+
+def read_text(file: Path) -> str:
+    """Read a file of the kernel's; empty where there is none."""
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
+
+
+def _upwards(mount: Path, path: str) -> Iterator[Path]:
+    """The cgroup's directory and its parents, up to the mount."""
+    parts = [part for part in path.split("/") if part not in {"", ".."}]
+    for depth in range(len(parts), -1, -1):
+        yield mount.joinpath(*parts[:depth])
