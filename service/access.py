@@ -7,8 +7,8 @@ from typing import Literal
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.request_scope import MODEL, route_of
-from service.request_statistics import RequestStatistics
+from service.observability.request_context import MODEL, route_of
+from service.observability.statistics import RequestStatistics
 
 Logged = Literal["off", "errors", "all"]
 

@@ -2,8 +2,8 @@
 
 import math
 
-from service.batch_statistics import BatchStatistics, Load
 from service.errors import InvalidRequestError, OverloadedError, overloaded_text
+from service.observability.statistics import BatchStatistics, Load
 from service.speed import Speed
 
 MAX_RETRY_AFTER_S = 30

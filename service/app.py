@@ -28,13 +28,13 @@ from service.errors import FillMaskError, OverloadedError, SettingsError
 from service.fill_mask_endpoint import FillMaskEndpoint
 from service.free_memory import return_after_bursts
 from service.head import Head
-from service.health import Health
 from service.metrics_page import add_metrics_page
 from service.models import Models
+from service.observability.health import Health
+from service.observability.statistics import ProcessStatistics
 from service.on_the_way import OnTheWay
 from service.openapi import documented_methods, with_common_parts
 from service.playground_page import add_playground_page
-from service.process_statistics import ProcessStatistics
 from service.protocols.open_inference import MODEL_VERSION
 from service.protocols.routes import create_protocol_router
 from service.request_id import RequestId
@@ -43,7 +43,7 @@ from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
 from service.settings import Settings
 
 if TYPE_CHECKING:
-    from service.traces import Traces
+    from service.observability.opentelemetry import Traces
 
 LONG_WORK_THREADS = 2
 
@@ -225,7 +225,7 @@ def _open_traces(settings: Settings) -> "Traces | None":
     if not settings.traced:
         return None
     try:
-        from service.traces import Traces  # noqa: PLC0415 - its packages need not be installed
+        from service.observability.opentelemetry import Traces  # noqa: PLC0415 - its packages need not be installed
     except ImportError as error:
         raise SettingsError(
             "Traces are asked for, and OpenTelemetry's packages are not installed; install "

@@ -5,7 +5,7 @@ from starlette.requests import Request
 
 from service.errors import NotReadyError
 from service.models import Models
-from service.request_scope import MODEL
+from service.observability.request_context import MODEL
 from service.served import Served
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 from service.admission import Admission
 from service.batch import Batch, Fills, Outputs, Request
-from service.batch_statistics import BatchStatistics, Load
 from service.errors import NotReadyError, trace
-from service.spans import Spans
+from service.observability.statistics import BatchStatistics, Load
+from service.observability.tracing import Spans
 from service.submission import Entry, Submission
 from service.waiting import Waiting
 

@@ -16,7 +16,7 @@ from service.breath import Breath
 from service.client_timeouts import ClientTimeouts
 from service.early_answers import error_answer, overloaded_answer, too_many_connections
 from service.exchange import Exchange, Flow
-from service.process_statistics import ProcessStatistics
+from service.observability.statistics import ProcessStatistics
 from service.request_parser import HttpError, RequestHead, RequestParser
 from service.unsent_answers import UnsentAnswers
 

@@ -12,9 +12,9 @@ from service.errors import InvalidRequestError
 from service.fill_job import FillJob, FillReader
 from service.fill_options import FillOptions
 from service.fill_ways import FillWays
+from service.observability.tracing import Spans
 from service.ranking import Fill
 from service.refused import RefusedTarget, RefusedText
-from service.spans import Spans
 from service.targets import check_size
 from service.text_reader import place
 from service.tokenizer import LONG_TEXT_CHARS, Tokenizer

@@ -11,8 +11,8 @@ from service.fill_answer import answer_json
 from service.headers import header
 from service.json_answer import send_error, send_json
 from service.models import Models
+from service.observability.request_context import MODEL, RESERVE
 from service.request_memory import LONG_BODY_BYTES
-from service.request_scope import MODEL, RESERVE
 from service.schemas import FillMaskBody
 from service.served import Served
 

@@ -15,11 +15,11 @@ from service.bundle_paths import Fingerprint, fingerprint
 from service.errors import BundleError, SettingsError
 from service.fill_mask import FillMask
 from service.golden import replay
-from service.process_statistics import ProcessStatistics
+from service.observability.statistics import ProcessStatistics
+from service.observability.tracing import Spans
 from service.runtime import Runtime
 from service.scoring import Scoring
 from service.settings import Settings
-from service.spans import Spans
 from service.tokenizer import Tokenizer
 from service.warm_up import warm_up
 from service.weights_watch import watch_weights

@@ -5,10 +5,10 @@ import asyncio
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
-from service.health import Health
-from service.metrics import Metrics, ModelState
 from service.models import Models
-from service.process_statistics import ProcessStatistics
+from service.observability.health import Health
+from service.observability.metrics import Metrics, ModelState
+from service.observability.statistics import ProcessStatistics
 
 METRICS_PATH = "/metrics"
 

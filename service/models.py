@@ -11,13 +11,13 @@ from service import __version__
 from service.bundle_paths import Fingerprint, find_bundles, fingerprint
 from service.errors import BundleError, NotFoundError, SettingsError, StartError, quote
 from service.load import LoadedModel, load
-from service.metrics import ModelState
+from service.observability.metrics import ModelState
+from service.observability.statistics import ProcessStatistics
+from service.observability.tracing import Spans
 from service.probe import Probe
-from service.process_statistics import ProcessStatistics
 from service.schemas import InfoBody
 from service.served import Served
 from service.settings import Settings
-from service.spans import Spans
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import trace
 from service.json_answer import send_sentence
-from service.request_scope import CURRENT, REQUEST_ID
+from service.observability.request_context import CURRENT, REQUEST_ID
 
 _log = logging.getLogger(__name__)
 

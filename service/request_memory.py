@@ -8,8 +8,8 @@ from service.byte_budget import ByteBudget, Claim
 from service.errors import OverloadedError, quote
 from service.json_answer import send_error, send_sentence
 from service.json_size import MAX_VALUES
+from service.observability.request_context import RESERVE
 from service.on_the_way import OnTheWay
-from service.request_scope import RESERVE
 
 # Parsing a body of this size takes 0.03 ms, or 0.6 ms if it was made to take long; going to another
 # thread and back takes 0.03 ms.

@@ -10,9 +10,9 @@ from service.body import ErrorBody
 from service.caller import WhileConnected
 from service.errors import NotReadyError
 from service.fill_answer import FillMaskAnswer
-from service.health import Health
+from service.observability.health import Health
+from service.observability.request_context import RESERVE
 from service.openapi import BEYOND_THE_SCHEMA, takes
-from service.request_scope import RESERVE
 from service.schemas import FillMaskBody, InfoBody, StatusBody
 from service.score_schemas import ScoreAnswer, ScoreBody, scores_json
 

@@ -21,8 +21,8 @@ from service.answer_size import Reserve, no_bound
 from service.batch import Fills, Request
 from service.batcher import Batcher
 from service.errors import InvalidRequestError
+from service.observability.tracing import Spans
 from service.refused import RefusedText
-from service.spans import Spans
 from service.text_reader import TextReader, place
 from service.tokenizer import LONG_TEXT_CHARS, Tokenizer, Words
 

@@ -14,8 +14,8 @@ from types import FrameType
 import uvicorn
 
 from service.connection import Connection
-from service.health import Health
 from service.no_more_connections import refuse_more
+from service.observability.health import Health
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # after the grace is over, for what does not end though it was told to

@@ -11,8 +11,8 @@ from service.answer_size import MAX_ANSWER_BYTES
 from service.app import ANSWERS_BYTES, BODIES_BYTES, FREE_ANSWER_BYTES, FREE_BODY_BYTES
 from service.fill_job import CACHED_TARGETS_BYTES
 from service.json_size import MAX_VALUES
-from service.log import FIELDS
-from service.metrics import REFUSED_CONNECTIONS, REFUSED_REQUESTS
+from service.observability.logs import FIELDS
+from service.observability.metrics import REFUSED_CONNECTIONS, REFUSED_REQUESTS
 from service.settings import ENV_PREFIX, Settings
 from service.targets import MAX_TARGETS_BYTES
 from service.unigram import CACHED_WORDS_BYTES
@@ -88,7 +88,7 @@ def test_settings_and_links_exist() -> None:
 
 @pytest.mark.parametrize("span", ["tokenize", "queue", "compute"])
 def test_spans_are_told(span: str) -> None:
-    """By the names that tests/service/test_traces.py finds in real traces."""
+    """By the names that tests/service/observability/test_opentelemetry.py finds in real traces."""
     assert span in named(section("Traces"))
 
 

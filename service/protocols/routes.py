@@ -11,11 +11,11 @@ from service.body import ErrorBody
 from service.caller import WhileConnected
 from service.errors import NotFoundError, quote
 from service.fill_mask import Answer
+from service.observability.request_context import RESERVE
 from service.openapi import BEYOND_THE_SCHEMA, takes
 from service.protocols.infer_schema import infer_schema
 from service.protocols.open_inference import MODEL_VERSION, InferRequest, answer, metadata
 from service.protocols.predict import predict_schema, predictions, read_predict
-from service.request_scope import RESERVE
 from service.schemas import FillMaskBody
 from service.served import Served
 

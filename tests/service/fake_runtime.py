@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable
 import numpy as np
 
 from service.batch import Batch, Fills, Outputs, Request
-from service.batch_statistics import BatchStatistics
 from service.batcher import Batcher
+from service.observability.statistics import BatchStatistics
 
 BAD_ID = 666
 

@@ -11,9 +11,9 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.access import CALLER_LEFT, Access, Logged
-from service.log import FIELDS
-from service.request_scope import MODEL, OTHER
-from service.request_statistics import RequestStatistics
+from service.observability.logs import FIELDS
+from service.observability.request_context import MODEL, OTHER
+from service.observability.statistics import RequestStatistics
 
 
 async def run(call: Awaitable[None]) -> None:

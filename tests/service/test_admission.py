@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from service.admission import MAX_RETRY_AFTER_S
-from service.batch_statistics import BatchStatistics
 from service.batcher import Batcher
 from service.errors import InvalidRequestError, OverloadedError
+from service.observability.statistics import BatchStatistics
 from service.speed import Speed
 from tests.service.fake_runtime import FakeRuntime, ends, text, with_batcher
 

@@ -11,9 +11,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.byte_budget import ByteBudget
 from service.errors import OverloadedError
+from service.observability.request_context import RESERVE
 from service.on_the_way import OnTheWay
 from service.request_memory import RequestMemory
-from service.request_scope import RESERVE
 
 
 def limit(

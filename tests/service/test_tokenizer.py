@@ -131,7 +131,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
 def test_a_long_text_starts_no_threads() -> None:
-    """tokenizers would start one for each CPU, beside those that compute."""  # noqa: D403 - its name
+    """tokenizers would start one for each CPU, beside those that compute."""
     done = subprocess.run(
         [sys.executable, "-c", ENCODE_A_LONG_TEXT, str(MASK_ID)],
         input=build_tokenizer().to_str().encode(),

@@ -17,8 +17,7 @@ from structlog.stdlib import ExtraAdder, ProcessorFormatter, add_log_level, add_
 from structlog.typing import EventDict, Processor
 
 from service.errors import trace
-from service.request_scope import CURRENT, REQUEST_ID, TRACE_ID
-from service.trace_context import trace_id
+from service.observability.request_context import CURRENT, REQUEST_ID, TRACE_ID, trace_id
 
 Format = Literal["auto", "json", "text"]
 

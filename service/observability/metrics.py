@@ -15,10 +15,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from service import __version__
-from service.batch_statistics import BatchStatistics, Load
-from service.histogram import Histogram
 from service.host import memory_limit_bytes
-from service.process_statistics import ProcessStatistics
+from service.observability.statistics import BatchStatistics, Histogram, Load, ProcessStatistics
 
 _MODEL = ("model",)
 _ROUTE = ("method", "route")

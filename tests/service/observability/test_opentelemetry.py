@@ -16,8 +16,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_trace_id
 
-from service import traces
 from service.app import create_app
+from service.observability import opentelemetry as traces
 from service.settings import Settings, read_settings
 from tests.service.conftest import StartServer
 from tests.service.tiny import Tiny
@@ -287,7 +287,8 @@ from service.settings import Settings
 with TestClient(create_app(Settings(bundle=Path(sys.argv[1]), threads=1))) as client:
     for path in ("/fill-mask", "/score"):
         client.post(path + "?q=written", json={"inputs": "the dog"})
-print(json.dumps([len(exporter.get_finished_spans()), "service.traces" in sys.modules]))
+name = "service.observability.opentelemetry"
+print(json.dumps([len(exporter.get_finished_spans()), name in sys.modules]))
 """
 
 

@@ -1,6 +1,6 @@
 """Health: ready when told, never again after the end."""
 
-from service.health import Health
+from service.observability.health import Health
 
 
 def test_not_ready_before_it_is_told() -> None:

@@ -10,8 +10,8 @@ import pytest
 WRITTEN = "what the user wrote"
 START = """
 import asyncio, gc, logging, sys, threading, warnings
-from service.log import log_loop_error, start_logging
-from service.request_scope import CURRENT, REQUEST_ID, TRACE_ID
+from service.observability.logs import log_loop_error, start_logging
+from service.observability.request_context import CURRENT, REQUEST_ID, TRACE_ID
 start_logging(sys.argv[1], sys.argv[2])
 log = logging.getLogger("service.somewhere")
 def fail():

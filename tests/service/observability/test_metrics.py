@@ -3,9 +3,8 @@
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from service.batch_statistics import Load
-from service.metrics import Metrics, ModelState
-from service.process_statistics import ProcessStatistics
+from service.observability.metrics import Metrics, ModelState
+from service.observability.statistics import Load, ProcessStatistics
 from tests.service.scrape import Samples, samples, value
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"

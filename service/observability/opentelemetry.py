@@ -28,8 +28,8 @@ from opentelemetry.trace import (
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import __version__
-from service.request_scope import MODEL, OTHER, TRACE_ID, route_of
-from service.spans import Arguments, Result
+from service.observability.request_context import MODEL, OTHER, TRACE_ID, route_of
+from service.observability.tracing import Arguments, Result
 
 # for the last spans to be sent: the process must not end later for a collector that is not there
 CLOSE_S = 3

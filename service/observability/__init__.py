@@ -1,0 +1,1 @@
+"""Statistics, metrics, logs, traces and health."""
