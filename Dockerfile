@@ -31,14 +31,14 @@ COPY service/ service/
 # The built-in model enters the image apart from the code: a change of code leaves its layer alone.
 # A checkout made under a strict umask would be unreadable to the image's user.
 RUN chmod -R a+rX . \
-    && mv service/default_bundle /default_bundle
+    && mv service/bundles/default /default_bundle
 
 
 FROM python
 # Nothing is ever installed into the running image.
 RUN ["python", "-B", "-m", "pip", "uninstall", "--yes", "--root-user-action", "ignore", "setuptools", "wheel", "pip"]
 COPY --from=dependencies /opt/venv /opt/venv
-COPY --from=code /default_bundle /app/service/default_bundle
+COPY --from=code /default_bundle /app/service/bundles/default
 COPY --from=code /app /app
 WORKDIR /app
 ENV PATH=/opt/venv/bin:$PATH

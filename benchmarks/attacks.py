@@ -25,7 +25,7 @@ from benchmarks.attackers import (
     post,
     random_word,
 )
-from service.bundle import default_bundle_path
+from service.bundles.bundle import default_bundle_path
 from tests.service.http_conformance.cases import CASES
 
 MIB = 2**20

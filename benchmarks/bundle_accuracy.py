@@ -22,7 +22,7 @@ from model.evaluate import EVALUATION_SEED, TOP_K, Predictions, RowScores, evalu
 from model.masking import Corrupted, Masker
 from model.short_texts import short_rows
 from service.batch import Batch, Request
-from service.bundle import default_bundle_path, read_bundle
+from service.bundles.bundle import default_bundle_path, read_bundle
 from service.runtime import Runtime
 
 ROW_TOKENS = (128, 256)

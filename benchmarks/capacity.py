@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from benchmarks import marked_part, pod_size
 from benchmarks.race.texts import masked_texts
-from service.bundle import default_bundle_path, read_bundle
+from service.bundles.bundle import default_bundle_path, read_bundle
 from service.settings import Settings
 from service.speed import Speed
 from service.tokenizer import Tokenizer

@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks import marked_part
 from service.batch import Batch, Request
-from service.bundle import default_bundle_path, read_bundle
+from service.bundles.bundle import default_bundle_path, read_bundle
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer
 

@@ -32,7 +32,7 @@ from benchmarks.race.texts import masked_texts
 from export.graph_files import int8_weights, save_graph
 from model.checkpoint import load_checkpoint
 from service.batch import Batch, Request
-from service.bundle import default_bundle_path, read_bundle
+from service.bundles.bundle import default_bundle_path, read_bundle
 from service.host import usable_cpus
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer

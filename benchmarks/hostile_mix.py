@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 from benchmarks.attacks import ATTACKS, under
-from service.bundle import default_bundle_path
+from service.bundles.bundle import default_bundle_path
 from tests.chaos.load import Outcome, ask_until
 from tests.chaos.memory import MB, deleted_maps, resident_bytes
 from tests.chaos.process import serving

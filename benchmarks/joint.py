@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.race.texts import FILE as TEXTS
 from service.batch import Batch, Fills, Request
-from service.bundle import default_bundle_path, read_bundle
+from service.bundles.bundle import default_bundle_path, read_bundle
 from service.fill_options import Order
 from service.joint_fills import fill_jointly
 from service.runtime import Runtime

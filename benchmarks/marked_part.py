@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from service.bundle import default_bundle_path
+from service.bundles.bundle import default_bundle_path
 
 MODEL_CARD = default_bundle_path() / "MODEL_CARD.md"
 END = "<!-- end -->\n"

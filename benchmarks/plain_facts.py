@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.cloze import probe, table
-from service.bundle import default_bundle_path
+from service.bundles.bundle import default_bundle_path
 
 FACTS = Path(__file__).with_name("plain_facts.tsv")
 

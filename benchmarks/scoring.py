@@ -21,7 +21,7 @@ from minicons.scorer import MaskedLMScorer
 from benchmarks.race.texts import FILE
 from benchmarks.race.workspace import Workspace
 from service.batcher import Batcher
-from service.bundle import read_bundle
+from service.bundles.bundle import read_bundle
 from service.host import usable_cpus
 from service.runtime import Runtime
 from service.scoring import Scoring, TextScore, Variant

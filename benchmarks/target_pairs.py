@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.batch import Batch
-from service.bundle import default_bundle_path, read_bundle
+from service.bundles.bundle import default_bundle_path, read_bundle
 from service.runtime import Runtime
 from service.target_passes import TargetPasses
 from service.targets import Targets

@@ -27,7 +27,7 @@ from benchmarks.race.load import check_wrk, load
 from benchmarks.race.process import environment, running
 from benchmarks.race.texts import FILE, TOP_K, mask_words, request_body
 from service.batch import Batch, Request, no_targets
-from service.bundle import default_bundle_path, read_bundle
+from service.bundles.bundle import default_bundle_path, read_bundle
 from service.runtime import Runtime
 from service.settings import Settings
 from service.tokenizer import Tokenizer

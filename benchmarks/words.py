@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.race.texts import FILE as TEXTS
 from service.batch import Batch, Fills, Request, no_targets
-from service.bundle import default_bundle_path, read_bundle
+from service.bundles.bundle import default_bundle_path, read_bundle
 from service.ranking import rank
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer

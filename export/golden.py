@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from service.batch import Batch, Request
-from service.bundle import DESCRIPTION_FILE, read_bundle
+from service.bundles.bundle import DESCRIPTION_FILE, read_bundle
 from service.golden_tolerance import largest_int8_difference
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer

@@ -19,7 +19,7 @@ from model.calibration import StatisticsByBlock
 from model.checkpoint import Checkpoint
 from model.encoder import TiedEncoder
 from model.rounding_plan import RoundingPlan
-from service.bundle import MODEL_FILE, WEIGHTS_FILE
+from service.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
 
 
 def save_graph(

@@ -25,7 +25,7 @@ from model.memory import paged_out
 from model.parameters import count_parameters
 from service import __version__
 from service.batch import Request
-from service.bundle import (
+from service.bundles.bundle import (
     DESCRIPTION_FILE,
     FILES,
     MODEL_FILE,

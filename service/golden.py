@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from service.bundle import Bundle, GoldenFill
+from service.bundles.bundle import Bundle, GoldenFill
 from service.errors import BundleError, FillMaskError
 from service.fill_mask import FillMask
 from service.fill_options import FillOptions

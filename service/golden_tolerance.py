@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-from service.bundle import Bundle
-from service.bundle_fields import BundleFields
+from service.bundles.bundle import Bundle
+from service.bundles.fields import BundleFields
 
 # a mask's own mean differs from that of all masks by half of it (standard deviation, measured)
 MASK_DEVIATION = 0.5

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from service.batcher import Batcher
 from service.body import Limits
-from service.bundle import WEIGHTS_FILE, Bundle, read_bundle
-from service.bundle_paths import Fingerprint, fingerprint
+from service.bundles.bundle import WEIGHTS_FILE, Bundle, read_bundle
+from service.bundles.discovery import Fingerprint, fingerprint
 from service.errors import BundleError, SettingsError
 from service.fill_mask import FillMask
 from service.golden import replay

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service import __version__
-from service.bundle_paths import Fingerprint, find_bundles, fingerprint
+from service.bundles.discovery import Fingerprint, find_bundles, fingerprint
 from service.errors import BundleError, NotFoundError, SettingsError, StartError, quote
 from service.load import LoadedModel, load
 from service.observability.metrics import ModelState

@@ -12,7 +12,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime as ort
 
 from service.batch import Batch, Outputs
-from service.bundle import WEIGHTS_FILE
+from service.bundles.bundle import WEIGHTS_FILE
 from service.errors import BundleError
 from service.free_memory import return_free_memory
 from service.host import may_saturate_int8

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from service.body import Limits, TextsBody
-from service.bundle import Architecture
+from service.bundles.bundle import Architecture
 from service.fill_options import FillOptions
 from service.fill_parameters import Parameters
 

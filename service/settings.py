@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service import __version__
-from service.bundle import default_bundle_path
+from service.bundles.bundle import default_bundle_path
 from service.errors import SettingsError, quote
 from service.host import usable_cpus
 

@@ -10,7 +10,7 @@ import numpy as np
 from tokenizers import Encoding
 
 from service.arrays import IntArray
-from service.bundle import Bundle
+from service.bundles.bundle import Bundle
 from service.errors import BundleError, InvalidRequestError, quote
 from service.pieces import Blank, Piece, Pieces
 from service.tokenizer_json import load_tokenizer

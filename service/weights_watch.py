@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from service.bundle_paths import FileState, file_state
+from service.bundles.discovery import FileState, file_state
 
 LOOK_EVERY_S = 1.0
 

@@ -13,7 +13,7 @@ from benchmarks.race.texts import masked_texts
 from benchmarks.target_pairs import compare
 from service.app import create_app
 from service.batch import Batch, Request, no_targets
-from service.bundle import WEIGHTS_FILE, default_bundle_path, read_bundle
+from service.bundles.bundle import WEIGHTS_FILE, default_bundle_path, read_bundle
 from service.runtime import Runtime
 from service.settings import Settings
 from service.tokenizer import Tokenizer

@@ -14,7 +14,7 @@ from benchmarks.cloze import probe, table
 from benchmarks.examples import HEAD, PAGE, answered, rows
 from export.commands import main as export_main
 from model.commands import main as train_main
-from service.bundle import default_bundle_path, read_bundle
+from service.bundles.bundle import default_bundle_path, read_bundle
 from tests.model.command_line import ENCODER
 from tests.model.samples import repetitive_text
 

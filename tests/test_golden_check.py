@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.batcher import Batcher
-from service.bundle import read_bundle
+from service.bundles.bundle import read_bundle
 from service.errors import BundleError
 from service.fill_mask import FillMask
 from service.golden import replay

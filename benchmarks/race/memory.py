@@ -16,7 +16,7 @@ from benchmarks.race.load import load
 from benchmarks.race.process import running
 from benchmarks.race.texts import FILE, MASK_TOKEN
 from benchmarks.race.workspace import CACHE
-from service.bundle import Bundle, read_bundle
+from service.bundles.bundle import Bundle, read_bundle
 from service.tokenizer import Tokenizer
 
 REQUESTS = 50_000

@@ -19,7 +19,7 @@ from benchmarks.race.operations import Sizes, operations
 from benchmarks.race.process import environment
 from benchmarks.race.results import Race, SizeResults
 from benchmarks.race.workspace import LARGE_VOCABULARY_SIZE, ROOT, Workspace
-from service.bundle import default_bundle_path
+from service.bundles.bundle import default_bundle_path
 
 
 def run_race(plan: Plan, sizes: Iterable[str], *, with_installed_sizes: bool) -> None:

@@ -23,7 +23,7 @@ from benchmarks.race.results import Kept
 from benchmarks.race.texts import TOP_K
 from benchmarks.race.workspace import LARGE_VOCABULARY_SIZE, PRECISIONS, Workspace
 from service.batch import Batch, Request
-from service.bundle import MODEL_FILE, WEIGHTS_FILE
+from service.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
 from service.runtime import Runtime
 
 SIZE = "minilm"

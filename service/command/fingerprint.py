@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from service import __version__
-from service.bundle import DESCRIPTION_FILE, Bundle
+from service.bundles.bundle import DESCRIPTION_FILE, Bundle
 from service.command.shard import Shard
 
 

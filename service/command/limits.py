@@ -1,7 +1,7 @@
 """What the command may be asked for: who asks is who waits, so nearly anything."""
 
 from service.body import Limits
-from service.bundle import Bundle
+from service.bundles.bundle import Bundle
 from service.settings import Settings
 
 # what a row of so many passes takes in memory while it waits is some 200 MB

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from service.bundle import read_bundle
+from service.bundles.bundle import read_bundle
 from service.command.disk import STANDARD_OUTPUT, naming
 from service.command.flow import Flow
 from service.command.formats import open_rows

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from service.bundle import read_bundle
+from service.bundles.bundle import read_bundle
 from service.command.errors import CommandError, RowError
 from service.command.fingerprint import fingerprint
 from service.command.flow import Flow

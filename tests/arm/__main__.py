@@ -25,7 +25,7 @@ from benchmarks.served import ROOT, served
 from export.commands import VERIFICATION_TEXTS
 from export.write_bundle import BundleLabel, SampleTexts, write_bundle
 from model.checkpoint import load_checkpoint
-from service.bundle import default_bundle_path
+from service.bundles.bundle import default_bundle_path
 from tests.arm.emulation import Emulation, UnavailableError, environment
 from tests.broken_bundles import (
     copy_bundle,

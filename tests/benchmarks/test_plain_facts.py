@@ -9,7 +9,7 @@ import pytest
 from benchmarks import plain_facts
 from benchmarks.cloze import PROBE, Tally
 from model.left_out import LeftOut, probe_sentences
-from service.bundle import default_bundle_path, read_bundle
+from service.bundles.bundle import default_bundle_path, read_bundle
 from service.tokenizer import Tokenizer
 
 

@@ -15,7 +15,7 @@ from export.verify import VerificationError
 from export.write_bundle import BundleLabel, SampleTexts, write_bundle
 from model.checkpoint import Checkpoint
 from model.encoder import TiedEncoder
-from service.bundle import read_bundle
+from service.bundles.bundle import read_bundle
 from service.runtime import Runtime
 from service.tokenizer import Tokenizer
 from tests.model.samples import VERSES

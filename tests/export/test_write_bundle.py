@@ -23,7 +23,7 @@ from model.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_
 from model.corpus import read_tokenizer
 from model.encoder import TiedEncoder
 from model.rounding import RoundedEncoder
-from service.bundle import read_bundle
+from service.bundles.bundle import read_bundle
 from service.runtime import Runtime
 from tests.model.samples import VERSES, plan_of, random_encoder
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from service import load
-from service.bundle import default_bundle_path
+from service.bundles.bundle import default_bundle_path
 from service.errors import StartError
 from service.private_weights import make_private
 from service.runtime import Runtime

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from service.batcher import Batcher
-from service.bundle import GoldenFill, read_bundle
+from service.bundles.bundle import GoldenFill, read_bundle
 from service.errors import BundleError
 from service.fill_mask import FillMask
 from service.fill_options import FillOptions

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from service.bundle import read_bundle
+from service.bundles.bundle import read_bundle
 from service.errors import BundleError
 from service.golden_tolerance import GoldenTolerance
 from tests.service.conftest import EditBundle

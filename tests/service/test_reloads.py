@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from service.app import create_app
-from service.bundle import default_bundle_path
+from service.bundles.bundle import default_bundle_path
 from service.fill_options import FillOptions
 from service.settings import Settings
 from tests.service.conftest import StartServer

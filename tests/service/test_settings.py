@@ -15,7 +15,7 @@ def test_defaults() -> None:
     settings = read_settings([])
     assert settings.host == "127.0.0.1"
     assert settings.port == 8000
-    assert settings.bundle.name == "default_bundle"
+    assert settings.bundle.parts[-3:] == ("service", "bundles", "default")
     assert settings.threads == usable_cpus()
     assert settings.max_body_bytes == 2**20
     assert (settings.max_texts, settings.max_masks, settings.max_top_k) == (64, 128, 100)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.bundle import read_bundle
+from service.bundles.bundle import read_bundle
 from service.command.fingerprint import fingerprint
 from service.command.shard import WHOLE, Shard
 from tests.service.conftest import EditBundle

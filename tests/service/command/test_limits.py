@@ -1,6 +1,6 @@
 """Limits: those of a service are not those of a person's own command."""
 
-from service.bundle import read_bundle
+from service.bundles.bundle import read_bundle
 from service.command.limits import MAX_PASSES, limits_of, without_limits
 from service.settings import Settings
 from tests.service.tiny import SPECIAL, VOCABULARY, Tiny

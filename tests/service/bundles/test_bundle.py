@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.bundle import MAX_BYTES, read_bundle
+from service.bundles.bundle import MAX_BYTES, read_bundle
 from service.errors import BundleError
 from tests.service.conftest import EditBundle
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from service.bundle import DESCRIPTION_FILE, FILES
+from service.bundles.bundle import DESCRIPTION_FILE, FILES
 from service.errors import BundleError
 
 

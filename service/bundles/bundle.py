@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from service.bundle_fields import BundleFields, refuse
+from service.bundles.fields import BundleFields, refuse
 from service.errors import BundleError, quote
 
 SCHEMA_VERSION = 2
@@ -90,7 +90,7 @@ class Bundle:
 
 def default_bundle_path() -> Path:
     """The directory of the built-in model."""
-    return Path(__file__).parent / "default_bundle"
+    return Path(__file__).parent / "default"
 
 
 def read_bundle(path: Path) -> Bundle:
