@@ -22,7 +22,7 @@ from benchmarks.race.texts import masked_texts
 from service.bundles.bundle import default_bundle_path, read_bundle
 from service.settings import Settings
 from service.speed import Speed
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 from service.waiting import Waiting
 
 NAME = "capacity"

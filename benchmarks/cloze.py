@@ -21,7 +21,7 @@ from benchmarks import marked_part
 from service.batch import Batch, Request
 from service.bundles.bundle import default_bundle_path, read_bundle
 from service.runtime import Runtime
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 PROBE = Path(__file__).with_name("cloze_probe.tsv")
 TOP_K = 5

@@ -35,7 +35,7 @@ from service.batch import Batch, Request
 from service.bundles.bundle import default_bundle_path, read_bundle
 from service.host import usable_cpus
 from service.runtime import Runtime
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 PAGE = Path(__file__).parents[1] / "docs" / "models.md"
 COMPARED_TEXTS, CALIBRATION_TEXTS = 48, 60

@@ -24,7 +24,7 @@ from service.bundles.bundle import default_bundle_path, read_bundle
 from service.fill_options import Order
 from service.joint_fills import fill_jointly
 from service.runtime import Runtime
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 PAIRS_A_TEXT = 3
 ORDERS: tuple[Order, ...] = ("confidence", "left_to_right")

@@ -26,7 +26,7 @@ from benchmarks.race.machine import hardware
 from benchmarks.race.process import HOST, ServerError, running
 from benchmarks.race.texts import masked_texts
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 PAGE = Path(__file__).parents[1] / "docs" / "deploy.md"
 NAME = "pod_size"

@@ -26,7 +26,7 @@ from service.host import usable_cpus
 from service.runtime import Runtime
 from service.scoring import Scoring, TextScore, Variant
 from service.settings import Settings
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 TEXTS, ROUNDS, TOGETHER = 20, 2, 8
 METRICS: dict[Variant, str] = {"within_word": "within_word_l2r", "original": "original"}

@@ -20,7 +20,7 @@ from service.bundles.bundle import default_bundle_path, read_bundle
 from service.runtime import Runtime
 from service.target_passes import TargetPasses
 from service.targets import Targets
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 MAX_PASSES = 512
 PAIRS = Path(__file__).with_name("target_pairs.tsv")

@@ -30,7 +30,7 @@ from service.batch import Batch, Request, no_targets
 from service.bundles.bundle import default_bundle_path, read_bundle
 from service.runtime import Runtime
 from service.settings import Settings
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 ROWS, ROUNDS = 20_000, 3
 CONNECTIONS = 32

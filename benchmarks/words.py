@@ -22,7 +22,7 @@ from service.batch import Batch, Fills, Request, no_targets
 from service.bundles.bundle import default_bundle_path, read_bundle
 from service.ranking import rank
 from service.runtime import Runtime
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 from service.word_fills import WordFill, WordSearch
 
 TOP_K = 5

@@ -18,7 +18,7 @@ from model.encoder import TiedEncoder
 from model.memory import give_back
 from service.batch import Batch, Request
 from service.runtime import Runtime
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 MIN_AGREEMENT = 0.9  # share of masks with the same first token in int8 and fp32
 MAX_P99 = 0.5  # nats, 99th percentile over the fp32 top 5

@@ -13,7 +13,7 @@ from service.batch import Batch, Request
 from service.bundles.bundle import DESCRIPTION_FILE, read_bundle
 from service.golden_tolerance import largest_int8_difference
 from service.runtime import Runtime
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 # so many masks that the mean over them tells saturating int8 kernels from another CPU's rounding
 PROMPTS = 16

@@ -18,7 +18,7 @@ from torch import Tensor
 from model.encoder import TiedEncoder
 from service.batch import Batch, Request
 from service.runtime import Runtime
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 MAX_GRAPH_DIFFERENCE = 1e-3  # of log-probabilities in nats, fp32 graph against PyTorch
 TIE = 1e-4  # log-probabilities closer than this may change places

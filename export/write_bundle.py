@@ -35,7 +35,7 @@ from service.bundles.bundle import (
     read_bundle,
 )
 from service.runtime import Runtime
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 # tables are rounded up, by far less than this; what lacks more was cut short
 MAX_NAMELESS_IDS = 1024

@@ -16,8 +16,8 @@ from service.observability.tracing import Spans
 from service.ranking import Fill
 from service.refused import RefusedTarget, RefusedText
 from service.targets import check_size
-from service.text_reader import place
-from service.tokenizer import LONG_TEXT_CHARS, Tokenizer
+from service.tokenization.reader import place
+from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
 # tokenizing a target costs about as much as this many characters of text
 _TARGET_COST_CHARS = 20

@@ -14,7 +14,7 @@ from service.joint_fills import JointFill, fill_jointly, joint_passes
 from service.ranking import Fill, TargetFill, rank, rank_targets
 from service.target_passes import TargetPasses
 from service.targets import Targets
-from service.tokenizer import EncodedText, Tokenizer
+from service.tokenization.tokenizer import EncodedText, Tokenizer
 from service.word_fills import WordFill, WordSearch, word_passes
 
 PROMPT_PASSES = 8  # more for each text, and the request waits while others do not

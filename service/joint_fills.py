@@ -15,7 +15,7 @@ from service.arrays import IntArray
 from service.batch import Fills, Request, Submit, no_targets
 from service.fill_options import Order
 from service.ranking import NO_SINGLE_TOKEN, Fill
-from service.tokenizer import EncodedText, Tokenizer
+from service.tokenization.tokenizer import EncodedText, Tokenizer
 
 MIN_BEAM = 5
 

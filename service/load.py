@@ -20,7 +20,7 @@ from service.observability.tracing import Spans
 from service.runtime import Runtime
 from service.scoring import Scoring
 from service.settings import Settings
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 from service.warm_up import warm_up
 from service.weights_watch import watch_weights
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from service.batch import Fills
 from service.targets import Targets
-from service.tokenizer import EncodedText, Tokenizer
+from service.tokenization.tokenizer import EncodedText, Tokenizer
 
 NO_SINGLE_TOKEN = -1  # what clients that want a number get as the token of several
 

@@ -23,8 +23,8 @@ from service.batcher import Batcher
 from service.errors import InvalidRequestError
 from service.observability.tracing import Spans
 from service.refused import RefusedText
-from service.text_reader import TextReader, place
-from service.tokenizer import LONG_TEXT_CHARS, Tokenizer, Words
+from service.tokenization.reader import TextReader, place
+from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer, Words
 
 Variant = Literal["within_word", "original"]
 DEFAULT_VARIANT: Variant = "within_word"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from service.batch import Fills, Request
 from service.targets import Step, Targets
-from service.tokenizer import EncodedText
+from service.tokenization.tokenizer import EncodedText
 
 
 class TargetPasses:

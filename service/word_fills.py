@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from service.batch import Request, Submit, no_targets
 from service.concurrency import together
-from service.pieces import Piece
 from service.ranking import NO_SINGLE_TOKEN, Fill
-from service.tokenizer import EncodedText, Tokenizer
+from service.tokenization.detokenizer import Piece
+from service.tokenization.tokenizer import EncodedText, Tokenizer
 
 # words kept of each length while they grow
 BEAM = 5

@@ -14,7 +14,7 @@ from service.errors import BundleError
 from service.fill_mask import FillMask
 from service.golden import replay
 from service.runtime import Runtime
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 from tests.broken_bundles import (
     copy_bundle,
     flip_bits,

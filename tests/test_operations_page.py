@@ -15,7 +15,7 @@ from service.observability.logs import FIELDS
 from service.observability.metrics import REFUSED_CONNECTIONS, REFUSED_REQUESTS
 from service.settings import ENV_PREFIX, Settings
 from service.targets import MAX_TARGETS_BYTES
-from service.unigram import CACHED_WORDS_BYTES
+from service.tokenization.unigram import CACHED_WORDS_BYTES
 from service.unsent_answers import MAX_UNSENT_BYTES
 from tests.deploy import monitoring
 

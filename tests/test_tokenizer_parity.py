@@ -22,7 +22,7 @@ from transformers.pipelines.fill_mask import FillMaskPipeline
 from model.corpus import SpecialTokens, read_tokenizer
 from model.tokenizer_files import read_tokenizer_files
 from service.errors import InvalidRequestError
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 from tests.model.tokenizer_directories import KINDS, Kind, minilm_directory, write_directory
 
 # {} stands for the mask

@@ -25,7 +25,7 @@ from service.batch import Batch, Request
 from service.huge_pages import collapse_heap
 from service.runtime import Runtime
 from service.settings import Settings
-from service.tokenizer import EncodedText
+from service.tokenization.tokenizer import EncodedText
 
 ALL_LOGITS, GATHER_GRAPH, SESSION_ALONE = "all logits", "gather graph", ", session alone"
 PEER_TEXTS_PER_RUN = (1, 8)

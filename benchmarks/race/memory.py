@@ -17,7 +17,7 @@ from benchmarks.race.process import running
 from benchmarks.race.texts import FILE, MASK_TOKEN
 from benchmarks.race.workspace import CACHE
 from service.bundles.bundle import Bundle, read_bundle
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 REQUESTS = 50_000
 WARM_UP_REQUESTS = 2_000

@@ -32,7 +32,7 @@ from benchmarks.race.workspace import (
     ROOT,
     Workspace,
 )
-from service.tokenizer import EncodedText
+from service.tokenization.tokenizer import EncodedText
 
 SEED = 0
 CALIBRATION_TEXTS = 100

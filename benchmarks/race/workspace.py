@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.race.texts import MASK_TOKEN
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 ROOT = Path(__file__).parents[2]
 CACHE = ROOT / "build" / ".race-cache"

@@ -10,7 +10,7 @@ from benchmarks import plain_facts
 from benchmarks.cloze import PROBE, Tally
 from model.left_out import LeftOut, probe_sentences
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 
 def test_each_of_six_kinds_has_ten_facts_that_the_built_in_model_could_tell() -> None:

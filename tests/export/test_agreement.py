@@ -17,7 +17,7 @@ from model.checkpoint import Checkpoint
 from model.encoder import TiedEncoder
 from service.bundles.bundle import read_bundle
 from service.runtime import Runtime
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 from tests.model.samples import VERSES
 
 

@@ -21,7 +21,7 @@ from service.request_memory import LONG_BODY_BYTES
 from service.runtime import Runtime
 from service.schemas import FillMaskBody
 from service.settings import Settings
-from service.tokenizer import LONG_TEXT_CHARS, Tokenizer
+from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.tiny import Tiny
 
 ON_THE_LOOP, OFF_THE_LOOP = "the event loop", "another thread"

@@ -17,7 +17,7 @@ from service.fill_options import FillOptions
 from service.golden import replay
 from service.ranking import Fill
 from service.runtime import Runtime
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 from tests.service.conftest import EditBundle
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 

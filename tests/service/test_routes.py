@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from service import __version__
 from service.app import create_app
 from service.settings import Settings
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
 
 TOLERANCE = 2e-5  # float32 sums against float64

@@ -10,7 +10,7 @@ from service.fill_mask import FillMask
 from service.fill_options import FillOptions
 from service.ranking import Fill
 from service.runtime import Runtime
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
 
 

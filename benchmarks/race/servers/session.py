@@ -16,7 +16,7 @@ from benchmarks.race.engines import Engine, OnnxRuntimeEngine, OpenVinoEngine
 from benchmarks.race.servers.minimal_app import serve
 from benchmarks.race.workspace import Workspace
 from service.arrays import FloatArray
-from service.tokenizer import EncodedText, Tokenizer
+from service.tokenization.tokenizer import EncodedText, Tokenizer
 
 
 def fills(

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.race.memory import MAX_MASKS, MAX_TEXTS, MAX_TOP_K, Memory, random_bodies
 from service.bundles.bundle import read_bundle
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MAX_TOKENS, write_bundle
 
 

@@ -2,7 +2,7 @@
 
 import threading
 
-from service.byte_cache import ByteCache
+from service.tokenization.byte_cache import ByteCache
 
 
 def test_the_oldest_entries_make_room() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.arrays import IntArray
-from service.tokenizer import EncodedText, Words
+from service.tokenization.tokenizer import EncodedText, Words
 
 
 @dataclass(frozen=True, slots=True, eq=False)

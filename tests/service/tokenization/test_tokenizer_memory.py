@@ -8,14 +8,14 @@ import sys
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from service.unigram import CACHED_WORDS_BYTES, Unigram
+from service.tokenization.unigram import CACHED_WORDS_BYTES, Unigram
 
 LETTERS = "abcdefghijklmnop"
 
 # prints how many bytes the process has grown by, over texts of words that are never seen twice
 FEED = """
 import random, sys
-from service.tokenizer_json import load_tokenizer
+from service.tokenization.tokenizer_file import load_tokenizer
 
 def resident_bytes():
     with open("/proc/self/statm") as file:

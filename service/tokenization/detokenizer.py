@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tokenizers import decoders, pre_tokenizers
 
-from service.tokenizer_json import LoadedTokenizer
+from service.tokenization.tokenizer_file import LoadedTokenizer
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _META_SPACE = "▁"  # SentencePiece's

@@ -12,8 +12,8 @@ from tokenizers import Encoding
 from service.arrays import IntArray
 from service.bundles.bundle import Bundle
 from service.errors import BundleError, InvalidRequestError, quote
-from service.pieces import Blank, Piece, Pieces
-from service.tokenizer_json import load_tokenizer
+from service.tokenization.detokenizer import Blank, Piece, Pieces
+from service.tokenization.tokenizer_file import load_tokenizer
 
 # A text is encoded on the thread that asks; tokenizers' own pool would take CPUs from the batches.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"

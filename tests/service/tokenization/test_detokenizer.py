@@ -10,7 +10,7 @@ from tokenizers import Tokenizer as TokenizersTokenizer
 from tokenizers import decoders, models, pre_tokenizers, processors
 
 from service.errors import InvalidRequestError
-from service.tokenizer import Tokenizer
+from service.tokenization.tokenizer import Tokenizer
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 # bytes of "é" and "日" are named "Ã©" and "æĹ¥"

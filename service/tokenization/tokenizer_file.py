@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from service.unigram import Unigram
+from service.tokenization.unigram import Unigram
 
 # the tokenizers library keeps 10,000 words of up to 256 letters, in up to 100 MB; so many, in 10 MB
 _CACHED_BPE_WORDS = 1_000

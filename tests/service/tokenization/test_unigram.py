@@ -6,7 +6,7 @@ import random
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from service.unigram import Unigram
+from service.tokenization.unigram import Unigram
 
 SEED_TEXTS = [
     "",

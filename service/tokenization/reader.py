@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from service.errors import InvalidRequestError
-from service.tokenizer import EncodedText, Tokenizer, Words
-from service.windows import Window, windows
+from service.tokenization.tokenizer import EncodedText, Tokenizer, Words
+from service.tokenization.windows import Window, windows
 
 # White space and unknown words are long text in few tokens. No language comes near this length a
 # token, and what is longer is refused before it costs the time to tokenize it.

@@ -14,7 +14,7 @@ from typing import Any
 
 from tokenizers import PreTokenizedString, Token
 
-from service.byte_cache import ByteCache
+from service.tokenization.byte_cache import ByteCache
 
 _UNKNOWN_PENALTY = 10.0  # what an unknown character scores below the worst piece; SentencePiece's
 # longer stretches are seldom seen twice

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from service import text_reader
-from service.tokenizer import Words
-from service.windows import windows
+from service.tokenization import reader as text_reader
+from service.tokenization.tokenizer import Words
+from service.tokenization.windows import windows
 from tests.service.tiny import MASK_ID, VOCABULARY
 
 MAX_TOKENS = 32
