@@ -6,7 +6,7 @@ RACE   := .venv-race
 POLICY := .venv-policy
 TOOLS  := .venv-tools
 NPM    := tests/javascript tests/deploy/kubernetes
-# the tests and benchmarks import onnxruntime themselves; service/runtime.py says what this stops
+# the tests and benchmarks import onnxruntime themselves; service/engine/runtime.py says what this stops
 export ORT_DISABLE_TELEMETRY := 1
 
 .PHONY: serve test check format image-check arm-check policy-check lock train-default race fuzz attack-check audit sbom clean help

@@ -21,9 +21,9 @@ from model.corpus import SpecialTokens, pack_rows, read_documents, read_tokenize
 from model.evaluate import EVALUATION_SEED, TOP_K, Predictions, RowScores, evaluate, score
 from model.masking import Corrupted, Masker
 from model.short_texts import short_rows
-from service.batch import Batch, Request
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.runtime import Runtime
+from service.engine.batch import Batch, Request
+from service.engine.runtime import Runtime
 
 ROW_TOKENS = (128, 256)
 

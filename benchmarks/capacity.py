@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from benchmarks import marked_part, pod_size
 from benchmarks.race.texts import masked_texts
 from service.bundles.bundle import default_bundle_path, read_bundle
+from service.engine.admission import Speed
+from service.engine.queue import Waiting
 from service.settings import Settings
-from service.speed import Speed
 from service.tokenization.tokenizer import Tokenizer
-from service.waiting import Waiting
 
 NAME = "capacity"
 CPUS = 2

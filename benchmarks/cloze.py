@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import marked_part
-from service.batch import Batch, Request
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.runtime import Runtime
+from service.engine.batch import Batch, Request
+from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
 PROBE = Path(__file__).with_name("cloze_probe.tsv")

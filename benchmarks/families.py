@@ -31,10 +31,10 @@ from benchmarks.race.process import output_of
 from benchmarks.race.texts import masked_texts
 from export.graph_files import int8_weights, save_graph
 from model.checkpoint import load_checkpoint
-from service.batch import Batch, Request
 from service.bundles.bundle import default_bundle_path, read_bundle
+from service.engine.batch import Batch, Request
+from service.engine.runtime import Runtime
 from service.host import usable_cpus
-from service.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
 PAGE = Path(__file__).parents[1] / "docs" / "models.md"

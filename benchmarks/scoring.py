@@ -20,10 +20,10 @@ from minicons.scorer import MaskedLMScorer
 
 from benchmarks.race.texts import FILE
 from benchmarks.race.workspace import Workspace
-from service.batcher import Batcher
 from service.bundles.bundle import read_bundle
+from service.engine.batcher import Batcher
+from service.engine.runtime import Runtime
 from service.host import usable_cpus
-from service.runtime import Runtime
 from service.scoring import Scoring, TextScore, Variant
 from service.settings import Settings
 from service.tokenization.tokenizer import Tokenizer

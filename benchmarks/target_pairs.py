@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.batch import Batch
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.runtime import Runtime
+from service.engine.batch import Batch
+from service.engine.runtime import Runtime
 from service.target_passes import TargetPasses
 from service.targets import Targets
 from service.tokenization.tokenizer import Tokenizer

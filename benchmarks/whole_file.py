@@ -26,9 +26,9 @@ from pathlib import Path
 from benchmarks.race.load import check_wrk, load
 from benchmarks.race.process import environment, running
 from benchmarks.race.texts import FILE, TOP_K, mask_words, request_body
-from service.batch import Batch, Request, no_targets
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.runtime import Runtime
+from service.engine.batch import Batch, Request, no_targets
+from service.engine.runtime import Runtime
 from service.settings import Settings
 from service.tokenization.tokenizer import Tokenizer
 

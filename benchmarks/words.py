@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.race.texts import FILE as TEXTS
-from service.batch import Batch, Fills, Request, no_targets
 from service.bundles.bundle import default_bundle_path, read_bundle
+from service.engine.batch import Batch, Fills, Request, no_targets
+from service.engine.runtime import Runtime
 from service.ranking import rank
-from service.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 from service.word_fills import WordFill, WordSearch
 

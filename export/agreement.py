@@ -1,6 +1,6 @@
 """What int8 arithmetic does to the answers: agreement with PyTorch in fp32 on held-out text.
 
-The graph runs through `service.runtime`, the code that serves.
+The graph runs through `service.engine.runtime`, the code that serves.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from export.verify import TOP_K, VerificationError, encoder_logits
 from model.encoder import TiedEncoder
 from model.memory import give_back
-from service.batch import Batch, Request
-from service.runtime import Runtime
+from service.engine.batch import Batch, Request
+from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
 MIN_AGREEMENT = 0.9  # share of masks with the same first token in int8 and fp32

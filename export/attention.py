@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from export.operators import GraphBuilder, float_tensor
 from export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, seen_by
-from service.bins import ALIGNMENT
+from service.engine.packing import ALIGNMENT
 
 NEVER = -1e30  # added to a score, it leaves a weight of exactly 0
 # Of encoders that read more tokens than this, slots ask a few at a time: the scores of all of them

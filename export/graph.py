@@ -28,7 +28,7 @@ TOKENS, MASKS = "input_ids", "mask_slots"
 
 
 def served_graph(g: GraphBuilder) -> onnx.ModelProto:
-    """Build the graph `service.runtime` runs.
+    """Build the graph `service.engine.runtime` runs.
 
     Args:
         g: a builder in the precision wanted, with the weights of `export.weights`.

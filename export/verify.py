@@ -1,6 +1,6 @@
 """What a bundle must show before it is written: agreement with the PyTorch encoder.
 
-The graph runs through `service.runtime`, the code that serves.
+The graph runs through `service.engine.runtime`, the code that serves.
 
 Shapes: N texts, T tokens, M masked positions of all texts, V vocabulary.
 """
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.encoder import TiedEncoder
-from service.batch import Batch, Request
-from service.runtime import Runtime
+from service.engine.batch import Batch, Request
+from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
 MAX_GRAPH_DIFFERENCE = 1e-3  # of log-probabilities in nats, fp32 graph against PyTorch

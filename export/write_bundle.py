@@ -24,7 +24,6 @@ from model.encoder import TiedEncoder
 from model.memory import paged_out
 from model.parameters import count_parameters
 from service import __version__
-from service.batch import Request
 from service.bundles.bundle import (
     DESCRIPTION_FILE,
     FILES,
@@ -34,7 +33,8 @@ from service.bundles.bundle import (
     WEIGHTS_FILE,
     read_bundle,
 )
-from service.runtime import Runtime
+from service.engine.batch import Request
+from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
 # tables are rounded up, by far less than this; what lacks more was cut short

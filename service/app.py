@@ -16,7 +16,6 @@ from service import __version__
 from service.access import Access
 from service.api_keys import ApiKeys
 from service.authenticate import Authenticate
-from service.batcher import Batcher
 from service.body_log import BodyLog
 from service.breath import CROWD_S, Breath
 from service.byte_budget import ByteBudget
@@ -24,9 +23,10 @@ from service.caller import CallerLeftError
 from service.cors import Cors
 from service.deadline import Deadline
 from service.docs_page import add_docs_page
+from service.engine.batcher import Batcher
+from service.engine.memory import return_after_bursts
 from service.errors import FillMaskError, OverloadedError, SettingsError
 from service.fill_mask_endpoint import FillMaskEndpoint
-from service.free_memory import return_after_bursts
 from service.head import Head
 from service.metrics_page import add_metrics_page
 from service.models import Models

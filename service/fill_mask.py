@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from service.answer_size import Reserve, answer_size, no_bound
-from service.batcher import Batcher
 from service.concurrency import together
+from service.engine.batcher import Batcher
 from service.errors import InvalidRequestError
 from service.fill_job import FillJob, FillReader
 from service.fill_options import FillOptions

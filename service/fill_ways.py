@@ -6,9 +6,9 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from service.batch import Request, Submit, no_targets
-from service.batcher import Batcher
 from service.concurrency import together
+from service.engine.batch import Request, Submit, no_targets
+from service.engine.batcher import Batcher
 from service.fill_job import FillJob
 from service.joint_fills import JointFill, fill_jointly, joint_passes
 from service.ranking import Fill, TargetFill, rank, rank_targets

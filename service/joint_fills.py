@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.arrays import IntArray
-from service.batch import Fills, Request, Submit, no_targets
+from service.engine.batch import Fills, Request, Submit, no_targets
 from service.fill_options import Order
 from service.ranking import NO_SINGLE_TOKEN, Fill
 from service.tokenization.tokenizer import EncodedText, Tokenizer

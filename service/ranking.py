@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.batch import Fills
+from service.engine.batch import Fills
 from service.targets import Targets
 from service.tokenization.tokenizer import EncodedText, Tokenizer
 

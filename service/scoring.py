@@ -18,8 +18,8 @@ from typing import Literal
 import numpy as np
 
 from service.answer_size import Reserve, no_bound
-from service.batch import Fills, Request
-from service.batcher import Batcher
+from service.engine.batch import Fills, Request
+from service.engine.batcher import Batcher
 from service.errors import InvalidRequestError
 from service.observability.tracing import Spans
 from service.refused import RefusedText

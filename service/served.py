@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from service.batcher import Batcher
 from service.concurrency import Uses
+from service.engine.batcher import Batcher
+from service.engine.probe import Probe
 from service.fill_mask import FillMask
-from service.probe import Probe
 from service.schemas import InfoBody
 from service.scoring import Scoring
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from service.batch import Fills, Request
+from service.engine.batch import Fills, Request
 from service.targets import Step, Targets
 from service.tokenization.tokenizer import EncodedText
 

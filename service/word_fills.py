@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.batch import Request, Submit, no_targets
 from service.concurrency import together
+from service.engine.batch import Request, Submit, no_targets
 from service.ranking import NO_SINGLE_TOKEN, Fill
 from service.tokenization.detokenizer import Piece
 from service.tokenization.tokenizer import EncodedText, Tokenizer

@@ -12,9 +12,9 @@ from fastapi.testclient import TestClient
 from benchmarks.race.texts import masked_texts
 from benchmarks.target_pairs import compare
 from service.app import create_app
-from service.batch import Batch, Request, no_targets
 from service.bundles.bundle import WEIGHTS_FILE, default_bundle_path, read_bundle
-from service.runtime import Runtime
+from service.engine.batch import Batch, Request, no_targets
+from service.engine.runtime import Runtime
 from service.settings import Settings
 from service.tokenization.tokenizer import Tokenizer
 

@@ -21,9 +21,9 @@ from benchmarks.race.engines import Engine, OnnxRuntimeEngine, OpenVinoEngine
 from benchmarks.race.process import output_of
 from benchmarks.race.texts import TOP_K, masked_texts
 from benchmarks.race.workspace import PRECISIONS, Workspace
-from service.batch import Batch, Request
-from service.huge_pages import collapse_heap
-from service.runtime import Runtime
+from service.engine.batch import Batch, Request
+from service.engine.memory import collapse_heap
+from service.engine.runtime import Runtime
 from service.settings import Settings
 from service.tokenization.tokenizer import EncodedText
 
@@ -115,7 +115,7 @@ def drive(jobs: Sequence[Job], threads: int, seconds: float) -> float:
 
 
 def by_tokens(texts: Iterable[EncodedText], max_tokens: int) -> Iterator[list[EncodedText]]:
-    """Texts in order of arrival, in batches of up to a budget, as service.batcher takes them."""
+    """Texts in order of arrival, in batches of up to a budget, as the batcher takes them."""
     batch: list[EncodedText] = []
     tokens = 0
     for text in texts:

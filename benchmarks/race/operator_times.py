@@ -23,7 +23,7 @@ from benchmarks.race.in_process import LIMIT_S, our_batches
 from benchmarks.race.process import output_of
 from benchmarks.race.texts import masked_texts
 from benchmarks.race.workspace import Workspace
-from service.runtime import Runtime
+from service.engine.runtime import Runtime
 
 # its time is that of the operators inside, which are counted themselves
 CONTAINER = "Loop"
@@ -74,7 +74,7 @@ def _profiled_runtime(workspace: Workspace, directory: Path) -> Runtime:
             self.enable_profiling = True
             self.profile_file_prefix = str(directory / "profile")
 
-    with mock.patch("service.runtime.ort.SessionOptions", Profiled):
+    with mock.patch("service.engine.runtime.ort.SessionOptions", Profiled):
         return Runtime(workspace.bundle("int8") / "model.onnx")
 
 

@@ -22,9 +22,9 @@ from benchmarks.race.process import output_of
 from benchmarks.race.results import Kept
 from benchmarks.race.texts import TOP_K
 from benchmarks.race.workspace import LARGE_VOCABULARY_SIZE, PRECISIONS, Workspace
-from service.batch import Batch, Request
 from service.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
-from service.runtime import Runtime
+from service.engine.batch import Batch, Request
+from service.engine.runtime import Runtime
 
 SIZE = "minilm"
 LENGTHS_TOKENS = (8, 16, 32, 64, 128, 256, 512)

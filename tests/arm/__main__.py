@@ -45,8 +45,8 @@ START_S = 600
 QUICK = ("--threads", "1", "--max-batch-tokens", "32", "--max-masks", "8")  # a short warm-up
 # as on a CPU without VNNI: QEMU shows programs the flags of this machine's own
 WITHOUT_VNNI = """
-import sys, service.runtime
-service.runtime.may_saturate_int8 = lambda: {exact}
+import sys, service.engine.runtime
+service.engine.runtime.may_saturate_int8 = lambda: {exact}
 from service.__main__ import main
 sys.exit(main())
 """

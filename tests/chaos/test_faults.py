@@ -21,7 +21,7 @@ sys.exit(main())
 FULL_DISK = """
 import os, sys
 os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
-from service.runtime import Runtime
+from service.engine.runtime import Runtime
 run = Runtime.run
 def fail(self, batch):
     if len(batch.requests) == 2:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from model.config import EncoderConfig
 from model.encoder import TiedEncoder
-from service.batch import Request
+from service.engine.batch import Request
 from tests.model.samples import small_config
 
 CONFIGS: dict[str, EncoderConfig] = {

@@ -16,7 +16,7 @@ from export.write_bundle import BundleLabel, SampleTexts, write_bundle
 from model.checkpoint import Checkpoint
 from model.encoder import TiedEncoder
 from service.bundles.bundle import read_bundle
-from service.runtime import Runtime
+from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 from tests.model.samples import VERSES
 

@@ -21,8 +21,8 @@ from export.reference import reference_graph
 from export.weights import encoder_weights
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.encoder import TiedEncoder
-from service.batch import Batch, Request
-from service.runtime import Runtime
+from service.engine.batch import Batch, Request
+from service.engine.runtime import Runtime
 from tests.model.families.samples import SAMPLES, Inputs, reading_tokens
 
 TOLERANCE = 1e-4  # log-probabilities in nats, fp32

@@ -21,8 +21,8 @@ from export.ranking import ROUND
 from export.weights import encoder_weights
 from model.checkpoint import Checkpoint
 from model.encoder import TiedEncoder
-from service.batch import Batch, Outputs, Request
-from service.runtime import Runtime
+from service.engine.batch import Batch, Outputs, Request
+from service.engine.runtime import Runtime
 from tests.export.samples import CONFIGS, padded_batch
 from tests.model.samples import random_encoder
 

@@ -18,8 +18,8 @@ from export.weight_file import WeightFile
 from export.weights import encoder_weights
 from model.checkpoint import Checkpoint
 from model.encoder import TABLE, TiedEncoder
-from service.batch import Batch, Outputs, Request
-from service.runtime import Runtime
+from service.engine.batch import Batch, Outputs, Request
+from service.engine.runtime import Runtime
 from tests.export.samples import CONFIGS
 from tests.model.samples import random_encoder
 

@@ -24,7 +24,7 @@ from model.corpus import read_tokenizer
 from model.encoder import TiedEncoder
 from model.rounding import RoundedEncoder
 from service.bundles.bundle import read_bundle
-from service.runtime import Runtime
+from service.engine.runtime import Runtime
 from tests.model.samples import VERSES, plan_of, random_encoder
 
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import numpy as np
 
-from service.batch import Batch, Fills, Outputs, Request
-from service.batcher import Batcher
+from service.engine.batch import Batch, Fills, Outputs, Request
+from service.engine.batcher import Batcher
 from service.observability.statistics import BatchStatistics
 
 BAD_ID = 666

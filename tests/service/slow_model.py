@@ -3,7 +3,7 @@
 # the service, with a model that takes its time and says when it begins
 SLOW = """
 import sys, time
-from service.runtime import Runtime
+from service.engine.runtime import Runtime
 run = Runtime.run
 def slow(self, batch):
     print("running", flush=True)

@@ -8,8 +8,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.app import create_app
-from service.batcher import Batcher
 from service.breath import CROWD_S, Breath
+from service.engine.batcher import Batcher
 from service.errors import BundleError, SettingsError, StartError
 from service.settings import Settings
 from tests.service.conftest import EditBundle
@@ -86,7 +86,7 @@ import sys
 from pathlib import Path
 from fastapi.testclient import TestClient
 from service.app import create_app
-from service.batcher import Batcher
+from service.engine.batcher import Batcher
 from service.breath import CROWD_S, Breath
 from service.settings import Settings
 with TestClient(create_app(Settings(bundle=Path(sys.argv[1]), threads=1))) as client:

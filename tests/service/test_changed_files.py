@@ -14,9 +14,9 @@ import pytest
 
 from service import load
 from service.bundles.bundle import default_bundle_path
+from service.engine.memory import make_private
+from service.engine.runtime import Runtime
 from service.errors import StartError
-from service.private_weights import make_private
-from service.runtime import Runtime
 from service.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import until

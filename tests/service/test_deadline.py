@@ -9,8 +9,8 @@ import pytest
 from pydantic_core import from_json
 from starlette.types import Message, Receive, Scope, Send
 
-from service.batcher import Batcher
 from service.deadline import MAX_TIMEOUT_MS, Deadline
+from service.engine.batcher import Batcher
 from tests.service.fake_runtime import FakeRuntime, text, with_batcher
 
 

@@ -15,10 +15,10 @@ from fastapi.testclient import TestClient
 
 from service import answer_size, fill_mask_endpoint, fill_ways
 from service.app import Service, create_app
-from service.batch import Batch, Outputs
+from service.engine.batch import Batch, Outputs
+from service.engine.runtime import Runtime
 from service.ranking import rank_targets
 from service.request_memory import LONG_BODY_BYTES
-from service.runtime import Runtime
 from service.schemas import FillMaskBody
 from service.settings import Settings
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer

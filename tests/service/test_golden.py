@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from service.batcher import Batcher
 from service.bundles.bundle import GoldenFill, read_bundle
+from service.engine.batcher import Batcher
+from service.engine.runtime import Runtime
 from service.errors import BundleError
 from service.fill_mask import FillMask
 from service.fill_options import FillOptions
 from service.golden import replay
 from service.ranking import Fill
-from service.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 from tests.service.conftest import EditBundle
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny

@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.app import create_app
-from service.batch import Batch, Outputs, Request
+from service.engine.batch import Batch, Outputs, Request
 from service.joint_fills import MIN_BEAM, joint_passes
 from service.settings import Settings
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny

@@ -129,7 +129,7 @@ def test_what_hangs_is_ended(start_server: StartServer) -> None:
 # the service, whose worker dies of the texts that come two at a time
 MORTAL = """
 import sys
-from service.runtime import Runtime
+from service.engine.runtime import Runtime
 run = Runtime.run
 def die(self, batch):
     if len(batch.requests) == 2:

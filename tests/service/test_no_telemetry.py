@@ -13,7 +13,7 @@ _OPEN_A_SESSION = """
 import sys
 from pathlib import Path
 {first}
-from service.runtime import Runtime
+from service.engine.runtime import Runtime
 Runtime(Path(sys.argv[1]))
 """
 

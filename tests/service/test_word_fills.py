@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.app import create_app
-from service.batch import Fills, Request
+from service.engine.batch import Fills, Request
 from service.settings import Settings
 from service.word_fills import BEAM, WordSearch, word_passes
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from service.batcher import Batcher
+from service.engine.batcher import Batcher
+from service.engine.runtime import Runtime
 from service.fill_mask import FillMask
 from service.fill_options import FillOptions
 from service.ranking import Fill
-from service.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
 

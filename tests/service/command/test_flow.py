@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from service.batch import Batch, Outputs
-from service.batcher import Batcher
 from service.command import flow
 from service.command.answers import Problem
 from service.command.errors import CommandError, RowError
@@ -16,11 +14,13 @@ from service.command.flow import Flow
 from service.command.line_rows import JsonBlock
 from service.command.questions import Asked, Item, Question
 from service.command.rows import Block
+from service.engine.batch import Batch, Outputs
+from service.engine.batcher import Batcher
+from service.engine.runtime import Runtime
 from service.errors import InvalidRequestError
 from service.fill_mask import Answer, FillMask
 from service.fill_options import FillOptions
 from service.ranking import Fill
-from service.runtime import Runtime
 from tests.service.command.command_line import dice, random_texts
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer

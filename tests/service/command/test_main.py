@@ -26,7 +26,7 @@ import time
 from service.command import rows
 from service.command.__main__ import main
 from service.command.parts import Parts
-from service.runtime import Runtime
+from service.engine.runtime import Runtime
 rows.BLOCK_ROWS = 10
 run = Runtime.run
 def slow(self, batch):

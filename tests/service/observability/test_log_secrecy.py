@@ -43,7 +43,7 @@ def with_bug(self, texts, *args, **kwargs):
         except KeyError as error: raise RuntimeError(text) from error
     return read(self, texts, *args, **kwargs)
 fill_mask.FillMask._read = with_bug
-from service.runtime import Runtime
+from service.engine.runtime import Runtime
 run = Runtime.run
 def run_with_bug(self, batch):
     if len(batch.requests) == 3:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from service.batch import Batch, Outputs, Request
+from service.engine.batch import Batch, Outputs, Request
 
 
 def request(

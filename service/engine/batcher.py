@@ -7,13 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from service.admission import Admission
-from service.batch import Batch, Fills, Outputs, Request
+from service.engine.admission import Admission
+from service.engine.batch import Batch, Fills, Outputs, Request
+from service.engine.queue import Entry, Submission, Waiting
 from service.errors import NotReadyError, trace
 from service.observability.statistics import BatchStatistics, Load
 from service.observability.tracing import Spans
-from service.submission import Entry, Submission
-from service.waiting import Waiting
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +27,7 @@ class Batcher:
     tokens that wait or run, and to the token budget: no batch is held back for company, no worker
     is idle while another has a crowd, and nobody waits for a text that came later. A request above
     share or budget runs alone. Lengths are not sorted: the graph packs long and short texts
-    together almost without loss (`service.bins`). Requests of many passes wait in a lane of their
+    together almost without loss (`packing`). Requests of many passes wait in a lane of their
     own, with a limit of its own, so that they hold up nobody else. Create and close it on the event
     loop that submits.
 

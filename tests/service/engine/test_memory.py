@@ -1,7 +1,8 @@
-"""What is asked of the kernel, and that nothing is lost by asking."""
+"""Free memory goes back to the system after requests that took much."""
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.huge_pages import PAGE_BYTES, collapse_heap
+from service.engine import memory as free_memory
+from service.engine.memory import PAGE_BYTES, collapse_heap
 
 BYTES = 8 * PAGE_BYTES
 
@@ -60,3 +62,28 @@ def test_elsewhere_than_on_linux_nothing_happens(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(Path, "read_text", absent)
     assert collapse_heap() == 0
+
+
+def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for requests that take little, nor again while nothing more is taken."""
+    taken, returned = 0, 0
+
+    def count() -> None:
+        nonlocal returned
+        returned += 1
+
+    async def play() -> list[int]:
+        nonlocal taken
+        counts = []
+        task = asyncio.create_task(free_memory.return_after_bursts(lambda: taken))
+        for more in (0, free_memory.BURST_BYTES - 1, 1, 0, 2 * free_memory.BURST_BYTES, 0):
+            await asyncio.sleep(0.1)
+            counts.append(returned)
+            taken += more
+        await asyncio.sleep(0.1)
+        task.cancel()
+        return [*counts, returned]
+
+    monkeypatch.setattr(free_memory, "RETURN_EVERY_S", 0.01)
+    monkeypatch.setattr(free_memory, "return_free_memory", count)
+    assert asyncio.run(play()) == [0, 0, 0, 1, 1, 2, 2]

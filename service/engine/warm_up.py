@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from service.batch import Batch, Outputs, Request
+from service.engine.batch import Batch, Outputs, Request
 from service.errors import BundleError
 
 # longer texts are rare, and one of 8,192 tokens would hold up every start by half a minute

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from service import probe
-from service.batcher import Batcher
-from service.probe import Probe
+from service.engine import probe
+from service.engine.batcher import Batcher
+from service.engine.probe import Probe
 from tests.service.fake_runtime import BAD_ID, FakeRuntime, text, with_batcher
 
 STUCK = "The model has not answered for 0.05 s."

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from service.batcher import Batcher
+from service.engine.batcher import Batcher
 from service.errors import NotReadyError
 from service.observability.statistics import BatchStatistics, Load
 from tests.service.fake_runtime import BAD_ID, FakeRuntime, ends, text, with_batcher

@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 import pytest
 
-from service.batch import Batch, Request
+from service.engine.batch import Batch, Request
+from service.engine.runtime import Runtime
 from service.errors import BundleError
-from service.runtime import Runtime
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 
 TOLERANCE = 2e-5  # float32 sums against float64
@@ -51,7 +51,7 @@ def test_answers_do_not_depend_on_neighbours(seed: int, tiny: Tiny) -> None:
 def test_weights_are_laid_into_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once for each graph, when it has been loaded."""
     calls = []
-    monkeypatch.setattr("service.runtime.collapse_heap", lambda: calls.append(1))
+    monkeypatch.setattr("service.engine.runtime.collapse_heap", lambda: calls.append(1))
     runtime = Runtime(tiny.path / "model.onnx")
     check(tiny, runtime, [random_request(np.random.default_rng(0))])
     assert calls == [1]
@@ -82,7 +82,7 @@ FLUSHED = """
 import sys, threading
 from pathlib import Path
 import numpy as np
-from service.runtime import Runtime
+from service.engine.runtime import Runtime
 
 def smallest():
     print(float(np.float32(1e-40) * np.float32(1)))

@@ -5,8 +5,8 @@ import time
 
 import numpy as np
 
-from service.batch import Request, no_targets
-from service.batcher import Batcher
+from service.engine.batch import Request, no_targets
+from service.engine.batcher import Batcher
 from service.errors import FillMaskError
 
 RECENT_S = 10  # as often as Kubernetes asks by default

@@ -1,7 +1,7 @@
 """Request, Batch and Fills: what the runtime computes, as arrays.
 
 Shape legend: N texts; T tokens of a text; R tokens of all texts, packed end to end without padding;
-B rows of W slots in which attention sees them (`service.bins`); Q masks of the row with the most,
+B rows of W slots in which attention sees them (`packing`); Q masks of the row with the most,
 at least 2; M masks of all texts, by text and position; K targets of the mask with the most; k =
 top_k. A lower-case m is one text's masks.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.arrays import FloatArray, IntArray
-from service.bins import Bins
+from service.engine.packing import Bins
 
 # With one query a row, the runtime's attention goes another way, whose last bits differ: what a
 # text is answered would depend on the masks of those that share its row.

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from service.batch import Batch, Outputs
+from service.engine.batch import Batch, Outputs
+from service.engine.warm_up import warm_up
 from service.errors import BundleError
-from service.warm_up import warm_up
 
 
 class Recorder:

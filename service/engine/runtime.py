@@ -11,16 +11,14 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import onnxruntime as ort
 
-from service.batch import Batch, Outputs
 from service.bundles.bundle import WEIGHTS_FILE
+from service.engine.batch import Batch, Outputs
+from service.engine.memory import collapse_heap, make_private, return_free_memory
 from service.errors import BundleError
-from service.free_memory import return_free_memory
 from service.host import may_saturate_int8
-from service.huge_pages import collapse_heap
-from service.private_weights import make_private
 
 _INT64, _FLOAT32 = "tensor(int64)", "tensor(float)"
-# name -> (element type, number of axes); the axes are explained in service.batch
+# name -> (element type, number of axes); the axes are explained in service.engine.batch
 _INPUTS = {
     "input_ids": (_INT64, 1),
     "positions": (_INT64, 1),

@@ -1,0 +1,1 @@
+"""Admission, queue, batches and the ONNX runtime."""
