@@ -26,7 +26,7 @@ from benchmarks.attackers import (
     random_word,
 )
 from service.bundles.bundle import default_bundle_path
-from tests.service.http_conformance.cases import CASES
+from tests.service.http.conformance.cases import CASES
 
 MIB = 2**20
 

@@ -13,32 +13,29 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
-from service.access import Access
-from service.api_keys import ApiKeys
-from service.authenticate import Authenticate
-from service.body_log import BodyLog
-from service.breath import CROWD_S, Breath
-from service.byte_budget import ByteBudget
-from service.caller import CallerLeftError
-from service.cors import Cors
-from service.deadline import Deadline
 from service.docs_page import add_docs_page
 from service.engine.batcher import Batcher
 from service.engine.memory import return_after_bursts
 from service.errors import FillMaskError, OverloadedError, SettingsError
 from service.fill_mask_endpoint import FillMaskEndpoint
-from service.head import Head
+from service.http.disconnect import CallerLeftError
+from service.http.memory_budget import ByteBudget
+from service.http.middleware.access_log import Access, BodyLog
+from service.http.middleware.authentication import ApiKeys, Authenticate
+from service.http.middleware.cors import Cors
+from service.http.middleware.deadline import Deadline
+from service.http.middleware.head import Head
+from service.http.middleware.request_id import RequestId
+from service.http.middleware.request_memory import RequestMemory
+from service.http.throttle import CROWD_S, Breath, OnTheWay
 from service.metrics_page import add_metrics_page
 from service.models import Models
 from service.observability.health import Health
 from service.observability.statistics import ProcessStatistics
-from service.on_the_way import OnTheWay
 from service.openapi import documented_methods, with_common_parts
 from service.playground_page import add_playground_page
 from service.protocols.open_inference import MODEL_VERSION
 from service.protocols.routes import create_protocol_router
-from service.request_id import RequestId
-from service.request_memory import RequestMemory
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
 from service.settings import Settings
 

@@ -5,14 +5,13 @@ import asyncio
 from starlette.types import Receive, Scope, Send
 
 from service.answer_size import Reserve
-from service.caller import CallerLeftError, WhileConnected
 from service.errors import FillMaskError
 from service.fill_answer import answer_json
-from service.headers import header
-from service.json_answer import send_error, send_json
+from service.http.disconnect import CallerLeftError, WhileConnected
+from service.http.middleware.request_memory import LONG_BODY_BYTES
+from service.http.responses import header, send_error, send_json
 from service.models import Models
 from service.observability.request_context import MODEL, RESERVE
-from service.request_memory import LONG_BODY_BYTES
 from service.schemas import FillMaskBody
 from service.served import Served
 

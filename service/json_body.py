@@ -10,7 +10,7 @@ from service.errors import (
     MalformedRequestError,
     quote,
 )
-from service.json_size import check_values
+from service.http.json_size import check_values
 
 # the escapes that can stand for half a character
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from service.deadline import MAX_TIMEOUT_MS
+from service.http.middleware.deadline import MAX_TIMEOUT_MS
 
 _ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
 _ERRORS = {

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Request, Response
 
 from service.asked import asked_model, models_of, ready_model
 from service.body import ErrorBody
-from service.caller import WhileConnected
 from service.errors import NotReadyError
 from service.fill_answer import FillMaskAnswer
+from service.http.disconnect import WhileConnected
 from service.observability.health import Health
 from service.observability.request_context import RESERVE
 from service.openapi import BEYOND_THE_SCHEMA, takes

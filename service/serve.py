@@ -17,13 +17,13 @@ from fastapi import FastAPI
 
 from service import __version__
 from service.app import Service, create_app
-from service.connection import Connection
 from service.errors import SettingsError, StartError
+from service.http.connection import Connection
+from service.http.server import Server
+from service.http.unsent_responses import UnsentAnswers
 from service.models import Models
 from service.observability.logs import log_loop_error, start_logging
-from service.server import Server
 from service.settings import Settings, read_settings
-from service.unsent_answers import UnsentAnswers
 
 _log = logging.getLogger("service")
 

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Request, Response
 from service import __version__
 from service.asked import asked_model, models_of, ready_model
 from service.body import ErrorBody
-from service.caller import WhileConnected
 from service.errors import NotFoundError, quote
 from service.fill_mask import Answer
+from service.http.disconnect import WhileConnected
 from service.observability.request_context import RESERVE
 from service.openapi import BEYOND_THE_SCHEMA, takes
 from service.protocols.infer_schema import infer_schema

@@ -3,7 +3,7 @@
 import pytest
 from dotenv import dotenv_values
 
-from service.server import _CEILING_S
+from service.http.server import _CEILING_S
 from service.settings import ENV_PREFIX, Settings
 from tests.deploy import files, kustomize
 

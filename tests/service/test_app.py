@@ -8,9 +8,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.app import create_app
-from service.breath import CROWD_S, Breath
 from service.engine.batcher import Batcher
 from service.errors import BundleError, SettingsError, StartError
+from service.http.throttle import CROWD_S, Breath
 from service.settings import Settings
 from tests.service.conftest import EditBundle
 from tests.service.tiny import Tiny
@@ -87,7 +87,7 @@ from pathlib import Path
 from fastapi.testclient import TestClient
 from service.app import create_app
 from service.engine.batcher import Batcher
-from service.breath import CROWD_S, Breath
+from service.http.throttle import CROWD_S, Breath
 from service.settings import Settings
 with TestClient(create_app(Settings(bundle=Path(sys.argv[1]), threads=1))) as client:
     assert client.post("/fill-mask", json={"inputs": "[MASK]"}).status_code == 200

@@ -17,8 +17,8 @@ from service import answer_size, fill_mask_endpoint, fill_ways
 from service.app import Service, create_app
 from service.engine.batch import Batch, Outputs
 from service.engine.runtime import Runtime
+from service.http.middleware.request_memory import LONG_BODY_BYTES
 from service.ranking import rank_targets
-from service.request_memory import LONG_BODY_BYTES
 from service.schemas import FillMaskBody
 from service.settings import Settings
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer

@@ -184,7 +184,7 @@ def test_errors_alone_are_logged_by_default(tiny: Tiny) -> None:
         log = [json.loads(line) for line in _read(output).splitlines() if line.startswith("{")]
     [failure, request] = log
     assert answer.headers["x-request-id"] == request["request_id"] == failure["request_id"]
-    assert request["logger"] == "service.access"
+    assert request["logger"] == "service.http.middleware.access_log"
     assert request["level"] == "error"
     assert request["method"] == "POST"
     assert request["route"] == "/fill-mask"

@@ -1,0 +1,1 @@
+"""The server process: connections, requests and responses as bytes."""

@@ -1,0 +1,299 @@
+"""A connection to a client that may be slow, silent, greedy or gone, as uvicorn's http protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+from urllib.parse import unquote
+
+import uvicorn
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr
+from uvicorn.server import ServerState
+
+from service.http import client_timeouts
+from service.http.client_timeouts import ClientTimeouts
+from service.http.early_responses import error_answer, overloaded_answer, too_many_connections
+from service.http.exchange import Exchange, Flow
+from service.http.request_parser import HttpError, RequestHead, RequestParser
+from service.http.throttle import Breath
+from service.http.unsent_responses import UnsentAnswers
+from service.observability.statistics import ProcessStatistics
+
+READ_BYTES = 16 * 1024  # of one read, and at most held of the requests behind the present one
+# A short answer goes to the system in one write; more than this waits here only for slow readers.
+_UNSENT_BYTES = 16 * 1024
+# A client that has closed its writing side may still read. One that is gone resets the connection
+# when it is sent something, which the second write finds out.
+_GONE_CHECK_S = 0.1
+_GONE_CHECKS = 2
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_LINGER_S = 2  # after an error, for a reset would take it away from the client (RFC 9112, 9.6)
+_NEXT_WRITE = b"the head of an answer comes next"
+
+# filled and copied within one call of the event loop, so one does for all connections
+_buffer = memoryview(bytearray(READ_BYTES))
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Reads requests one at a time, has the application answer them, and keeps to its limits.
+
+    A request for which there is no room is refused here, as soon as it has been read: a task and
+    the application's refusal cost several times as much, at a time when others need the CPU.
+
+    Args:
+        max_connections: above it a connection is answered 429 and closed.
+        statistics: counts connections and those that are refused.
+        breath: counts new connections.
+        unsent: bounds the answers that are being sent, over all connections.
+        retry_after_s: given the path of a POST request and the number of requests before it that
+            have no answer yet, returns after how many seconds there should be room for it, or None
+            where there is room now.
+        config: uvicorn's.
+        server_state: connections, tasks and default headers of uvicorn's server.
+        app_state: state of the lifespan.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_connections: int,
+        statistics: ProcessStatistics,
+        breath: Breath,
+        unsent: UnsentAnswers,
+        retry_after_s: Callable[[str, int], int | None],
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self._app: Any = config.loaded_app
+        self._loop = _loop or asyncio.get_running_loop()
+        self._asgi = {"version": config.asgi_version, "spec_version": "2.3"}
+        self._server_state = server_state
+        self._app_state = app_state
+        self._max_connections = max_connections
+        self._statistics = statistics
+        self._breath = breath
+        self._unsent = unsent
+        self._retry_after_s = retry_after_s
+        self._parser = RequestParser(self)
+        self._exchange: Exchange | None = None
+        self._refused: tuple[RequestHead, int] | None = None
+        self._head: bytes | None = None  # of an answer without a body so far
+        self._half_closed = False
+        self._lingers = False
+        self._timeouts = ClientTimeouts(config.timeout_keep_alive, self._loop.time())
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Count a new client, and refuse it above the limit."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(_UNSENT_BYTES)
+        self._flow = Flow(self._transport, self._parser)
+        self._server = get_local_addr(self._transport)
+        self._client = get_remote_addr(self._transport)
+        self._server_state.connections.add(cast("Any", self))
+        self._statistics.open_connections += 1
+        self._breath.note_connection()
+        if len(self._server_state.connections) > self._max_connections:
+            self._statistics.refused_connections["connections"] += 1
+            self._app = too_many_connections
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        """Tell the application that its client is gone."""
+        self._server_state.connections.discard(cast("Any", self))
+        self._statistics.open_connections -= 1
+        if self._exchange is not None:
+            self._exchange.note_disconnect()
+        self._flow.resume_writing()
+        # no cycle keeps what has come until the next collection
+        self._exchange = None
+        self._parser.close()
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
+        """Return where the event loop puts what it reads."""
+        return _buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Parse what has been read."""
+        if not self.is_closing():
+            self._parse(bytes(_buffer[:nbytes]))
+
+    def eof_received(self) -> bool:
+        """Answer what has come whole; the client has closed its writing side, or all of it."""
+        self._half_closed = True
+        if self.is_closing() or not self._parser.complete:
+            return False
+        self._loop.call_later(_GONE_CHECK_S, self._check_gone, _GONE_CHECKS)
+        return True
+
+    def pause_writing(self) -> None:
+        """Have the application wait until the client has read what was sent."""
+        self._flow.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Let the application send on."""
+        self._flow.resume_writing()
+
+    def shutdown(self) -> None:
+        """Close the connection, behind the answer that is still to come."""
+        if self._busy and self._exchange is not None:
+            self._exchange.keep_alive = False
+        else:
+            self._transport.close()
+
+    def hold_head(self) -> None:
+        """Send the head that is written next with the first part of its body, in one write."""
+        self._head = _NEXT_WRITE
+
+    def write(self, data: bytes) -> None:
+        """Send a part of an answer, unless the client is gone."""
+        if self._head is _NEXT_WRITE:
+            self._head = data
+            return
+        if self._head is not None:
+            data = self._head + data
+            self._head = None
+        if not self.is_closing():
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close the connection once the client has what was written."""
+        if self.is_closing():
+            return
+        if self._half_closed or (self._parser.complete and not self._parser.held):
+            self._transport.close()
+        else:
+            self._lingers = True
+            self._flow.resume_reading()
+            self._transport.write_eof()
+            self._loop.call_later(_LINGER_S, self._transport.close)
+
+    def is_closing(self) -> bool:
+        """Return whether the connection is being closed: nothing more is read or answered."""
+        return self._lingers or self._transport.is_closing()
+
+    def cut_off(self) -> None:
+        """End the connection and drop what the client has not read."""
+        self._statistics.refused_connections["slow_client"] += 1
+        self._transport.abort()
+
+    def check(self) -> None:
+        """End the connection if its client is too slow; to be called once a second."""
+        now_s = self._loop.time()
+        self._timeouts.note_unread(self._transport.get_write_buffer_size(), now_s)
+        expired = self._timeouts.expired(now_s)
+        if expired == "answer":
+            self.cut_off()
+        elif expired == "next request" and not self.is_closing():
+            self._transport.close()
+        elif expired == "request" and not self.is_closing():
+            sentence = f"The request was not there within {client_timeouts.REQUEST_S} s."
+            self._refuse(408, "slow_client", sentence)
+
+    def on_request(self, head: RequestHead) -> None:
+        """Have a request answered whose head has come."""
+        path, _, query = head.target.partition(b"?")
+        text = path.decode("ascii")
+        self._exchange = None
+        if head.method == b"POST" and not head.expects_continue:
+            retry_after_s = self._retry_after_s(text, len(self._server_state.tasks))
+            if retry_after_s is not None:
+                self._refused = head, retry_after_s
+                return
+        scope = {
+            "type": "http",
+            "asgi": self._asgi,
+            "http_version": head.http_version,
+            "server": self._server,
+            "client": self._client,
+            "scheme": "http",
+            "root_path": "",
+            "headers": head.headers,
+            "state": self._app_state.copy(),
+            "method": head.method.decode("ascii"),
+            "path": unquote(text) if "%" in text else text,
+            "raw_path": path,
+            "query_string": query,
+        }
+        self._exchange = Exchange(self, self._flow, head, scope, self._server_state, self._unsent)
+        task = self._loop.create_task(self._exchange.run_asgi(self._app))
+        task.add_done_callback(self._server_state.tasks.discard)
+        self._server_state.tasks.add(task)
+
+    def on_body(self, body: bytes) -> None:
+        """Hand a part of a body to the application."""
+        if self._exchange is not None:
+            self._exchange.take_body(body)
+
+    def on_request_end(self) -> None:
+        """Note that the present request has come whole."""
+        if self._exchange is not None:
+            self._exchange.end_body()
+        elif self._refused is not None:
+            self._answer_overloaded(*self._refused)
+            self._refused = None
+        if not self._busy:  # the next request begins before `_parse` would note the end of this one
+            self._note_request()
+
+    def on_answered(self) -> None:
+        """Go on to the next request behind a complete answer."""
+        self._server_state.total_requests += 1
+        if not self.is_closing():
+            self._parse(b"")
+
+    @property
+    def _busy(self) -> bool:
+        """Return whether the present request has no complete answer yet."""
+        if self._exchange is not None:
+            return not self._exchange.response_complete
+        return self._refused is not None
+
+    def _parse(self, data: bytes) -> None:
+        """Parse more bytes, if there are any, and go on from request to request."""
+        try:
+            if data:
+                self._parser.feed(data)
+            while self._parser.complete and not self._busy and not self.is_closing():
+                self._exchange = None
+                self._parser.next_request()
+        except HttpError as error:
+            reason = "large_head" if error.status in {414, 431} else "not_http"
+            self._refuse(error.status, reason, error.sentence)
+            return
+        self._note_request()
+        if self._half_closed and not self._parser.complete:
+            self._transport.close()
+        elif self._parser.held:
+            self._flow.pause_reading()
+        else:
+            self._flow.resume_reading()
+
+    def _note_request(self) -> None:
+        parser, now_s = self._parser, self._loop.time()
+        self._timeouts.note_request(begun=parser.begun, complete=parser.complete, now_s=now_s)
+
+    def _check_gone(self, checks: int) -> None:
+        """Send an interim answer to a client of which only the end has been heard."""
+        exchange = self._exchange
+        if self.is_closing() or exchange is None or exchange.response_started:
+            return
+        if exchange.scope["http_version"] != "1.0":
+            self._transport.write(_CONTINUE)
+        if checks > 1:
+            self._loop.call_later(_GONE_CHECK_S, self._check_gone, checks - 1)
+
+    def _answer_overloaded(self, head: RequestHead, retry_after_s: int) -> None:
+        headers = self._server_state.default_headers
+        self._transport.write(overloaded_answer(head, retry_after_s, headers))
+        self._server_state.total_requests += 1
+        if not head.keep_alive:
+            self.close()
+
+    def _refuse(self, status: int, reason: str, sentence: str) -> None:
+        """Answer with an error, unless there has been an answer, and close."""
+        self._statistics.refused_connections[reason] += 1
+        if self._exchange is None or not self._exchange.response_started:
+            headers = self._server_state.default_headers
+            self._transport.write(error_answer(status, sentence, headers))
+        self.close()

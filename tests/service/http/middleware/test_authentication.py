@@ -1,0 +1,166 @@
+"""API keys: which are good, and that they are rotated without a restart."""
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from service.app import create_app
+from service.errors import SettingsError
+from service.http.middleware import authentication as api_keys
+from service.http.middleware.authentication import ApiKeys
+from service.settings import Settings
+from tests.service.tiny import Tiny
+
+KEYS = ["a-key-of-our-shop-4711", "another key, with blanks", "schlüssel-mit-umlaut"]
+BODY = {"inputs": "the [MASK]"}
+REFUSED = {"error": "An API key is needed: send it as Authorization: Bearer KEY."}
+OPEN = ["/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready", "/docs"]
+CLOSED = ["/info", "/models", "/models/tiny", "/v2", "/v2/models/tiny", "/v1/models", "/nothing"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file of keys."""
+    path = tmp_path / "keys"
+    path.write_text(f"# shop\n{KEYS[0]}\n\n  {KEYS[1]}  \n{KEYS[2]}\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def client(tiny: Tiny, file: Path) -> Iterator[TestClient]:
+    """The service with keys."""
+    settings = Settings(bundle=tiny.path, threads=1, api_keys_file=file)
+    with TestClient(create_app(settings)) as test_client:
+        yield test_client
+
+
+def bearer(key: str) -> dict[str, str]:
+    """The header."""
+    return {"Authorization": f"Bearer {key}"}
+
+
+@pytest.mark.parametrize("path", ["/fill-mask", "/", "/models/tiny", "/score"])
+def test_only_who_has_a_key_is_answered(path: str, client: TestClient) -> None:
+    """By whichever way; the error is in the usual shape and says how."""
+    body = {"inputs": "the dog"} if path == "/score" else BODY
+    for key in KEYS[:2]:
+        assert client.post(path, json=body, headers=bearer(key)).is_success
+    for headers in (
+        {},
+        bearer(""),
+        bearer(KEYS[0][:-1]),
+        bearer(KEYS[0] + "x"),
+        bearer("# shop"),
+        {"Authorization": KEYS[0]},
+        {"Authorization": f"Basic {KEYS[0]}"},
+    ):
+        answer = client.post(path, content=b"x" * 10_000_000, headers=headers)
+        assert answer.status_code == 401
+        assert answer.json() == REFUSED
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert answer.headers["x-request-id"]
+
+
+def test_the_scheme_is_not_case_sensitive(client: TestClient) -> None:
+    """RFC 9110, section 11.1."""
+    headers = {"Authorization": f"bearer  {KEYS[0]}"}
+    assert client.post("/fill-mask", json=BODY, headers=headers).is_success
+
+
+def test_what_is_open(client: TestClient) -> None:
+    """Probes have no keys; everything else is closed, even what is not there."""
+    for path in OPEN:
+        assert client.get(path).is_success, path
+    for path in CLOSED:
+        assert client.get(path).status_code == 401, path
+
+
+def test_without_a_file_everybody_is_answered(tiny: Tiny) -> None:
+    """Clients of Hugging Face send a token wherever they go; nobody minds."""
+    with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
+        assert client.post("/fill-mask", json=BODY, headers=bearer("hf_whatever")).is_success
+
+
+def test_keys_are_rotated(client: TestClient, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new file in the place of the old one; the old keys are good no more."""
+    monkeypatch.setattr(api_keys, "LOOK_EVERY_S", 0)
+    new = file.with_name("new")
+    new.write_text("a-key-that-is-quite-new\n")
+    new.replace(file)
+    answer = client.post("/fill-mask", json=BODY, headers=bearer("a-key-that-is-quite-new"))
+    assert answer.is_success
+    assert client.post("/fill-mask", json=BODY, headers=bearer(KEYS[0])).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda file: file.write_text("short\n"),
+        lambda file: file.write_bytes(b"\xff" * 32),
+    ],
+    ids=["short", "not text"],
+)
+def test_a_file_that_is_no_good_changes_nothing(
+    spoil: Callable[[Path], object],
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nobody is locked out or let in; the log says so, and never a key."""
+    keys = ApiKeys(file)
+    monkeypatch.setattr(api_keys, "LOOK_EVERY_S", 0)
+    spoil(file)
+    with caplog.at_level(logging.ERROR):
+        assert keys.allow(KEYS[0].encode())
+        assert not keys.allow(b"short")
+        assert not keys.allow(b"")
+    assert "The API keys stay" in caplog.text or "the API keys stay" in caplog.text
+    with pytest.raises(SettingsError):
+        ApiKeys(file)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda file: file.unlink(), "api_keys_file does not exist"),
+        (lambda file: file.write_text(""), "api_keys_file has no key"),
+        (lambda file: file.write_text("# nobody\n"), "api_keys_file has no key"),
+    ],
+    ids=["gone", "empty", "only a comment"],
+)
+def test_without_a_key_nobody_is_let_in(
+    spoil: Callable[[Path], object],
+    reason: str,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A key that was taken away is good no more; the log says so once, and keys may come back."""
+    keys = ApiKeys(file)
+    monkeypatch.setattr(api_keys, "LOOK_EVERY_S", 0)
+    spoil(file)
+    with caplog.at_level(logging.ERROR):
+        for _ in range(3):
+            assert not keys.allow(KEYS[0].encode())
+            assert not keys.allow(b"")
+    [record] = caplog.records
+    assert record.getMessage().startswith(f"no API key is good until there is one again: {reason}")
+    with pytest.raises(SettingsError, match=reason):
+        ApiKeys(file)
+    file.write_text(f"{KEYS[1]}\n")
+    assert keys.allow(KEYS[1].encode())
+    assert not keys.allow(KEYS[0].encode())
+
+
+def test_a_byte_order_mark_is_no_part_of_a_key(file: Path) -> None:
+    """As editors of Windows write it."""
+    file.write_text(f"{KEYS[2]}\n", encoding="utf-8-sig")
+    assert ApiKeys(file).allow(KEYS[2].encode())
+
+
+def test_keys_are_not_kept(file: Path) -> None:
+    """Whoever sees the process's memory of them sees hashes."""
+    assert not any(key in repr(vars(ApiKeys(file))) for key in KEYS)

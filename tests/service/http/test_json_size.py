@@ -1,0 +1,67 @@
+"""The bound on the values of a body, checked before it is parsed."""
+
+import json
+import time
+import tracemalloc
+
+import pytest
+
+from service.errors import InvalidRequestError
+from service.http.json_size import MAX_VALUES, check_values
+from service.json_body import read_json
+
+MIB = 2**20
+# each becomes 15 to 30 MB of Python objects when it is parsed
+EXPANDING = {
+    "lists": b"[" + b"[]," * (MIB // 3 - 1) + b"0]",
+    "objects": b"[" + b"{}," * (MIB // 3 - 1) + b"0]",
+    "fields": b"{" + b",".join(b'"%x":0' % i for i in range(MIB // 10)) + b"}",
+    "numbers": b"[" + b"1.5," * (MIB // 4 - 1) + b"0]",
+    "not closed": b"[{" * (MIB // 2),
+}
+
+
+@pytest.mark.parametrize("content", EXPANDING.values(), ids=EXPANDING)
+def test_a_body_that_would_fill_the_memory_is_not_parsed(content: bytes) -> None:
+    """It is rejected in milliseconds and in little more memory than it has already."""
+    tracemalloc.start()
+    with pytest.raises(InvalidRequestError) as caught:
+        read_json(content, "application/json")
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert "JSON values; at most 65536 are allowed." in caught.value.text
+    assert peak_bytes < 4 * MIB
+    started_s = time.process_time()
+    with pytest.raises(InvalidRequestError):
+        check_values(content, "The body")
+    assert time.process_time() - started_s < 0.3
+
+
+@pytest.mark.parametrize(
+    "text", ["a, b: [c] {d}, " * 70_000, '"[{,:' * 100_000, '\\",\\' * 100_000, "[MASK]," * 150_000]
+)
+def test_what_is_in_strings_does_not_count(text: str) -> None:
+    """A long text may have any characters, escaped ones too."""
+    value = {"inputs": text, "and": [text[:1000]]}
+    content = json.dumps(value).encode()
+    assert read_json(content, "application/json") == value
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_the_count_is_exact(extra: int) -> None:
+    """Values in lists and objects, beside strings that look like more."""
+    strings = ['[\\"{,'] * (MAX_VALUES // 2 - 2)
+    others = [{"a": 1}] * (MAX_VALUES // 6) + [0] * (MAX_VALUES // 2 - 3 * (MAX_VALUES // 6))
+    content = json.dumps([*strings, *others, *[0] * (2 + extra)]).encode()
+    assert len(content) < 16 * MAX_VALUES
+    if extra:
+        with pytest.raises(InvalidRequestError, match="65537 JSON values; at most 65536"):
+            check_values(content, "The body")
+    else:
+        check_values(content, "The body")
+
+
+def test_ten_thousand_targets_are_allowed() -> None:
+    """So are 64 lists of a thousand."""
+    for value in (["word"] * 10_000, [["word"] * 1_000] * 64):
+        check_values(json.dumps(value).encode() + b" " * MIB, "The body")

@@ -1,0 +1,85 @@
+"""The bound on the bytes that all requests hold."""
+
+import time
+from contextlib import suppress
+
+import pytest
+
+from service.errors import OverloadedError
+from service.http import memory_budget as byte_budget
+from service.http.memory_budget import ByteBudget
+
+
+def test_bytes_are_given_back_at_the_end() -> None:
+    """At the end of the `with`, whatever ends it."""
+    budget = ByteBudget("bodies", 100, 0)
+    with budget.claim() as claim:
+        claim.add(40)
+        claim.add(20)
+        assert budget.held_bytes == 60
+    assert budget.held_bytes == 0
+    with suppress(ZeroDivisionError), budget.claim() as claim:
+        claim.add(100 // budget.held_bytes)
+    with suppress(ZeroDivisionError), budget.claim() as claim:
+        claim.add(100)
+        claim.add(1 // (budget.held_bytes - 100))
+    assert budget.held_bytes == 0
+
+
+def test_a_claim_without_room_is_rejected() -> None:
+    """It counts nothing then, and what it had before until its end."""
+    budget = ByteBudget("bodies", 100, 0)
+    with budget.claim() as first, budget.claim() as second:
+        first.add(60)
+        second.add(30)
+        with pytest.raises(OverloadedError) as caught:
+            second.add(11)
+        assert caught.value.text == (
+            "The service holds as many bodies as its memory allows; try again in 1 s."
+        )
+        assert caught.value.retry_after_s == 1
+        assert budget.held_bytes == 90
+    assert budget.held_bytes == 0
+
+
+def test_small_claims_are_free() -> None:
+    """However many there are; of larger ones only the rest counts."""
+    budget = ByteBudget("bodies", 100, 10)
+    with budget.claim() as large:
+        large.add(110)
+        assert budget.held_bytes == 100
+        for _ in range(1_000):
+            with budget.claim() as small:
+                small.add(4)
+                small.add(6)
+                with pytest.raises(OverloadedError):
+                    small.add(1)
+
+
+def test_the_oldest_growing_claim_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim that has grown for long loses its bytes; its next addition fails."""
+    now_s = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    budget = ByteBudget("bodies", 100, 10)
+    held: list[bytes] = []
+    with budget.claim() as slow, budget.claim() as settled, budget.claim() as new:
+        slow.grow(held.clear)
+        for claim in (settled, new):
+            claim.grow(lambda: pytest.fail("evicted"))
+        settled.add(50)
+        settled.settle()
+        held.append(b"x" * 60)
+        slow.add(60)
+        now_s += byte_budget.EVICTABLE_AFTER_S - 0.1
+        with pytest.raises(OverloadedError):
+            new.add(40)
+        now_s += 0.2
+        new.add(10)
+        assert slow.evicted
+        assert held == []
+        assert budget.held_bytes == 40 + 40
+        with pytest.raises(OverloadedError):
+            slow.add(1)
+        assert budget.held_bytes == 80
+    assert budget.held_bytes == 0
+    assert not budget.growing

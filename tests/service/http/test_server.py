@@ -1,0 +1,44 @@
+"""The end of listening."""
+
+import socket
+import sys
+
+import pytest
+
+from service.http.server import refuse_more
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system has such a filter")
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_who_has_connected_is_there_and_nobody_else_comes(host: str) -> None:
+    """What was sent before and after is received; a new client is not answered, and not reset."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with (
+        socket.create_server((host, 0), family=family) as listener,
+        socket.create_connection(listener.getsockname()[:2]) as early,
+    ):
+        early.sendall(b"before ")
+        refuse_more(listener)
+        early.sendall(b"and after")
+        with pytest.raises(TimeoutError):
+            socket.create_connection(listener.getsockname()[:2], timeout=0.3)
+        accepted, _ = listener.accept()
+        with accepted:
+            accepted.settimeout(5)
+            received = b""
+            while len(received) < len(b"before and after"):
+                received += accepted.recv(100)
+            accepted.sendall(b"answer")
+            assert early.recv(100) == b"answer"
+    assert received == b"before and after"
+
+
+def test_what_has_no_filter_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On other systems, and where a sandbox forbids it."""
+    closed = socket.socket()
+    closed.close()
+    refuse_more(closed)
+    monkeypatch.setattr(sys, "platform", "other")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        refuse_more(listener)
+        socket.create_connection(listener.getsockname()).close()

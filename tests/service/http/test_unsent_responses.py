@@ -1,0 +1,37 @@
+"""Long answers that clients do not read, counted over all connections."""
+
+from service.http.unsent_responses import UnsentAnswers
+
+
+class Client:
+    """Notes whether it has been cut off."""
+
+    cut = False
+
+    def cut_off(self) -> None:
+        """Note it."""
+        self.cut = True
+
+
+def test_the_slowest_reader_is_cut_off_first() -> None:
+    """By the last part that each has read."""
+    unsent = UnsentAnswers(10)
+    first, second, third = Client(), Client(), Client()
+    with unsent.sending(first, 5), unsent.sending(second, 5):
+        assert unsent.total_bytes == 10
+        unsent.note_progress(first)
+        with unsent.sending(third, 4):
+            assert (first.cut, second.cut, third.cut) == (False, True, False)
+            assert unsent.total_bytes == 9
+        assert unsent.total_bytes == 5
+    assert unsent.total_bytes == 0
+
+
+def test_an_answer_above_the_limit_is_sent_alone() -> None:
+    """Nothing else is kept for it."""
+    unsent = UnsentAnswers(10)
+    first, second = Client(), Client()
+    with unsent.sending(first, 3), unsent.sending(second, 11):
+        assert (first.cut, second.cut) == (True, False)
+        unsent.note_progress(first)
+    assert unsent.total_bytes == 0
