@@ -22,8 +22,8 @@ from benchmarks.race.texts import FILE as TEXTS
 from service.bundles.bundle import default_bundle_path, read_bundle
 from service.engine.batch import Batch, Fills, Request
 from service.engine.runtime import Runtime
-from service.fill_options import Order
-from service.joint_fills import fill_jointly
+from service.tasks.joint import fill_jointly
+from service.tasks.options import Order
 from service.tokenization.tokenizer import Tokenizer
 
 PAIRS_A_TEXT = 3

@@ -24,8 +24,8 @@ from service.bundles.bundle import read_bundle
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.host import usable_cpus
-from service.scoring import Scoring, TextScore, Variant
 from service.settings import Settings
+from service.tasks.scoring import Scoring, TextScore, Variant
 from service.tokenization.tokenizer import Tokenizer
 
 TEXTS, ROUNDS, TOGETHER = 20, 2, 8

@@ -18,8 +18,8 @@ from pathlib import Path
 from service.bundles.bundle import default_bundle_path, read_bundle
 from service.engine.batch import Batch
 from service.engine.runtime import Runtime
-from service.target_passes import TargetPasses
-from service.targets import Targets
+from service.tasks.target_passes import TargetPasses
+from service.tasks.targets import Targets
 from service.tokenization.tokenizer import Tokenizer
 
 MAX_PASSES = 512

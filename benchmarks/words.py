@@ -21,9 +21,10 @@ from benchmarks.race.texts import FILE as TEXTS
 from service.bundles.bundle import default_bundle_path, read_bundle
 from service.engine.batch import Batch, Fills, Request, no_targets
 from service.engine.runtime import Runtime
-from service.ranking import rank
+from service.tasks.ranking import rank
+from service.tasks.results import WordFill
+from service.tasks.words import WordSearch
 from service.tokenization.tokenizer import Tokenizer
-from service.word_fills import WordFill, WordSearch
 
 TOP_K = 5
 MAX_WORD_TOKENS = 3

@@ -16,25 +16,11 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
 from service.json_body import read_json
+from service.tasks.options import Limits
 
 OnError = Literal["error", "report"]
 _ON_ERROR: tuple[str, ...] = get_args(OnError)
 SENTENCE = "sentence"  # type of the errors whose text is ours
-
-
-class Limits(BaseModel):
-    """The most a request may hold."""
-
-    model_config = ConfigDict(frozen=True)
-
-    max_tokens: int = Field(description="tokens of one text, special tokens included")
-    max_texts: int = Field(description="texts of one request")
-    max_masks: int = Field(description="masks of one request, over all its texts")
-    max_top_k: int = Field(description="fills a mask")
-    max_passes: int = Field(
-        description="passes of the model for the scores or targets of one request"
-    )
-    max_body_bytes: int = Field(description="bytes of a request's body")
 
 
 class ErrorBody(BaseModel):

@@ -6,11 +6,16 @@ from pydantic import BaseModel, Field, RootModel, TypeAdapter
 
 from service.body import ErrorBody
 from service.errors import InvalidRequestError
-from service.fill_mask import Answer
-from service.joint_fills import JointFill
-from service.ranking import NO_SINGLE_TOKEN, Fill, TargetFill
-from service.refused import RefusedTarget, RefusedText
-from service.word_fills import WordFill
+from service.tasks.results import (
+    NO_SINGLE_TOKEN,
+    Answer,
+    Fill,
+    JointFill,
+    RefusedTarget,
+    RefusedText,
+    TargetFill,
+    WordFill,
+)
 
 # the type's own serializer is twice as fast as pydantic's for anything
 _SERIALIZERS = {

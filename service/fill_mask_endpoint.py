@@ -4,7 +4,6 @@ import asyncio
 
 from starlette.types import Receive, Scope, Send
 
-from service.answer_size import Reserve
 from service.errors import FillMaskError
 from service.fill_answer import answer_json
 from service.http.disconnect import CallerLeftError, WhileConnected
@@ -14,6 +13,7 @@ from service.models import Models
 from service.observability.request_context import MODEL, RESERVE
 from service.schemas import FillMaskBody
 from service.served import Served
+from service.tasks.response_size import Reserve
 
 
 class FillMaskEndpoint:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from service.body import integer_of, reading_of, sentence_error, show
 from service.errors import quote
-from service.fill_options import (
+from service.tasks.options import (
     DEFAULT_TOP_K,
     DEFAULT_WORD_TOKENS,
     MAX_WORD_TOKENS,

@@ -6,10 +6,10 @@ from statistics import fmean
 
 from service.bundles.bundle import Bundle, GoldenFill
 from service.errors import BundleError, FillMaskError
-from service.fill_mask import FillMask
-from service.fill_options import FillOptions
 from service.golden_tolerance import GoldenTolerance
-from service.ranking import Fill
+from service.tasks.fill_mask import FillMask
+from service.tasks.options import FillOptions
+from service.tasks.results import Fill
 
 
 async def replay(bundle: Bundle, fill_mask: FillMask) -> None:

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from service.body import Limits
 from service.bundles.bundle import WEIGHTS_FILE, Bundle, read_bundle
 from service.bundles.discovery import Fingerprint, fingerprint
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.engine.warm_up import warm_up
 from service.errors import BundleError, SettingsError
-from service.fill_mask import FillMask
 from service.golden import replay
 from service.observability.statistics import ProcessStatistics
 from service.observability.tracing import Spans
-from service.scoring import Scoring
 from service.settings import Settings
+from service.tasks.fill_mask import FillMask
+from service.tasks.options import Limits
+from service.tasks.scoring import Scoring
 from service.tokenization.tokenizer import Tokenizer
 from service.weights_watch import watch_weights
 

@@ -4,10 +4,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from service.body import Limits, TextsBody
+from service.body import TextsBody
 from service.bundles.bundle import Architecture
-from service.fill_options import FillOptions
 from service.fill_parameters import Parameters
+from service.tasks.options import FillOptions, Limits
 
 NOT_BLANK = r"\S"  # at least one character that is no white space
 _DEFAULTS = FillOptions()

@@ -15,8 +15,8 @@ from pydantic import (
 
 from service.body import ErrorBody, TextsBody, reading_of, sentence_error, show
 from service.errors import InvalidRequestError
-from service.refused import RefusedText
-from service.scoring import DEFAULT_VARIANT, TextScore, Variant
+from service.tasks.results import RefusedText
+from service.tasks.scoring import DEFAULT_VARIANT, TextScore, Variant
 
 _VARIANTS: tuple[Variant, ...] = ("within_word", "original")
 _SCORES = TypeAdapter(list[TextScore | RefusedText]).serializer

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from service.concurrency import Uses
 from service.engine.batcher import Batcher
 from service.engine.probe import Probe
-from service.fill_mask import FillMask
 from service.schemas import InfoBody
-from service.scoring import Scoring
+from service.tasks.fill_mask import FillMask
+from service.tasks.scoring import Scoring
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from service.answer_size import MAX_ANSWER_BYTES
 from service.app import ANSWERS_BYTES, BODIES_BYTES, FREE_ANSWER_BYTES, FREE_BODY_BYTES
-from service.fill_job import CACHED_TARGETS_BYTES
 from service.http.json_size import MAX_VALUES
 from service.http.unsent_responses import MAX_UNSENT_BYTES
 from service.observability.logs import FIELDS
 from service.observability.metrics import REFUSED_CONNECTIONS, REFUSED_REQUESTS
 from service.settings import ENV_PREFIX, Settings
-from service.targets import MAX_TARGETS_BYTES
+from service.tasks.plan import CACHED_TARGETS_BYTES
+from service.tasks.response_size import MAX_ANSWER_BYTES
+from service.tasks.targets import MAX_TARGETS_BYTES
 from service.tokenization.unigram import CACHED_WORDS_BYTES
 from tests.deploy import monitoring
 

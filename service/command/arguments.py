@@ -12,7 +12,8 @@ from service.command.problems import OnError
 from service.command.rows import is_text
 from service.command.shard import Shard
 from service.command.tasks import DEFAULT_FIELD, FileTask, Filling, StreamTask, Task, TextTask
-from service.fill_options import (
+from service.settings import Settings
+from service.tasks.options import (
     DEFAULT_TOP_K,
     DEFAULT_WORD_TOKENS,
     MAX_WORD_TOKENS,
@@ -21,7 +22,6 @@ from service.fill_options import (
     Order,
     Strategy,
 )
-from service.settings import Settings
 
 STANDARD_STREAM = "-"
 # of the settings, those that mean something without a server

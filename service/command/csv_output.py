@@ -12,7 +12,7 @@ from service.command.answers import fills_of, problem_of
 from service.command.disk import create, sync
 from service.command.outputs import ERROR, Given, Write, refuse_clash
 from service.command.rows import Block, Fields, Rows, Unreadable, as_json
-from service.fill_options import FillOptions
+from service.tasks.options import FillOptions
 
 _PLACES = ("row", "mask", "rank")
 _ALWAYS = ("score", "token", "token_str", "sequence")

@@ -13,8 +13,8 @@ from service.command.questions import Asked, Item, Question
 from service.command.rows import Block
 from service.errors import InvalidRequestError
 from service.fill_answer import answer_json
-from service.fill_mask import FillMask
-from service.fill_options import DEFAULT_TOP_K
+from service.tasks.fill_mask import FillMask
+from service.tasks.options import DEFAULT_TOP_K
 
 # batches that wait for each worker, so that none is idle while the next texts are tokenized
 _WAITING_BATCHES = 8

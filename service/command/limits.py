@@ -1,8 +1,8 @@
 """What the command may be asked for: who asks is who waits, so nearly anything."""
 
-from service.body import Limits
 from service.bundles.bundle import Bundle
 from service.settings import Settings
+from service.tasks.options import Limits
 
 # what a row of so many passes takes in memory while it waits is some 200 MB
 MAX_PASSES = 2**16

@@ -9,7 +9,7 @@ from typing import Protocol
 from service.command.errors import CommandError
 from service.command.rows import Block
 from service.errors import quote
-from service.fill_options import FillOptions
+from service.tasks.options import FillOptions
 
 FILLS, ERROR = "fills", "error"
 

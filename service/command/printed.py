@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self, TextIO
 
-from service.ranking import Fill, TargetFill
+from service.tasks.results import Fill, TargetFill
 
 _BAR_CELLS = 20
 _BLOCKS = "▏▎▍▌▋▊▉█"  # an eighth of a cell up to all of it

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from service.body import Limits, Reading
+from service.body import Reading
 from service.errors import InvalidRequestError, quote
 from service.fill_answer import answer_parts
-from service.fill_mask import Answer
 from service.json_body import read_json
 from service.schemas import FillMaskBody
+from service.tasks.options import Limits
+from service.tasks.results import Answer
 
 _FIELDS = ("instances", "parameters", "on_error")
 

@@ -9,7 +9,6 @@ from service import __version__
 from service.asked import asked_model, models_of, ready_model
 from service.body import ErrorBody
 from service.errors import NotFoundError, quote
-from service.fill_mask import Answer
 from service.http.disconnect import WhileConnected
 from service.observability.request_context import RESERVE
 from service.openapi import BEYOND_THE_SCHEMA, takes
@@ -18,6 +17,7 @@ from service.protocols.open_inference import MODEL_VERSION, InferRequest, answer
 from service.protocols.predict import predict_schema, predictions, read_predict
 from service.schemas import FillMaskBody
 from service.served import Served
+from service.tasks.results import Answer
 
 _JSON = "application/json"
 _JSON_BYTES = "inference-header-content-length"

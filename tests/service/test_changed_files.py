@@ -80,7 +80,7 @@ def test_nothing_of_the_file_is_mapped(tiny: Tiny) -> None:
 # the service, for which every model is too large to be copied
 LARGE = """
 import sys
-from service import private_weights
+from service.engine import memory as private_weights
 private_weights.MOST_BYTES = 0
 from service.__main__ import main
 sys.exit(main())

@@ -13,14 +13,16 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from service import answer_size, fill_mask_endpoint, fill_ways
+from service import fill_mask_endpoint
 from service.app import Service, create_app
 from service.engine.batch import Batch, Outputs
 from service.engine.runtime import Runtime
 from service.http.middleware.request_memory import LONG_BODY_BYTES
-from service.ranking import rank_targets
 from service.schemas import FillMaskBody
 from service.settings import Settings
+from service.tasks import response_size as answer_size
+from service.tasks import strategies as fill_ways
+from service.tasks.ranking import rank_targets
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.tiny import Tiny
 

@@ -13,10 +13,10 @@ from service.bundles.bundle import GoldenFill, read_bundle
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.errors import BundleError
-from service.fill_mask import FillMask
-from service.fill_options import FillOptions
 from service.golden import replay
-from service.ranking import Fill
+from service.tasks.fill_mask import FillMask
+from service.tasks.options import FillOptions
+from service.tasks.results import Fill
 from service.tokenization.tokenizer import Tokenizer
 from tests.service.conftest import EditBundle
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny

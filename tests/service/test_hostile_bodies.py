@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from service.body import Limits
 from service.errors import FillMaskError
 from service.protocols.open_inference import InferRequest
 from service.protocols.predict import read_predict
 from service.schemas import FillMaskBody
 from service.score_schemas import ScoreBody
+from service.tasks.options import Limits
 
 LIMITS = Limits(
     max_tokens=256, max_texts=64, max_masks=128, max_top_k=100, max_passes=512, max_body_bytes=2**20

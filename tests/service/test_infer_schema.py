@@ -6,10 +6,10 @@ import jsonschema_rs
 import pytest
 from pydantic_core import to_json
 
-from service.body import Limits
 from service.errors import InvalidRequestError
 from service.protocols.infer_schema import infer_schema
 from service.protocols.open_inference import InferRequest
+from service.tasks.options import Limits
 
 LIMITS = Limits(
     max_tokens=9, max_texts=3, max_masks=9, max_top_k=7, max_passes=9, max_body_bytes=999

@@ -113,7 +113,7 @@ def test_a_second_signal_ends_it_at_once(start_server: StartServer) -> None:
 def test_what_hangs_is_ended(start_server: StartServer) -> None:
     """The grace has a ceiling: a model that never comes back does not keep the process."""
     hanging = SLOW.replace("time.sleep(0.7)", "time.sleep(600 if len(batch.requests) == 2 else 0)")
-    ceiling = "from service import server\nserver._CEILING_S = 1\n"
+    ceiling = "from service.http import server\nserver._CEILING_S = 1\n"
     flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
     with (
         start_server(*flags, command=("-c", ceiling + hanging)) as (process, url),

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from tritonclient.utils import InferenceServerException
 
 from service import __version__
-from service.body import Limits
 from service.protocols.open_inference import InferRequest, answer
-from service.ranking import Fill
+from service.tasks.options import Limits
+from service.tasks.results import Fill
 from tests.service.conftest import StartServer
 from tests.service.tiny import Tiny
 

@@ -18,8 +18,8 @@ import pytest
 
 from service.app import create_app
 from service.bundles.bundle import default_bundle_path
-from service.fill_options import FillOptions
 from service.settings import Settings
+from service.tasks.options import FillOptions
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import put_bundle, until
 from tests.service.slow_model import SLOW

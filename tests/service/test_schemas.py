@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from service.body import Limits
 from service.fill_answer import answer_json
-from service.fill_mask import Answer
-from service.fill_options import FillOptions
 from service.fill_parameters import MAX_TARGETS
-from service.ranking import Fill
 from service.schemas import FillMaskBody
+from service.tasks.options import FillOptions, Limits
+from service.tasks.results import Answer, Fill
 
 LIMITS = Limits(
     max_tokens=32, max_texts=3, max_masks=5, max_top_k=9, max_passes=2, max_body_bytes=1000

@@ -7,9 +7,9 @@ import pytest
 
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
-from service.fill_mask import FillMask
-from service.fill_options import FillOptions
-from service.ranking import Fill
+from service.tasks.fill_mask import FillMask
+from service.tasks.options import FillOptions
+from service.tasks.results import Fill
 from service.tokenization.tokenizer import Tokenizer
 from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
 

@@ -16,7 +16,7 @@ from service.command.csv_output import CsvOutput
 from service.command.errors import CommandError
 from service.command.formats import open_rows
 from service.command.outputs import Given
-from service.fill_options import FillOptions
+from service.tasks.options import FillOptions
 from tests.service.command.command_line import write_rows
 
 ALWAYS = ["row", "mask", "rank", "score", "token", "token_str", "sequence"]

@@ -18,7 +18,7 @@ from service.command.formats import make_output, open_rows
 from service.command.line_rows import JsonBlock
 from service.command.outputs import Given
 from service.command.parts import DRAFT, Parts
-from service.fill_options import FillOptions
+from service.tasks.options import FillOptions
 from tests.service.command.command_line import dice
 from tests.service.tiny import Tiny
 

@@ -18,9 +18,9 @@ from service.engine.batch import Batch, Outputs
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequestError
-from service.fill_mask import Answer, FillMask
-from service.fill_options import FillOptions
-from service.ranking import Fill
+from service.tasks.fill_mask import FillMask
+from service.tasks.options import FillOptions
+from service.tasks.results import Answer, Fill
 from tests.service.command.command_line import dice, random_texts
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer

@@ -13,7 +13,7 @@ from service.command.json_output import JsonOutput
 from service.command.line_rows import JsonRows, TextRows
 from service.command.outputs import Given
 from service.command.parquet_output import ParquetOutput
-from service.fill_options import FillOptions
+from service.tasks.options import FillOptions
 
 GIVEN = Given(FillOptions(), errors=False)
 

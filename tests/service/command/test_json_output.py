@@ -12,7 +12,7 @@ from service.command.formats import open_rows
 from service.command.json_output import JsonOutput, write_lines
 from service.command.line_rows import JsonBlock
 from service.command.outputs import Given
-from service.fill_options import FillOptions
+from service.tasks.options import FillOptions
 from tests.service.command.command_line import write_rows
 
 GIVEN = Given(FillOptions(), errors=True)

@@ -17,7 +17,7 @@ from service.command.formats import open_rows
 from service.command.outputs import Given
 from service.command.parquet_output import FILLS_TYPE, ParquetOutput
 from service.command.rows import BLOCK_ROWS
-from service.fill_options import FillOptions
+from service.tasks.options import FillOptions
 from tests.service.command.command_line import write_rows
 
 FILL = {"score": 0.5, "token": 7, "token_str": "a", "sequence": "a b"}

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.command.printed import Style, table
-from service.joint_fills import JointFill
-from service.ranking import Fill, TargetFill
+from service.tasks.results import Fill, JointFill, TargetFill
 
 TEXT = "Paris is the [MASK] of France."
 

@@ -8,13 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from service.body import Limits
 from service.command.answers import Problem
 from service.command.errors import CommandError
 from service.command.formats import open_rows
 from service.command.questions import Item, Question, Questions
 from service.errors import InvalidRequestError
-from service.fill_options import FillOptions
+from service.tasks.options import FillOptions, Limits
 from tests.service.command.command_line import write_rows
 
 LIMITS = Limits(

@@ -18,7 +18,7 @@ from tests.service.slow_model import SLOW
 # the service, with little patience
 HASTY = """
 import sys
-from service import client_timeouts
+from service.http import client_timeouts
 client_timeouts.REQUEST_S = client_timeouts.ANSWER_S = 1
 from service.__main__ import main
 sys.exit(main())
@@ -252,7 +252,7 @@ def test_half_closed_clients_are_answered(start_server: StartServer) -> None:
 def test_unread_answers_are_bounded_over_all_connections(start_server: StartServer) -> None:
     """Clients that read nothing are cut off, the longest silent first."""
     few = (
-        "import sys\nfrom service import unsent_answers\n"
+        "import sys\nfrom service.http import unsent_responses as unsent_answers\n"
         "unsent_answers.MAX_UNSENT_BYTES = 9_000_000\n"
         "from service.__main__ import main\nsys.exit(main())"
     )

@@ -28,7 +28,7 @@ SECRETS = {
 # the service, where texts of a sort meet bugs of a sort
 BUGGY = """
 import asyncio, sys
-from service import fill_mask, scoring
+from service.tasks import fill_mask, scoring
 read = fill_mask.FillMask._read
 def with_bug(self, texts, *args, **kwargs):
     text = texts[0]

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from service.app import create_app
 from service.engine.batch import Fills, Request
 from service.settings import Settings
-from service.word_fills import BEAM, WordSearch, word_passes
+from service.tasks.words import BEAM, WordSearch, word_passes
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
 

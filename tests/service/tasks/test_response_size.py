@@ -10,18 +10,17 @@ from typing import Any
 import pytest
 from pydantic_core import to_json
 
-from service.answer_size import MAX_ANSWER_BYTES, AnswerSize, answer_size
-from service.body import Limits
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequestError, OverloadedError
 from service.fill_answer import answer_json
-from service.fill_job import FillReader
-from service.fill_mask import FillMask
-from service.fill_options import FillOptions
 from service.protocols.open_inference import InferRequest, answer
 from service.protocols.predict import predictions
-from service.scoring import Scoring
+from service.tasks.fill_mask import FillMask
+from service.tasks.options import FillOptions, Limits
+from service.tasks.plan import FillReader
+from service.tasks.response_size import MAX_ANSWER_BYTES, AnswerSize, answer_size
+from service.tasks.scoring import Scoring
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.engine.batch import Fills, Request
-from service.targets import Step, Targets
+from service.tasks.targets import Step, Targets
 from service.tokenization.tokenizer import EncodedText
 
 

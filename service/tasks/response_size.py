@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pydantic_core import to_json
 
 from service.errors import InvalidRequestError
-from service.fill_job import FillJob
+from service.tasks.plan import FillJob
 
 # Each fill repeats its whole text, so an answer can be far larger than its request.
 MAX_ANSWER_BYTES = 5 * 2**20

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from service import answer_size
 from service.errors import InvalidRequestError
-from service.ranking import Fill
+from service.tasks import response_size as answer_size
+from service.tasks.results import Fill
 from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
 from tests.service.tiny_calls import fill, make_tokenizer
 

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.errors import InvalidRequestError
-from service.fill_options import DEFAULT_TOP_K, FillOptions
-from service.joint_fills import joint_passes
-from service.target_passes import passes_needed
-from service.targets import Targets
+from service.tasks.joint import joint_passes
+from service.tasks.options import DEFAULT_TOP_K, FillOptions
+from service.tasks.target_passes import passes_needed
+from service.tasks.targets import Targets
+from service.tasks.words import word_passes
 from service.tokenization.byte_cache import ByteCache
 from service.tokenization.reader import TextReader
 from service.tokenization.tokenizer import EncodedText, Tokenizer
 from service.tokenization.windows import Window
-from service.word_fills import word_passes
 
 # a list of 10,000 words takes some 2 MB
 CACHED_TARGETS_BYTES = 2**23

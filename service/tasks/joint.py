@@ -13,26 +13,11 @@ from dataclasses import dataclass
 
 from service.arrays import IntArray
 from service.engine.batch import Fills, Request, Submit, no_targets
-from service.fill_options import Order
-from service.ranking import NO_SINGLE_TOKEN, Fill
+from service.tasks.options import Order
+from service.tasks.results import NO_SINGLE_TOKEN, JointFill
 from service.tokenization.tokenizer import EncodedText, Tokenizer
 
 MIN_BEAM = 5
-
-
-@dataclass(slots=True, kw_only=True)
-class JointFill(Fill):
-    """One proposal for all masks of a text.
-
-    Attributes:
-        log_prob: joint, in nats; its exponential is the score.
-        tokens: of each mask its token; `token` is that of a single mask, and -1 for several.
-        token_strs: the same as text; `token_str` is all of them.
-    """
-
-    log_prob: float
-    tokens: list[int]
-    token_strs: list[str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

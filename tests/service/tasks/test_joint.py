@@ -8,8 +8,8 @@ from fastapi.testclient import TestClient
 
 from service.app import create_app
 from service.engine.batch import Batch, Outputs, Request
-from service.joint_fills import MIN_BEAM, joint_passes
 from service.settings import Settings
+from service.tasks.joint import MIN_BEAM, joint_passes
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny
 
 TOLERANCE = 1e-4

@@ -9,13 +9,14 @@ from typing import Any
 from service.concurrency import together
 from service.engine.batch import Request, Submit, no_targets
 from service.engine.batcher import Batcher
-from service.fill_job import FillJob
-from service.joint_fills import JointFill, fill_jointly, joint_passes
-from service.ranking import Fill, TargetFill, rank, rank_targets
-from service.target_passes import TargetPasses
-from service.targets import Targets
+from service.tasks.joint import fill_jointly, joint_passes
+from service.tasks.plan import FillJob
+from service.tasks.ranking import rank, rank_targets
+from service.tasks.results import Fill, JointFill, TargetFill, WordFill
+from service.tasks.target_passes import TargetPasses
+from service.tasks.targets import Targets
+from service.tasks.words import WordSearch, word_passes
 from service.tokenization.tokenizer import EncodedText, Tokenizer
-from service.word_fills import WordFill, WordSearch, word_passes
 
 PROMPT_PASSES = 8  # more for each text, and the request waits while others do not
 

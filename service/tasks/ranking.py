@@ -2,51 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.engine.batch import Fills
-from service.targets import Targets
+from service.tasks.results import NO_SINGLE_TOKEN, Fill, TargetFill
+from service.tasks.targets import Targets
 from service.tokenization.tokenizer import EncodedText, Tokenizer
-
-NO_SINGLE_TOKEN = -1  # what clients that want a number get as the token of several
-
-
-@dataclass(slots=True)  # not frozen: that would make each cost three times as much to create
-class Fill:
-    """One proposal for one mask.
-
-    Attributes:
-        score: probability over the whole vocabulary.
-        token: its id.
-        token_str: the token as text.
-        sequence: the user's text with this mask filled.
-        window: the part of the text that the model saw, first character and the one after the
-            last; None for all of it.
-    """
-
-    score: float
-    token: int
-    token_str: str
-    sequence: str
-    window: tuple[int, int] | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class TargetFill(Fill):
-    """One target for one mask.
-
-    Attributes:
-        log_prob: of the target as a whole, in nats; its exponential is the score.
-        target_score: probability among the targets alone.
-        tokens: the target's; `token` is that of a single one, and -1 where there are several.
-    """
-
-    log_prob: float
-    target_score: float
-    tokens: tuple[int, ...]
 
 
 def rank_targets(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from service.errors import InvalidRequestError
-from service.ranking import Fill, TargetFill
-from service.targets import Targets, check_size
+from service.tasks.results import Fill, TargetFill
+from service.tasks.targets import Targets, check_size
 from tests.service import tiny_calls
 from tests.service.tiny import MASK_ID, MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer

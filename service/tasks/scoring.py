@@ -17,12 +17,12 @@ from typing import Literal
 
 import numpy as np
 
-from service.answer_size import Reserve, no_bound
 from service.engine.batch import Fills, Request
 from service.engine.batcher import Batcher
 from service.errors import InvalidRequestError
 from service.observability.tracing import Spans
-from service.refused import RefusedText
+from service.tasks.response_size import Reserve, no_bound
+from service.tasks.results import RefusedText
 from service.tokenization.reader import TextReader, place
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer, Words
 

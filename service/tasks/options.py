@@ -3,6 +3,28 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+)
+
+
+class Limits(BaseModel):
+    """The most a request may hold."""
+
+    model_config = ConfigDict(frozen=True)
+
+    max_tokens: int = Field(description="tokens of one text, special tokens included")
+    max_texts: int = Field(description="texts of one request")
+    max_masks: int = Field(description="masks of one request, over all its texts")
+    max_top_k: int = Field(description="fills a mask")
+    max_passes: int = Field(
+        description="passes of the model for the scores or targets of one request"
+    )
+    max_body_bytes: int = Field(description="bytes of a request's body")
+
+
 Granularity = Literal["token", "word"]
 Strategy = Literal["independent", "joint"]
 Order = Literal["confidence", "left_to_right"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from service.concurrency import together
 from service.engine.batch import Request, Submit, no_targets
-from service.ranking import NO_SINGLE_TOKEN, Fill
+from service.tasks.results import NO_SINGLE_TOKEN, WordFill
 from service.tokenization.detokenizer import Piece
 from service.tokenization.tokenizer import EncodedText, Tokenizer
 
@@ -21,19 +21,6 @@ BEAM = 5
 # tokens looked at for each that is wanted, for most of the best may be no beginnings of words
 _LOOKED_AT, _LOOKED_AT_LEAST = 16, 256
 _INSIDE_WORDS = "'\N{RIGHT SINGLE QUOTATION MARK}-"
-
-
-@dataclass(slots=True, kw_only=True)
-class WordFill(Fill):
-    """One word for one mask.
-
-    Attributes:
-        log_prob: of the word as a whole, in nats; its exponential is the score.
-        tokens: the word's; `token` is that of a single one, and -1 where there are several.
-    """
-
-    log_prob: float
-    tokens: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,43 +2,23 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from service.answer_size import Reserve, answer_size, no_bound
 from service.concurrency import together
 from service.engine.batcher import Batcher
 from service.errors import InvalidRequestError
-from service.fill_job import FillJob, FillReader
-from service.fill_options import FillOptions
-from service.fill_ways import FillWays
 from service.observability.tracing import Spans
-from service.ranking import Fill
-from service.refused import RefusedTarget, RefusedText
-from service.targets import check_size
+from service.tasks.options import FillOptions
+from service.tasks.plan import FillJob, FillReader
+from service.tasks.response_size import Reserve, answer_size, no_bound
+from service.tasks.results import Answer, RefusedText
+from service.tasks.strategies import FillWays
+from service.tasks.targets import check_size
 from service.tokenization.reader import place
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
 # tokenizing a target costs about as much as this many characters of text
 _TARGET_COST_CHARS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a request is answered with.
-
-    Attributes:
-        fills: for each text, for each mask, best first; of masks filled together one list a text;
-            none for a text that is refused.
-        long: to do something with each fill takes so long that it would stall the event loop.
-        refused_texts: by their place among the texts.
-        refused_targets: by the place of the text they were not ranked for.
-    """
-
-    fills: Sequence[Sequence[Sequence[Fill]]]
-    long: bool
-    refused_texts: Mapping[int, RefusedText] = field(default_factory=dict)
-    refused_targets: Mapping[int, Sequence[RefusedTarget]] = field(default_factory=dict)
 
 
 class FillMask:

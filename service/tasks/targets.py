@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from service.arrays import IntArray
 from service.errors import InvalidRequestError, quote
-from service.refused import RefusedTarget
+from service.tasks.results import RefusedTarget
 from service.tokenization.tokenizer import Tokenizer
 
 # 10,000 words of 26 letters; a longer list is rejected before it costs the time to tokenize it

@@ -1,0 +1,1 @@
+"""Filling and scoring: texts in, answers out; no HTTP."""
