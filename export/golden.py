@@ -12,7 +12,7 @@ import numpy as np
 from service.bundles.bundle import DESCRIPTION_FILE, read_bundle
 from service.engine.batch import Batch, Request
 from service.engine.runtime import Runtime
-from service.golden_tolerance import largest_int8_difference
+from service.registry.golden import largest_int8_difference
 from service.tokenization.tokenizer import Tokenizer
 
 # so many masks that the mean over them tells saturating int8 kernels from another CPU's rounding

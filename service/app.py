@@ -29,13 +29,13 @@ from service.http.middleware.request_id import RequestId
 from service.http.middleware.request_memory import RequestMemory
 from service.http.throttle import CROWD_S, Breath, OnTheWay
 from service.metrics_page import add_metrics_page
-from service.models import Models
 from service.observability.health import Health
 from service.observability.statistics import ProcessStatistics
 from service.openapi import documented_methods, with_common_parts
 from service.playground_page import add_playground_page
 from service.protocols.open_inference import MODEL_VERSION
 from service.protocols.routes import create_protocol_router
+from service.registry.registry import Models
 from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
 from service.settings import Settings
 

@@ -4,9 +4,9 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 
 from service.errors import NotReadyError
-from service.models import Models
 from service.observability.request_context import MODEL
-from service.served import Served
+from service.registry.registry import Models
+from service.registry.served_model import Served
 
 
 def models_of(app: Starlette) -> Models:

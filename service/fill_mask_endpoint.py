@@ -9,10 +9,10 @@ from service.fill_answer import answer_json
 from service.http.disconnect import CallerLeftError, WhileConnected
 from service.http.middleware.request_memory import LONG_BODY_BYTES
 from service.http.responses import header, send_error, send_json
-from service.models import Models
 from service.observability.request_context import MODEL, RESERVE
+from service.registry.registry import Models
+from service.registry.served_model import Served
 from service.schemas import FillMaskBody
-from service.served import Served
 from service.tasks.response_size import Reserve
 
 

@@ -5,10 +5,10 @@ import asyncio
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
-from service.models import Models
 from service.observability.health import Health
 from service.observability.metrics import Metrics, ModelState
 from service.observability.statistics import ProcessStatistics
+from service.registry.registry import Models
 
 METRICS_PATH = "/metrics"
 

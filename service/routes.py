@@ -13,7 +13,8 @@ from service.http.disconnect import WhileConnected
 from service.observability.health import Health
 from service.observability.request_context import RESERVE
 from service.openapi import BEYOND_THE_SCHEMA, takes
-from service.schemas import FillMaskBody, InfoBody, StatusBody
+from service.registry.served_model import InfoBody
+from service.schemas import FillMaskBody, StatusBody
 from service.score_schemas import ScoreAnswer, ScoreBody, scores_json
 
 FILL_MASK_PATH = "/fill-mask"

@@ -5,9 +5,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from service.body import TextsBody
-from service.bundles.bundle import Architecture
 from service.fill_parameters import Parameters
-from service.tasks.options import FillOptions, Limits
+from service.tasks.options import FillOptions
 
 NOT_BLANK = r"\S"  # at least one character that is no white space
 _DEFAULTS = FillOptions()
@@ -51,17 +50,3 @@ class StatusBody(BaseModel):
     """What the service says of its health."""
 
     status: str
-
-
-class InfoBody(BaseModel):
-    """The model that is served, and the limits."""
-
-    name: str
-    license: str
-    description: str
-    mask_token: str
-    limits: Limits
-    precision: str
-    architecture: Architecture
-    version: str = Field(description="of the service")
-    threads: int = Field(description="texts that are computed at the same time")

@@ -21,8 +21,8 @@ from service.errors import SettingsError, StartError
 from service.http.connection import Connection
 from service.http.server import Server
 from service.http.unsent_responses import UnsentAnswers
-from service.models import Models
 from service.observability.logs import log_loop_error, start_logging
+from service.registry.registry import Models
 from service.settings import Settings, read_settings
 
 _log = logging.getLogger("service")

@@ -12,7 +12,7 @@ from service.bundles.bundle import read_bundle
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.errors import BundleError
-from service.golden import replay
+from service.registry.golden import replay
 from service.tasks.fill_mask import FillMask
 from service.tokenization.tokenizer import Tokenizer
 from tests.broken_bundles import (

@@ -10,7 +10,7 @@ from service.command.questions import read_options
 from service.command.rows import is_text
 from service.command.tasks import TextTask
 from service.fill_answer import answer_json
-from service.load import load
+from service.registry.loader import load
 from service.settings import Settings
 
 _CALLED = "The text"

@@ -26,7 +26,7 @@ from service.command.progress import say, show_progress
 from service.command.questions import Questions, read_options
 from service.command.rows import Block, Rows
 from service.command.tasks import FileTask
-from service.load import load
+from service.registry.loader import load
 from service.settings import Settings
 
 

@@ -15,8 +15,8 @@ from service.openapi import BEYOND_THE_SCHEMA, takes
 from service.protocols.infer_schema import infer_schema
 from service.protocols.open_inference import MODEL_VERSION, InferRequest, answer, metadata
 from service.protocols.predict import predict_schema, predictions, read_predict
+from service.registry.served_model import Served
 from service.schemas import FillMaskBody
-from service.served import Served
 from service.tasks.results import Answer
 
 _JSON = "application/json"

@@ -12,11 +12,11 @@ from subprocess import PIPE, Popen
 import httpx
 import pytest
 
-from service import load
 from service.bundles.bundle import default_bundle_path
 from service.engine.memory import make_private
 from service.engine.runtime import Runtime
 from service.errors import StartError
+from service.registry import loader as load
 from service.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import until

@@ -11,12 +11,11 @@ from service import __version__
 from service.bundles.discovery import Fingerprint, find_bundles, fingerprint
 from service.engine.probe import Probe
 from service.errors import BundleError, NotFoundError, SettingsError, StartError, quote
-from service.load import LoadedModel, load
 from service.observability.metrics import ModelState
 from service.observability.statistics import ProcessStatistics
 from service.observability.tracing import Spans
-from service.schemas import InfoBody
-from service.served import Served
+from service.registry.loader import LoadedModel, load
+from service.registry.served_model import InfoBody, Served
 from service.settings import Settings
 
 _log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""From a bundle to use cases that answer: verified, warmed up, its golden prompts replayed."""
+"""Loading a model: its bundle is verified, and its weights are watched."""
 
 import asyncio
 import logging
@@ -9,20 +9,42 @@ from functools import partial
 from pathlib import Path
 
 from service.bundles.bundle import WEIGHTS_FILE, Bundle, read_bundle
-from service.bundles.discovery import Fingerprint, fingerprint
+from service.bundles.discovery import FileState, Fingerprint, file_state, fingerprint
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.engine.warm_up import warm_up
 from service.errors import BundleError, SettingsError
-from service.golden import replay
 from service.observability.statistics import ProcessStatistics
 from service.observability.tracing import Spans
+from service.registry.golden import replay
 from service.settings import Settings
 from service.tasks.fill_mask import FillMask
 from service.tasks.options import Limits
 from service.tasks.scoring import Scoring
 from service.tokenization.tokenizer import Tokenizer
-from service.weights_watch import watch_weights
+
+LOOK_EVERY_S = 1.0
+
+
+async def watch_weights(file: Path, seen: FileState | None, on_change: Callable[[], None]) -> None:
+    """Wait until a file is written to or truncated, and call a function then.
+
+    A file that is replaced by renaming does no harm: what is mapped is still the one before.
+
+    Args:
+        file: of the weights.
+        seen: its state when it was verified.
+        on_change: called once.
+    """
+    while True:
+        await asyncio.sleep(LOOK_EVERY_S)
+        now = await asyncio.to_thread(file_state, file)
+        if now is None or seen is None or now.inode != seen.inode:
+            continue
+        if (now.size_bytes, now.modified_ns) != (seen.size_bytes, seen.modified_ns):
+            on_change()
+            return
+
 
 _log = logging.getLogger(__name__)
 

@@ -2,12 +2,29 @@
 
 from dataclasses import dataclass, field
 
+from pydantic import BaseModel, Field
+
+from service.bundles.bundle import Architecture
 from service.concurrency import Uses
 from service.engine.batcher import Batcher
 from service.engine.probe import Probe
-from service.schemas import InfoBody
 from service.tasks.fill_mask import FillMask
+from service.tasks.options import Limits
 from service.tasks.scoring import Scoring
+
+
+class InfoBody(BaseModel):
+    """The model that is served, and the limits."""
+
+    name: str
+    license: str
+    description: str
+    mask_token: str
+    limits: Limits
+    precision: str
+    architecture: Architecture
+    version: str = Field(description="of the service")
+    threads: int = Field(description="texts that are computed at the same time")
 
 
 @dataclass(frozen=True, slots=True)
