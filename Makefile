@@ -109,7 +109,7 @@ $(RACE)/.installed: pyproject.toml constraints/race.txt
 	@touch $@
 
 fuzz: $(DEV)/.installed  ## some 20,000 requests that nobody would write (20 minutes; FUZZ_EXAMPLES for more)
-	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest -rP tests/service/test_fuzz.py
+	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest -rP tests/service/api/test_fuzz.py
 
 attack-check: $(DEV)/.installed  ## all attacks on memory at once, for a minute in 512 MiB (root, for the limit)
 	ATTACK_S=60 $(DEV)/bin/python -m pytest -s tests/chaos/test_all_attacks.py

@@ -13,11 +13,17 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
-from service.docs_page import add_docs_page
+from service.api.docs_page import add_docs_page
+from service.api.fill_mask import FillMaskEndpoint
+from service.api.metrics_page import add_metrics_page
+from service.api.openapi import documented_methods, with_common_parts
+from service.api.playground_page import add_playground_page
+from service.api.protocols.open_inference import MODEL_VERSION
+from service.api.protocols.routes import create_protocol_router
+from service.api.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
 from service.engine.batcher import Batcher
 from service.engine.memory import return_after_bursts
 from service.errors import FillMaskError, OverloadedError, SettingsError
-from service.fill_mask_endpoint import FillMaskEndpoint
 from service.http.disconnect import CallerLeftError
 from service.http.memory_budget import ByteBudget
 from service.http.middleware.access_log import Access, BodyLog
@@ -28,15 +34,9 @@ from service.http.middleware.head import Head
 from service.http.middleware.request_id import RequestId
 from service.http.middleware.request_memory import RequestMemory
 from service.http.throttle import CROWD_S, Breath, OnTheWay
-from service.metrics_page import add_metrics_page
 from service.observability.health import Health
 from service.observability.statistics import ProcessStatistics
-from service.openapi import documented_methods, with_common_parts
-from service.playground_page import add_playground_page
-from service.protocols.open_inference import MODEL_VERSION
-from service.protocols.routes import create_protocol_router
 from service.registry.registry import Models
-from service.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_router
 from service.settings import Settings
 
 if TYPE_CHECKING:

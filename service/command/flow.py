@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from service.api.fill_response import answer_json
 from service.command.answers import Problem
 from service.command.outputs import Write
 from service.command.questions import Asked, Item, Question
 from service.command.rows import Block
 from service.errors import InvalidRequestError
-from service.fill_answer import answer_json
 from service.tasks.fill_mask import FillMask
 from service.tasks.options import DEFAULT_TOP_K
 

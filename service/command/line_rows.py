@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from service.api.strict_json import parse_json
 from service.command.lines import MAX_LINE_BYTES, Stream, read_lines
 from service.command.rows import Block, Fields, ListBlock, Rows, Unreadable, cut, without_blank_end
 from service.errors import FillMaskError
-from service.json_body import parse_json
 
 OpenStream = Callable[[], AbstractContextManager[Stream]]
 

@@ -2,6 +2,7 @@
 
 import sys
 
+from service.api.fill_response import answer_json
 from service.command.disk import STANDARD_OUTPUT, naming
 from service.command.errors import CommandError
 from service.command.limits import limits_of, without_limits
@@ -9,7 +10,6 @@ from service.command.printed import Style, table
 from service.command.questions import read_options
 from service.command.rows import is_text
 from service.command.tasks import TextTask
-from service.fill_answer import answer_json
 from service.registry.loader import load
 from service.settings import Settings
 

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.body import Reading, show
+from service.api.fill_request import FillMaskBody
+from service.api.request_body import Reading, show
 from service.command.answers import Problem
 from service.command.errors import CommandError
 from service.command.outputs import clash_of
 from service.command.rows import Block, Fields, Rows, Unreadable
 from service.errors import InvalidRequestError, quote
-from service.schemas import FillMaskBody
 from service.tasks.options import FillOptions, Limits
 
 PARAMETERS = "parameters"

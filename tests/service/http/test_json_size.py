@@ -6,9 +6,9 @@ import tracemalloc
 
 import pytest
 
+from service.api.strict_json import read_json
 from service.errors import InvalidRequestError
 from service.http.json_size import MAX_VALUES, check_values
-from service.json_body import read_json
 
 MIB = 2**20
 # each becomes 15 to 30 MB of Python objects when it is parsed

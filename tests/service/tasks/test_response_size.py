@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pydantic_core import to_json
 
+from service.api.fill_response import answer_json
+from service.api.protocols.open_inference import InferRequest, answer
+from service.api.protocols.predict_v1 import predictions
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequestError, OverloadedError
-from service.fill_answer import answer_json
-from service.protocols.open_inference import InferRequest, answer
-from service.protocols.predict import predictions
 from service.tasks.fill_mask import FillMask
 from service.tasks.options import FillOptions, Limits
 from service.tasks.plan import FillReader

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tritonclient.utils import InferenceServerException
 
 from service import __version__
-from service.protocols.open_inference import InferRequest, answer
+from service.api.protocols.open_inference import InferRequest, answer
 from service.tasks.options import Limits
 from service.tasks.results import Fill
 from tests.service.conftest import StartServer

@@ -20,11 +20,11 @@ from pydantic import (
 )
 from pydantic_core import to_json
 
-from service.body import SENTENCE, Reading, integer_of, sentence_error
+from service.api.fill_request import FillMaskBody
+from service.api.protocols.tensors import WireTensor, check_shape, read_texts, split_body
+from service.api.request_body import SENTENCE, Reading, integer_of, sentence_error
+from service.api.strict_json import read_json
 from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
-from service.json_body import read_json
-from service.protocols.wire_tensors import WireTensor, check_shape, read_texts, split_body
-from service.schemas import FillMaskBody
 from service.tasks.options import Limits
 from service.tasks.results import NO_SINGLE_TOKEN, Fill
 

@@ -4,15 +4,15 @@ import asyncio
 
 from starlette.types import Receive, Scope, Send
 
+from service.api.fill_request import FillMaskBody
+from service.api.fill_response import answer_json
 from service.errors import FillMaskError
-from service.fill_answer import answer_json
 from service.http.disconnect import CallerLeftError, WhileConnected
 from service.http.middleware.request_memory import LONG_BODY_BYTES
 from service.http.responses import header, send_error, send_json
 from service.observability.request_context import MODEL, RESERVE
 from service.registry.registry import Models
 from service.registry.served_model import Served
-from service.schemas import FillMaskBody
 from service.tasks.response_size import Reserve
 
 

@@ -1,10 +1,18 @@
-"""The parameters of a request for fills, checked."""
+"""The body of a request for fills."""
 
-from typing import Self, get_args
+from typing import Any, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-from service.body import integer_of, reading_of, sentence_error, show
+from service.api.request_body import TextsBody, integer_of, reading_of, sentence_error, show
 from service.errors import quote
 from service.tasks.options import (
     DEFAULT_TOP_K,
@@ -137,3 +145,41 @@ def _whole_number(value: object, most: int, info: ValidationInfo) -> object:
         return number
     name = f"{reading_of(info).parameters}.{info.field_name}"
     raise sentence_error(f"{name} must be a whole number from 1 to {most}, not {show(value)}.")
+
+
+NOT_BLANK = r"\S"  # at least one character that is no white space
+_DEFAULTS = FillOptions()
+_EXAMPLE: dict[str, JsonValue] = {
+    "inputs": "Paris is the [MASK] of France.",
+    "parameters": {"top_k": 5},
+}
+
+
+class FillMaskBody(TextsBody):
+    """What to fill."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+    parameters_model = Parameters
+
+    inputs: str | list[str] = Field(
+        description="A text with at least one mask, or a list of such texts."
+    )
+    parameters: Parameters | list[Parameters] | None = None
+
+    @property
+    def options(self) -> FillOptions | list[FillOptions]:
+        """How to fill all the texts, or each."""
+        if isinstance(self.parameters, list):
+            return [one.options for one in self.parameters]
+        return self.parameters.options if self.parameters else _DEFAULTS
+
+    @classmethod
+    def schema_with_limits(cls, max_texts: int, max_top_k: int = 1) -> dict[str, Any]:
+        """The JSON schema, in one piece and with this server's limits."""
+        schema = super().schema_with_limits(max_texts)
+        # a list of parameters has the same object
+        parameters = schema["properties"]["parameters"]["anyOf"][0]
+        parameters["properties"]["top_k"]["anyOf"][0]["maximum"] = max_top_k
+        targets = parameters["properties"]["targets"]["anyOf"][0]
+        targets |= {"items": {"type": "string", "pattern": NOT_BLANK}, "uniqueItems": True}
+        return schema

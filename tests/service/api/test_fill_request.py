@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from service.fill_answer import answer_json
-from service.fill_parameters import MAX_TARGETS
-from service.schemas import FillMaskBody
+from service.api.fill_request import MAX_TARGETS, FillMaskBody
+from service.api.fill_response import answer_json
 from service.tasks.options import FillOptions, Limits
 from service.tasks.results import Answer, Fill
 

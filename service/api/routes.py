@@ -4,18 +4,30 @@ import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from pydantic import (
+    BaseModel,
+)
 
-from service.asked import asked_model, models_of, ready_model
-from service.body import ErrorBody
+from service.api.dependencies import asked_model, models_of, ready_model
+from service.api.fill_request import FillMaskBody
+from service.api.fill_response import FillMaskAnswer
+from service.api.openapi import BEYOND_THE_SCHEMA, takes
+from service.api.request_body import (
+    ErrorBody,
+)
+from service.api.score import ScoreAnswer, ScoreBody, scores_json
 from service.errors import NotReadyError
-from service.fill_answer import FillMaskAnswer
 from service.http.disconnect import WhileConnected
 from service.observability.health import Health
 from service.observability.request_context import RESERVE
-from service.openapi import BEYOND_THE_SCHEMA, takes
 from service.registry.served_model import InfoBody
-from service.schemas import FillMaskBody, StatusBody
-from service.score_schemas import ScoreAnswer, ScoreBody, scores_json
+
+
+class StatusBody(BaseModel):
+    """What the service says of its health."""
+
+    status: str
+
 
 FILL_MASK_PATH = "/fill-mask"
 # where clients of Hugging Face's post what they post to FILL_MASK_PATH

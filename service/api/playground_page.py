@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-_DIRECTORY = Path(__file__).parent / "playground"
+_DIRECTORY = Path(__file__).parents[1] / "playground"
 _SOURCES = {
     "default-src": "'none'",
     "script-src": "'self'",

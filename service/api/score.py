@@ -13,7 +13,7 @@ from pydantic import (
     field_validator,
 )
 
-from service.body import ErrorBody, TextsBody, reading_of, sentence_error, show
+from service.api.request_body import ErrorBody, TextsBody, reading_of, sentence_error, show
 from service.errors import InvalidRequestError
 from service.tasks.results import RefusedText
 from service.tasks.scoring import DEFAULT_VARIANT, TextScore, Variant

@@ -6,17 +6,17 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from service import __version__
-from service.asked import asked_model, models_of, ready_model
-from service.body import ErrorBody
+from service.api.dependencies import asked_model, models_of, ready_model
+from service.api.fill_request import FillMaskBody
+from service.api.openapi import BEYOND_THE_SCHEMA, takes
+from service.api.protocols.infer_schema import infer_schema
+from service.api.protocols.open_inference import MODEL_VERSION, InferRequest, answer, metadata
+from service.api.protocols.predict_v1 import predict_schema, predictions, read_predict
+from service.api.request_body import ErrorBody
 from service.errors import NotFoundError, quote
 from service.http.disconnect import WhileConnected
 from service.observability.request_context import RESERVE
-from service.openapi import BEYOND_THE_SCHEMA, takes
-from service.protocols.infer_schema import infer_schema
-from service.protocols.open_inference import MODEL_VERSION, InferRequest, answer, metadata
-from service.protocols.predict import predict_schema, predictions, read_predict
 from service.registry.served_model import Served
-from service.schemas import FillMaskBody
 from service.tasks.results import Answer
 
 _JSON = "application/json"

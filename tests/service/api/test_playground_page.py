@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-PLAYGROUND = Path(__file__).parents[2] / "service" / "playground"
+PLAYGROUND = Path(__file__).parents[3] / "service" / "playground"
 FILES = sorted(path.name for path in PLAYGROUND.iterdir())
 POLICY = {
     "default-src 'none'",

@@ -2,8 +2,8 @@
 
 import pytest
 
+from service.api.strict_json import parse_json, read_json
 from service.errors import FillMaskError
-from service.json_body import parse_json, read_json
 
 
 @pytest.mark.parametrize(

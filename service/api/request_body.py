@@ -14,8 +14,8 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from service.api.strict_json import read_json
 from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
-from service.json_body import read_json
 from service.tasks.options import Limits
 
 OnError = Literal["error", "report"]

@@ -6,9 +6,9 @@ import jsonschema_rs
 import pytest
 from pydantic_core import to_json
 
+from service.api.protocols.infer_schema import infer_schema
+from service.api.protocols.open_inference import InferRequest
 from service.errors import InvalidRequestError
-from service.protocols.infer_schema import infer_schema
-from service.protocols.open_inference import InferRequest
 from service.tasks.options import Limits
 
 LIMITS = Limits(

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from service.openapi import in_one_piece
-from service.protocols.open_inference import OUTPUTS, InferBody
-from service.protocols.wire_tensors import MAX_AXES
-from service.schemas import FillMaskBody
+from service.api.fill_request import FillMaskBody
+from service.api.openapi import in_one_piece
+from service.api.protocols.open_inference import OUTPUTS, InferBody
+from service.api.protocols.tensors import MAX_AXES
 
 _FLAG = {"type": "boolean"}
 _SIZE = {"type": "integer", "minimum": 4}  # bytes: those of the length of one text

@@ -1,6 +1,6 @@
 """A check for schemathesis: a request that fits its schema is only refused for what no schema says.
 
-`service.openapi.BEYOND_THE_SCHEMA` has the same rules for people.
+`service.api.openapi.BEYOND_THE_SCHEMA` has the same rules for people.
 """
 
 import re

@@ -13,12 +13,12 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from service import fill_mask_endpoint
+from service.api import fill_mask as fill_mask_endpoint
+from service.api.fill_request import FillMaskBody
 from service.app import Service, create_app
 from service.engine.batch import Batch, Outputs
 from service.engine.runtime import Runtime
 from service.http.middleware.request_memory import LONG_BODY_BYTES
-from service.schemas import FillMaskBody
 from service.settings import Settings
 from service.tasks import response_size as answer_size
 from service.tasks import strategies as fill_ways

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from service.body import Reading
+from service.api.fill_request import FillMaskBody
+from service.api.fill_response import answer_parts
+from service.api.request_body import Reading
+from service.api.strict_json import read_json
 from service.errors import InvalidRequestError, quote
-from service.fill_answer import answer_parts
-from service.json_body import read_json
-from service.schemas import FillMaskBody
 from service.tasks.options import Limits
 from service.tasks.results import Answer
 

@@ -1,0 +1,1 @@
+"""Endpoints, request and response bodies, and pages."""

@@ -1,0 +1,1 @@
+"""Wire formats of other model servers."""

@@ -1,1 +1,0 @@
-"""Wire formats of other servers, as thin adapters of one use case."""
