@@ -1,7 +1,7 @@
 # The serving image: what service/ imports, service/ and its built-in model. No torch, no model/, no export/.
 #   docker build --tag fillmask . && docker run --read-only --stop-timeout 40 --publish 127.0.0.1:8000:8000 fillmask
 # The command without a server is in it too:
-#   docker run --rm --entrypoint python fillmask -m service.command "Paris is the [MASK] of France."
+#   docker run --rm --entrypoint python fillmask -m service.cli "Paris is the [MASK] of France."
 #
 # Python 3.11 is what the tests run on and constraints/serve.txt was resolved for; trixie is Debian's stable release.
 # Patch levels float, so that a rebuild takes both projects' security fixes.
@@ -44,7 +44,7 @@ WORKDIR /app
 ENV PATH=/opt/venv/bin:$PATH
 # Bytecode of all that a start imports, of the service or of the command, the standard library included (the base image
 # ships it without, and a start on a read-only root could never keep it), and of nothing else.
-RUN ["python", "-c", "import service.__main__, service.serve, service.command.__main__"]
+RUN ["python", "-c", "import service.__main__, service.serve, service.cli.__main__"]
 ENV PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     FILLMASK_HOST=0.0.0.0 \

@@ -34,7 +34,7 @@ from service.tokenization.tokenizer import Tokenizer
 
 ROWS, ROUNDS = 20_000, 3
 CONNECTIONS = 32
-COMMAND = [sys.executable, "-m", "service.command"]
+COMMAND = [sys.executable, "-m", "service.cli"]
 ALONE, WITH_START, WITHOUT_START, HTTP = (
     "the runtime alone, ideal batches",
     "`fillmask`, a process from start to end",

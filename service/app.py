@@ -204,9 +204,8 @@ def create_app(settings: Settings) -> Service:
         answers=answers,
         on_the_way=on_the_way,
     )
-    outermost = [] if traces is None else [traces.surround]
     service.add_middleware(Head)  # the innermost, so that requests are counted by their own method
-    service.surround([*outermost, *_layers(settings, statistics, memory)])
+    service.surround([*_tracing(traces), *_layers(settings, statistics, memory)])
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
     service.include_router(create_protocol_router(settings.max_texts, settings.max_top_k))
     add_docs_page(service)
@@ -229,6 +228,14 @@ def _open_traces(settings: Settings) -> "Traces | None":
             "fillmask[otel], or set traces to off."
         ) from error
     return Traces()
+
+
+def _tracing(traces: "Traces | None") -> list[Layer]:
+    if traces is None:
+        return []
+    from service.http.middleware.tracing import TracingMiddleware  # noqa: PLC0415 - as above
+
+    return [partial(TracingMiddleware, traces=traces)]
 
 
 def _layers(settings: Settings, statistics: ProcessStatistics, memory: Layer) -> list[Layer]:

@@ -28,7 +28,7 @@ def check_shell_examples(page: str, directory: Path) -> int:
     command = directory / "bin" / "fillmask"
     command.parent.mkdir()
     # the installed command may be another checkout's
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m service.command "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m service.cli "$@"\n')
     command.chmod(0o755)
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("FILLMASK_")}
     variables = inherited | {

@@ -1,4 +1,4 @@
-"""The README cannot drift: its tree, settings, answers and commands are the real ones."""
+"""The README cannot drift: its settings, answers and commands are the real ones."""
 
 from __future__ import annotations
 
@@ -22,52 +22,10 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ROUTE = r"\| `((?:GET|POST) /\S*)` \|"
 CURL_BODY = re.compile(r"-d '(\{.*?\})'", re.DOTALL)
-PACKAGES = ("service", "model", "export")
 
 
 def _section(title: str) -> str:
     return README.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
-
-
-def _tree_paths() -> set[str]:
-    """Paths of the annotated tree; two spaces of indentation are one level."""
-    block = _section("File tree").split("```")[1]
-    paths, parents = set(), [""]
-    for line in block.strip("\n").splitlines():
-        name = line.split()[0]
-        level = (len(line) - len(line.lstrip())) // 2
-        parents = [*parents[: level + 1], parents[level] + name]
-        paths.add(parents[level] + name)
-    return paths
-
-
-def _tracked_files() -> list[str]:
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
-
-
-def test_every_path_of_the_tree_exists() -> None:
-    """Nothing in the tree has been renamed or removed."""
-    assert [path for path in sorted(_tree_paths()) if not (ROOT / path).exists()] == []
-
-
-def test_every_module_and_top_level_entry_is_in_the_tree() -> None:
-    """No module and no top-level file or folder is missing from the tree."""
-    paths = _tree_paths()
-    tops = {name.split("/")[0] + ("/" if "/" in name else "") for name in _tracked_files()}
-    modules = {
-        name
-        for name in _tracked_files()
-        if name.startswith(tuple(f"{p}/" for p in PACKAGES)) and name.endswith(".py")
-        if not name.endswith("/__init__.py")
-    }
-    assert sorted((tops | modules) - paths) == []
 
 
 def test_settings_table_is_the_settings() -> None:

@@ -7,8 +7,8 @@ path, no query, no header, no text of an exception. Its parts are called tokeniz
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any, cast
 
 from opentelemetry import propagate
 from opentelemetry.context import Context
@@ -23,18 +23,16 @@ from opentelemetry.trace import (
     format_trace_id,
     get_current_span,
     set_span_in_context,
-    use_span,
 )
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import __version__
 from service.observability.request_context import MODEL, OTHER, TRACE_ID, route_of
 from service.observability.tracing import Arguments, Result
 
+Scope = MutableMapping[str, Any]
+
 # for the last spans to be sent: the process must not end later for a collector that is not there
 CLOSE_S = 3
-# asked again and again by machines
-_UNTRACED = ("/health/", "/v2/health/", "/metrics")
 
 
 class Traces:
@@ -98,31 +96,12 @@ class Traces:
             )
             compute.end(ended_ns)
 
-    def surround(self, app: ASGIApp) -> ASGIApp:
-        """ASGI middleware: a span for each request, but for those of probes and scrapers."""
+    def begin_request(self, scope: Scope) -> Span:
+        """Start the span of a request; its parent is the caller's, if the headers name one.
 
-        async def traced(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["type"] != "http" or scope["path"].startswith(_UNTRACED):
-                await app(scope, receive, send)
-                return
-            span = self._begin(scope)
-
-            def watch(message: Message) -> Awaitable[None]:
-                if message["type"] == "http.response.start":
-                    _note_status(span, message["status"])
-                return send(message)
-
-            with use_span(
-                span, end_on_exit=True, record_exception=False, set_status_on_exception=False
-            ):
-                try:
-                    await app(scope, receive, watch)
-                finally:
-                    _note_route(span, scope)
-
-        return traced
-
-    def _begin(self, scope: Scope) -> Span:
+        Args:
+            scope: of the request, as ASGI has it.
+        """
         carrier = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
@@ -141,14 +120,16 @@ class Traces:
         return span
 
 
-def _note_status(span: Span, status: int) -> None:
+def record_status(span: Span, status: int) -> None:
+    """Set the status of a response, an error from 500."""
     span.set_attribute("http.response.status_code", status)
     if status >= 500:
         span.set_attribute("error.type", str(status))
         span.set_status(StatusCode.ERROR)
 
 
-def _note_route(span: Span, scope: Scope) -> None:
+def record_route(span: Span, scope: Scope) -> None:
+    """Set the route and the model that have answered a request."""
     if (route := route_of(scope)) != OTHER:
         span.update_name(f"{scope['method']} {route}")
         span.set_attribute("http.route", route)

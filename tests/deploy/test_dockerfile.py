@@ -156,7 +156,7 @@ def test_entrypoint_is_the_service_without_a_shell() -> None:
 def test_image_holds_the_bytecode_of_both_commands() -> None:
     """The service's and that without a server, each by its module."""
     (compiling,) = (run for run in files.values(IMAGE, "RUN") if "import service" in run)
-    modules = ["service.__main__", "service.serve", "service.command.__main__"]
+    modules = ["service.__main__", "service.serve", "service.cli.__main__"]
     assert json.loads(compiling)[2] == f"import {', '.join(modules)}"
     for module in modules:
         assert (files.ROOT / module.replace(".", "/")).with_suffix(".py").is_file()

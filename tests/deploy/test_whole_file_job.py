@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from service import __version__
-from service.command import interruption
-from service.command.arguments import read_arguments
-from service.command.errors import CommandError, RetryError
-from service.command.shard import Shard
-from service.command.tasks import FileTask
+from service.cli import signals as interruption
+from service.cli.arguments import read_arguments
+from service.cli.errors import CommandError, RetryError
+from service.cli.row_options import FileTask, Shard
 from tests.deploy import files
-from tests.service.command.command_line import fillmask, numbered, random_texts, write_rows
+from tests.service.cli.command_line import fillmask, numbered, random_texts, write_rows
 from tests.service.tiny import Tiny, write_bundle
 
 DIRECTORY = files.K8S / "examples" / "whole-file"
@@ -36,7 +35,7 @@ def arguments_of(index: int) -> list[str]:
 
 def test_the_command_is_the_images() -> None:
     """Without a shell, from where the image's own entrypoint starts."""
-    assert CONTAINER["command"] == ["python", "-m", "service.command"]
+    assert CONTAINER["command"] == ["python", "-m", "service.cli"]
     assert files.values(files.stages(files.DOCKERFILE.read_text())[-1], "ENTRYPOINT") == [
         '["python", "-m", "service"]'
     ]

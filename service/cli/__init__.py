@@ -1,0 +1,1 @@
+"""The fillmask command: one text, a file, a stream."""

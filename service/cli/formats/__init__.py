@@ -1,0 +1,1 @@
+"""File formats that the command reads and writes."""

@@ -1,0 +1,1 @@
+"""Resuming a job over a whole file."""

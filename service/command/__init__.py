@@ -1,1 +1,0 @@
-"""`fillmask`: fills on the command line, of one text or of a whole file. No HTTP."""

@@ -1,0 +1,44 @@
+"""ASGI middleware that traces requests. It needs OpenTelemetry's packages."""
+
+from collections.abc import Awaitable
+
+from opentelemetry.trace import use_span
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.observability.opentelemetry import Traces, record_route, record_status
+
+# probes and scrapers ask for these every few seconds
+_UNTRACED = ("/health/", "/v2/health/", "/metrics")
+
+
+class TracingMiddleware:
+    """Runs each request in a span, except those of probes and scrapers.
+
+    Args:
+        app: the application.
+        traces: starts the spans.
+    """
+
+    def __init__(self, app: ASGIApp, traces: Traces) -> None:
+        self._app = app
+        self._traces = traces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one connection."""
+        if scope["type"] != "http" or scope["path"].startswith(_UNTRACED):
+            await self._app(scope, receive, send)
+            return
+        span = self._traces.begin_request(scope)
+
+        def watch(message: Message) -> Awaitable[None]:
+            if message["type"] == "http.response.start":
+                record_status(span, message["status"])
+            return send(message)
+
+        with use_span(
+            span, end_on_exit=True, record_exception=False, set_status_on_exception=False
+        ):
+            try:
+                await self._app(scope, receive, watch)
+            finally:
+                record_route(span, scope)

@@ -1,0 +1,67 @@
+"""The command in this process, and files for it."""
+
+import io
+import json
+import random
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from service.cli.__main__ import execute
+from tests.service.tiny import MAX_TOKENS, WORDS
+
+WHOLE_WORDS = [word for word in WORDS if word.isalpha()]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that has ended: its exit code, and what it has printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+def fillmask(*arguments: object) -> Done:
+    """Run the command."""
+    out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline=""), io.StringIO()
+    with mock.patch.object(sys, "stdout", out), mock.patch.object(sys, "stderr", err):
+        code = execute([str(argument) for argument in arguments])
+    out.seek(0)
+    return Done(code, out.read(), err.getvalue())
+
+
+def dice(seed: int | str = 0) -> random.Random:
+    """Chance that is the same each time."""
+    return random.Random(seed)  # noqa: S311 - a choice, not a secret
+
+
+def random_texts(count: int, seed: int = 0) -> list[str]:
+    """Texts of the tiny model's words, with one to three masks."""
+    rng = dice(seed)
+    texts = []
+    for _ in range(count):
+        words = rng.choices(WHOLE_WORDS, k=rng.randint(1, MAX_TOKENS - 8))
+        for place in rng.choices(range(len(words)), k=rng.randint(1, 3)):
+            words[place] = "[MASK]"
+        texts.append(" ".join(words))
+    return texts
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Write JSONL."""
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def numbered(texts: Sequence[str]) -> list[dict[str, Any]]:
+    """A row for each text, with a number."""
+    return [{"id": number, "inputs": text} for number, text in enumerate(texts)]
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Read JSONL."""
+    return [json.loads(line) for line in path.read_bytes().splitlines()]

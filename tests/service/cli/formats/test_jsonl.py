@@ -1,0 +1,187 @@
+"""JSONL out: the row to the byte, and its fills behind it."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from service.cli.errors import CommandError
+from service.cli.formats import jsonl as line_rows
+from service.cli.formats.answers import Problem
+from service.cli.formats.base import BLOCK_ROWS, Fields, Given, Unreadable
+from service.cli.formats.jsonl import JsonBlock, JsonOutput, write_lines
+from service.cli.formats.lines import read_lines
+from service.cli.formats.open import open_rows
+from service.tasks.options import FillOptions
+from tests.service.cli.command_line import write_rows
+
+
+def fields_of(path: Path, start: int = 0, stop: int | None = None) -> list[Fields | Unreadable]:
+    """The rows of a file."""
+    rows = open_rows(path, "text")
+    return [row for block in rows.blocks(start, stop) for row in block.fields()]
+
+
+@pytest.fixture
+def jsonl(tmp_path: Path) -> Path:
+    """A file with good and bad rows."""
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(
+        b'\xef\xbb\xbf{"a": 1}\r\n'
+        b'{"a": \n'
+        b"\n"
+        b"[1]\n"
+        b'{"a": NaN}\n'
+        b'{"a": 1, "a": 2}\n'
+        b'{"a": "\xff"}\n'
+        b'{"a": "\\ud800"}\n'
+        b'  {"a": "x\\ny", "b": 12345678901234567890}  '
+    )
+    return path
+
+
+def test_json_lines(jsonl: Path) -> None:
+    """Objects are rows; anything else says what is wrong, and in which line."""
+    rows = fields_of(jsonl)
+    assert open_rows(jsonl, "text").count() == len(rows) == 9
+    assert rows[0] == {"a": 1}
+    assert rows[8] == {"a": "x\ny", "b": 12345678901234567890}
+    assert [row.sentence for row in rows if isinstance(row, Unreadable)] == [
+        "The line is not valid JSON: expecting value (line 2, column 7).",
+        "The line is empty; it must be a JSON object.",
+        "The line must be a JSON object.",
+        "The line is not valid JSON: NaN is not a JSON number.",
+        'The field "a" is given twice.',
+        "The line is not valid UTF-8.",
+        "The line has an escape that is half a surrogate pair, which is no character.",
+    ]
+
+
+def test_json_lines_are_kept_to_the_byte(tmp_path: Path) -> None:
+    """Numbers, escapes and spaces stay as they were written."""
+    line = b'{ "a":1.00e3,  "b" : "\\u00e9"}'
+    path = tmp_path / "rows.ndjson"
+    path.write_bytes(b"  " + line + b" \r\n")
+    [block] = open_rows(path, "text").blocks()
+    assert block.json_objects() == [line]
+
+
+def test_a_line_that_is_too_long_is_a_bad_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those around it are good."""
+    monkeypatch.setattr(line_rows, "MAX_LINE_BYTES", 50)
+    monkeypatch.setattr(read_lines, "__defaults__", (50,))
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b'{"a": 1}\n{"a": "' + b"x" * 100 + b'"}\n{"a": 2}\n')
+    long = Unreadable("The line is longer than 50 bytes.")
+    assert fields_of(path) == [{"a": 1}, long, {"a": 2}]
+    [block] = open_rows(path, "text").blocks()
+    assert block.json_objects()[1] == b"{}"
+
+
+def test_text_lines(tmp_path: Path) -> None:
+    """Each line is a text, an empty one too; only line feeds end them."""
+    path = tmp_path / "texts.txt"
+    path.write_bytes("one\r\n\n  two\u2028 \n".encode() + b"\xff\n")
+    assert fields_of(path) == [
+        {"text": "one"},
+        {"text": ""},
+        {"text": "  two\u2028 "},
+        Unreadable("The line is not valid UTF-8."),
+    ]
+    assert open_rows(path, "text").columns == ("text",)
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "texts.txt"])
+def test_an_empty_file_has_no_rows(tmp_path: Path, name: str) -> None:
+    """Not one that is empty."""
+    path = tmp_path / name
+    path.touch()
+    assert fields_of(path) == []
+    assert open_rows(path, "text").count() == 0
+
+
+def test_any_part_of_a_file(tmp_path: Path) -> None:
+    """From one row to before another, in blocks that know their numbers."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(f"{json.dumps({'n': n})}\n" for n in range(3 * BLOCK_ROWS)))
+    for start, stop in [(0, 5), (BLOCK_ROWS - 1, BLOCK_ROWS + 1), (700, None), (9, 9)]:
+        rows = fields_of(path, start, stop)
+        assert rows == [{"n": n} for n in range(3 * BLOCK_ROWS)][start:stop]
+    [block] = open_rows(path, "text").blocks(10, 20)
+    part = block.part(3, 5)
+    assert (part.first, len(part), part.fields()) == (13, 2, [{"n": 13}, {"n": 14}])
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\n\n\n", b"\r\n\r\n", b"\n \t\r\n  ", b"\n" * 1000])
+@pytest.mark.parametrize("name", ["rows.jsonl", "texts.txt"])
+def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, name: str, end: bytes) -> None:
+    """A blank line before another is one that says nothing."""
+    path = tmp_path / name
+    path.write_bytes(b'{"text": 1}\n\n \n{"text": 2}' + end)
+    rows = open_rows(path, "text")
+    assert rows.count() == 4
+    first, *blank, last = fields_of(path)
+    line = Unreadable("The line is empty; it must be a JSON object.")
+    assert blank == ([line] * 2 if name == "rows.jsonl" else [{"text": ""}] * 2)
+    assert "1" in str(first)
+    assert "2" in str(last)
+    path.write_bytes(b"\xef\xbb\xbf" + end)
+    assert (rows.count(), fields_of(path)) == (0, [])
+
+
+GIVEN = Given(FillOptions(), errors=True)
+
+
+def written(row: bytes, answer: bytes) -> bytes:
+    """What a row becomes."""
+    stream = io.BytesIO()
+    write_lines(stream)(JsonBlock(0, [row]), [answer])
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        (b'{"a":1.00e3, "b" : "\\u00e9"}', b'{"a":1.00e3, "b" : "\\u00e9","fills":[]}\n'),
+        (b' { "a": 1 }\t', b'{ "a": 1,"fills":[]}\n'),
+        (b'{"a": "}"}', b'{"a": "}","fills":[]}\n'),
+    ],
+)
+def test_a_row_is_as_it_was(row: bytes, line: bytes) -> None:
+    """No number, escape or space of it changes, and there is one more field."""
+    assert written(row, b"[]") == line
+    assert json.loads(line) == json.loads(row) | {"fills": []}
+
+
+def test_problems_are_in_a_field_of_their_own() -> None:
+    """A row that could not be read has no other."""
+    assert written(b'{"a": 1}', Problem('so "x"').line) == b'{"a": 1,"error":"so \\"x\\""}\n'
+    assert written(b"{}", Problem("so").line) == b'{"error":"so"}\n'
+    assert written(b'{"a": 1', Problem("so", readable=False).line) == b'{"error":"so"}\n'
+
+
+def test_a_column_of_the_same_name_is_refused(tmp_path: Path) -> None:
+    """Known before a row is read; of JSONL, whose rows have fields of their own, row by row."""
+    path = tmp_path / "rows.csv"
+    path.write_text("inputs,error\na,b\n")
+    rows = open_rows(path, "inputs")
+    with pytest.raises(CommandError, match=r'rows.csv has a field "error"'):
+        JsonOutput(rows, GIVEN)
+    assert JsonOutput(rows, Given(FillOptions(), errors=False)).reserved == ()
+    jsonl = open_rows(write_rows(tmp_path / "rows.jsonl", [{"error": 1}]), "inputs")
+    assert JsonOutput(jsonl, GIVEN).reserved == ("fills", "error")
+
+
+def test_a_file_is_whole_at_the_end_of_its_with(tmp_path: Path) -> None:
+    """Rows of any format become objects."""
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n1,é\n")
+    rows = open_rows(path, "a")
+    output = tmp_path / "out.jsonl"
+    with JsonOutput(rows, GIVEN).writing(output) as write:
+        for block in rows.blocks():
+            write(block, [b"[]"])
+    assert output.read_text(encoding="utf-8") == '{"a":"1","b":"é","fills":[]}\n'

@@ -1,0 +1,74 @@
+"""Bytes to lines: every ending, every length, however the bytes come."""
+
+import io
+
+import pytest
+
+from service.cli.formats.lines import read_lines
+from tests.service.cli.command_line import dice
+
+
+class Trickle:
+    """A stream that gives a few bytes at a time."""
+
+    def __init__(self, content: bytes, most: int) -> None:
+        self._content = io.BytesIO(content)
+        self._most = most
+
+    def read(self, size: int, /) -> bytes:
+        """A part of what there is."""
+        return self._content.read(min(size, self._most))
+
+
+def lines_of(content: bytes, most: int = 2**20, max_bytes: int = 100) -> list[bytes | None]:
+    """All lines."""
+    return [line for some in read_lines(Trickle(content, most), max_bytes) for line in some]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 1000])
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"\n", [b""]),
+        (b"a", [b"a"]),
+        (b"a\n", [b"a"]),
+        (b"a\r\nb\r\n", [b"a", b"b"]),
+        (b"a\n\nb", [b"a", b"", b"b"]),
+        (b"a\rb\n", [b"a\rb"]),
+        ("a\u2028b\x0bc\x85\n".encode(), ["a\u2028b\x0bc\x85".encode()]),
+        (b"\xef\xbb\xbf", []),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb", [b"a", b"\xef\xbb\xbfb"]),
+        (b"\xff\xfe\n", [b"\xff\xfe"]),
+    ],
+)
+def test_lines(content: bytes, lines: list[bytes], most: int) -> None:
+    """Only line feeds end lines, with or without a carriage return; a byte order mark is none."""
+    assert lines_of(content, most) == lines
+
+
+@pytest.mark.parametrize("most", [1, 7, 64])
+def test_a_line_that_is_too_long_is_none(most: int) -> None:
+    """It is passed by in bounded memory, and those around it are whole."""
+    content = b"a" * 100 + b"\n" + b"b" * 101 + b"\n" + b"c\n" + b"d" * 1000
+    assert lines_of(content, most) == [b"a" * 100, None, b"c", None]
+
+
+def test_random_content_is_the_same_however_it_comes() -> None:
+    """The sizes of what comes at once do not show."""
+    rng = dice(0)
+    for _ in range(50):
+        content = bytes(rng.choices(b"ab\r\n\xef\xbb\xbf", k=rng.randint(0, 60)))
+        whole = lines_of(content)
+        assert whole == lines_of(content, rng.randint(1, 5))
+        expected = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        if not expected[-1]:
+            expected.pop()
+        assert whole == [line.removesuffix(b"\r") for line in expected]
+
+
+def test_what_comes_slowly_is_not_waited_for() -> None:
+    """A line is there as soon as it has come."""
+    lines = read_lines(Trickle(b"a\nb\nc", 2))
+    assert next(lines) == [b"a"]
+    assert next(lines) == [b"b"]

@@ -1,0 +1,264 @@
+"""Parts: whole or not there, and a chain from the first row on."""
+
+import errno
+import io
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from service.cli.errors import CommandError
+from service.cli.formats.base import Given
+from service.cli.formats.durable_files import create, naming, put, sync, write_json
+from service.cli.formats.jsonl import JsonBlock
+from service.cli.formats.open import make_output, open_rows
+from service.cli.resume.parts import DRAFT, Parts
+from service.tasks.options import FillOptions
+from tests.service.cli.command_line import dice
+from tests.service.tiny import Tiny
+
+
+def test_json_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was there before stays until then."""
+    path = tmp_path / "a.json"
+    write_json(path, {"é": 1})
+    assert json.loads(path.read_text(encoding="utf-8")) == {"é": 1}
+
+    def fail(*_: object) -> NoReturn:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_json(path, {"é": 2})
+    assert json.loads(path.read_text(encoding="utf-8")) == {"é": 1}
+
+
+def test_a_file_takes_the_place_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where directories cannot be synchronised."""
+
+    def refuse(_descriptor: int) -> NoReturn:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    (tmp_path / "new").write_text("new")
+    (tmp_path / "old").write_text("old")
+    put(tmp_path / "new", tmp_path / "old")
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+    assert (tmp_path / "old").read_text() == "new"
+
+
+FILLS = b'[{"score":0.5,"token":7,"token_str":"a","sequence":"a b"}]'
+TOO_LARGE = os.strerror(errno.EFBIG)
+
+
+@contextmanager
+def limited_files(size_bytes: int) -> Iterator[None]:
+    """Have the system refuse to write more to a file, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("size_bytes", [0, 20_000])
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_an_output_that_has_no_room_is_named(tmp_path: Path, ending: str, size_bytes: int) -> None:
+    """Whether it is the first byte that has none, or a later one."""
+    source, path = tmp_path / "rows.txt", tmp_path / f"out.{ending}"
+    rng = dice()
+    source.write_text("".join(f"{rng.getrandbits(600)}\n" for _ in range(1000)))
+    rows = open_rows(source, "inputs")
+    output = make_output(path, rows, Given(FillOptions(), errors=False))
+
+    def write_all() -> None:
+        with output.writing(path) as write:
+            for block in rows.blocks():
+                write(block, [FILLS] * len(block))
+
+    with limited_files(size_bytes), pytest.raises(OSError, match=TOO_LARGE) as caught:
+        write_all()
+    assert caught.value.filename == str(path)
+
+
+def test_a_part_that_has_no_room_is_named(tmp_path: Path) -> None:
+    """Also where it shows only when the part ends."""
+    parts = Parts(tmp_path, 0)
+    parts.write(JsonBlock(0, [b"{}"]), [b"[]"])
+    with limited_files(0), pytest.raises(OSError, match=TOO_LARGE) as caught:
+        parts.commit()
+    assert caught.value.filename == str(tmp_path / DRAFT)
+
+
+def test_a_json_file_that_has_no_room_is_named(tmp_path: Path) -> None:
+    """It is the draft that has none."""
+    with limited_files(0), pytest.raises(OSError, match=TOO_LARGE) as caught:
+        write_json(tmp_path / "a.json", {})
+    assert caught.value.filename == str(tmp_path / "a.json.draft")
+
+
+def test_a_file_that_the_disk_does_not_take_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some disks are full only when the file is synchronised."""
+
+    def refuse(_descriptor: int) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    path = tmp_path / "a"
+    with create(path) as stream, pytest.raises(OSError, match="No space") as caught:
+        sync(stream, path)
+    assert caught.value.filename == str(path)
+
+
+def test_a_name_that_is_known_stays() -> None:
+    """The system's own is the nearer one."""
+    with pytest.raises(OSError, match="x") as caught, naming("mine"):
+        raise OSError(errno.ENOSPC, "x", "its own")
+    assert caught.value.filename == "its own"
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="only Linux has /dev/full")
+@pytest.mark.parametrize(
+    "arguments", [["the [MASK]"], ["the [MASK]", "--json"], ["--input", "-", "--output", "-"]]
+)
+def test_standard_output_that_has_no_room_is_named(tiny: Tiny, arguments: list[str]) -> None:
+    """The command fails, and may be tried again."""
+    command = [sys.executable, "-m", "service.cli", "--bundle", str(tiny.path), *arguments]
+    with FULL.open("wb") as full:
+        done = subprocess.run(
+            command,
+            input=b'{"inputs": "a [MASK]"}\n',
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, b"standard output: no space left on device.\n")
+
+
+def answer(number: int) -> bytes:
+    """A row's answer that shows which row it is of."""
+    return b"[%d]" % number
+
+
+def write(parts: Parts, numbers: Sequence[int]) -> None:
+    """Take these rows."""
+    parts.write(JsonBlock(numbers[0], [b"{}"] * len(numbers)), list(map(answer, numbers)))
+
+
+def names(directory: Path) -> list[str]:
+    """The files there."""
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_parts_end_after_so_many_rows(tmp_path: Path) -> None:
+    """Or when the job does; a new process finds them and what comes next."""
+    parts = Parts(tmp_path, 100, rows=5, seconds=1e9)
+    for first in range(100, 112, 3):
+        write(parts, range(first, first + 3))
+    parts.commit()
+    parts.commit()
+    assert names(tmp_path) == [
+        "000000000100-000000000106.jsonl",
+        "000000000106-000000000112.jsonl",
+    ]
+    for again in (parts, Parts(tmp_path, 100)):
+        assert again.next_row == 112
+        assert list(again.answers()) == [answer(n) for n in range(100, 112)]
+
+
+def test_parts_end_after_some_time(tmp_path: Path) -> None:
+    """So a kill costs little when rows take long."""
+    parts = Parts(tmp_path, 0, rows=1000, seconds=0.0)
+    write(parts, [0])
+    write(parts, [1])
+    assert names(tmp_path) == [
+        "000000000000-000000000001.jsonl",
+        "000000000001-000000000002.jsonl",
+    ]
+
+
+def test_what_was_not_ended_is_not_there(tmp_path: Path) -> None:
+    """A process that is killed leaves a draft, and it is thrown away."""
+    parts = Parts(tmp_path, 0, rows=2, seconds=1e9)
+    write(parts, [0, 1])
+    write(parts, [2])
+    assert parts._stream is not None
+    parts._stream.close()
+    assert DRAFT in names(tmp_path)
+    again = Parts(tmp_path, 0)
+    assert again.next_row == 2
+    assert DRAFT not in names(tmp_path)
+
+
+def test_a_gap_ends_the_chain(tmp_path: Path) -> None:
+    """What lies behind it is computed again; other files are left alone."""
+    parts = Parts(tmp_path, 0, rows=1, seconds=1e9)
+    for number in range(4):
+        write(parts, [number])
+    (tmp_path / "000000000001-000000000002.jsonl").unlink()
+    (tmp_path / "job.json").touch()
+    again = Parts(tmp_path, 0)
+    assert again.next_row == 1
+    assert names(tmp_path) == ["000000000000-000000000001.jsonl", "job.json"]
+
+
+def test_a_part_that_is_not_whole_is_an_error(tmp_path: Path) -> None:
+    """Somebody has changed it."""
+    parts = Parts(tmp_path, 0, rows=2, seconds=1e9)
+    write(parts, [0, 1])
+    [path] = tmp_path.iterdir()
+    path.write_bytes(b"[0]\n")
+    with pytest.raises(CommandError, match="has 1 lines, and not 2; start anew with --restart"):
+        list(parts.answers())
+
+
+def test_a_part_that_cannot_be_written_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk leaves nothing that looks whole, even if there is room again at the end."""
+    parts = Parts(tmp_path, 0, rows=2, seconds=1e9)
+    write(parts, [0, 1])
+    write(parts, [2])
+
+    def full(_descriptor: int) -> NoReturn:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            write(parts, [3])
+    parts.commit()
+    assert Parts(tmp_path, 0).next_row == 2
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    """Nor does what is written after it."""
+    parts = Parts(tmp_path, 0, rows=10, seconds=1e9)
+    write(parts, [0])
+
+    class Full(io.BytesIO):
+        def writelines(self, _lines: object) -> NoReturn:
+            raise OSError(28, "No space left on device")
+
+    assert parts._stream is not None
+    parts._stream.close()
+    parts._stream = Full()
+    with pytest.raises(OSError, match="No space"):
+        write(parts, [1])
+    parts.commit()
+    assert Parts(tmp_path, 0).next_row == 0

@@ -1,0 +1,405 @@
+"""The flow: answers in order, full batches, bounded memory, and a clean end whatever happens."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from service.cli import pipeline as flow
+from service.cli.errors import CommandError, RowError
+from service.cli.formats.answers import Problem
+from service.cli.formats.base import Block
+from service.cli.formats.jsonl import JsonBlock
+from service.cli.pipeline import Flow
+from service.cli.requests import Asked, Item, Question
+from service.engine.batch import Batch, Outputs
+from service.engine.batcher import Batcher
+from service.engine.runtime import Runtime
+from service.errors import InvalidRequestError
+from service.tasks.fill_mask import FillMask
+from service.tasks.options import FillOptions
+from service.tasks.results import Answer, Fill
+from tests.service.cli.command_line import dice, random_texts
+from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
+from tests.service.tiny_calls import make_tokenizer
+
+Answering = Callable[[str], Any]
+
+
+class FakeFillMask:
+    """Answers a text with itself, in its own time."""
+
+    def __init__(self, answering: Answering | None = None) -> None:
+        self.accepted_tokens = 0
+        self.at_work = self.most_at_work = 0
+        self.called: set[str] = set()
+        self._answering = answering
+
+    async def fill(self, texts: Sequence[str], options: FillOptions, called: str) -> Answer:
+        """See `FillMask`."""
+        self.at_work += 1
+        self.most_at_work = max(self.most_at_work, self.at_work)
+        self.called.add(called)
+        try:
+            [text] = texts
+            if self._answering is not None:
+                await self._answering(text)
+            return Answer([[[Fill(0.5, 1, text, "")]]], long=bool(options.top_k))
+        finally:
+            self.at_work -= 1
+
+
+class Written:
+    """What has been written."""
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self.answers: list[bytes] = []
+        self.threads: set[str] = set()
+
+    def write(self, block: Block, answers: Sequence[bytes]) -> None:
+        """Take rows."""
+        assert len(block) == len(answers)
+        self.numbers += range(block.first, block.first + len(block))
+        self.answers += answers
+        self.threads.add(threading.current_thread().name)
+
+
+def blocks(items: Sequence[Item], size: int) -> Iterator[Asked]:
+    """The items in blocks."""
+    for first in range(0, len(items), size):
+        some = items[first : first + size]
+        yield JsonBlock(first, [b"{}"] * len(some)), some
+
+
+def questions(count: int) -> list[Item]:
+    """Texts that are numbers."""
+    return [Question(str(number), FillOptions()) for number in range(count)]
+
+
+def run(
+    fake: FakeFillMask,
+    asked: Iterator[Asked],
+    write: Callable[[Block, Sequence[bytes]], None],
+) -> None:
+    """Run a flow, and see that nothing is left on its way."""
+
+    async def play() -> None:
+        try:
+            async with asyncio.timeout(30):
+                await Flow(fake, "text", "[MASK]", 10).run(asked, write)  # type: ignore[arg-type]
+        finally:
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+            assert fake.at_work == 0
+
+    asyncio.run(play())
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    """Wait for something that nobody tells of."""
+    while not happened():  # noqa: ASYNC110 - nobody does
+        await asyncio.sleep(0.001)
+
+
+def answer_of(number: int) -> bytes:
+    """What a number's answer is."""
+    return b'[{"score":0.5,"token":1,"token_str":"%d","sequence":""}]' % number
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
+    """However long each takes; by another thread than the loop's; under the name of the field."""
+    rng = dice(size)
+
+    async def answering(_text: str) -> None:
+        for _ in range(rng.randint(0, 20)):
+            await asyncio.sleep(0)
+
+    fake, written = FakeFillMask(answering), Written()
+    run(fake, blocks(questions(500), size), written.write)
+    assert written.numbers == list(range(500))
+    assert written.answers == [answer_of(number) for number in range(500)]
+    assert fake.most_at_work > 1
+    assert threading.current_thread().name not in written.threads
+    assert fake.called == {"text"}
+
+
+def test_no_rows() -> None:
+    """Nothing is written."""
+    written = Written()
+    run(FakeFillMask(), iter(()), written.write)
+    assert written.numbers == []
+
+
+def test_long_answers_are_written_as_others() -> None:
+    """Though another thread makes them."""
+    written = Written()
+    items: list[Item] = [Question(str(n), FillOptions(top_k=1)) for n in range(5)]
+    run(FakeFillMask(), blocks(items, 5), written.write)
+    assert written.answers == [answer_of(number) for number in range(5)]
+
+
+def test_rows_that_cannot_be_filled_are_problems() -> None:
+    """Found here or before, they take their place in the order."""
+
+    async def answering(text: str) -> None:
+        if text == "1":
+            raise InvalidRequestError("not this one")
+
+    items = questions(4)
+    items[2] = Problem("nor this")
+    written = Written()
+    run(FakeFillMask(answering), blocks(items, 4), written.write)
+    problems = [Problem("not this one").line, Problem("nor this").line]
+    assert written.answers == [answer_of(0), *problems, answer_of(3)]
+
+
+def test_no_more_rows_begin_while_enough_waits() -> None:
+    """Two at least, so that the passes of the next are there when those of one end."""
+    fake = FakeFillMask()
+    fake.accepted_tokens = 10**9
+    fake._answering = lambda _text: asyncio.sleep(0.001)
+    written = Written()
+    run(fake, blocks(questions(40), 8), written.write)
+    assert fake.most_at_work == 2
+    assert written.numbers == list(range(40))
+
+
+def test_passes_that_end_make_room() -> None:
+    """Though no row has ended that would tell of it."""
+
+    async def play() -> None:
+        fake, go = FakeFillMask(), asyncio.Event()
+        fake._answering = lambda _text: go.wait()
+        fake.accepted_tokens = 10**9
+        flowing = asyncio.create_task(
+            Flow(fake, "text", "[MASK]", 10).run(blocks(questions(9), 3), Written().write)  # type: ignore[arg-type]
+        )
+        await until(lambda: fake.at_work >= 2)
+        await asyncio.sleep(0.05)
+        assert fake.at_work == 2
+        fake.accepted_tokens = 0
+        await until(lambda: fake.at_work == 9)
+        go.set()
+        await flowing
+
+    asyncio.run(asyncio.wait_for(play(), 30))
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "text"),
+    [("_MOST_ROWS", 20, "x"), ("_MOST_CHARS", 20_000, "[MASK]" * 10 + "x" * 100)],
+)
+def test_rows_that_are_not_written_are_bounded(
+    monkeypatch: pytest.MonkeyPatch, limit: str, most: int, text: str
+) -> None:
+    """In number, and by what their answers take; also while writing takes long."""
+    monkeypatch.setattr(flow, limit, most)
+    begun = 0
+    written = Written()
+    ahead = []
+
+    async def answering(_text: str) -> None:
+        nonlocal begun
+        begun += 1
+        ahead.append(begun - len(written.numbers))
+        await asyncio.sleep(0.0001)
+
+    def write(block: Block, answers: Sequence[bytes]) -> None:
+        threading.Event().wait(0.002)
+        written.write(block, answers)
+
+    items: list[Item] = [Question(text, FillOptions())] * 200
+    run(FakeFillMask(answering), blocks(items, 5), write)
+    assert written.numbers == list(range(200))
+    # rows that are bad count as others do
+    bad: list[Item] = [Problem("bad")] * 200
+    seen = 0
+
+    def asked() -> Iterator[Asked]:
+        nonlocal seen
+        for block, some in blocks(bad, 5):
+            seen += len(some)
+            ahead.append(seen - len(written.numbers))
+            yield block, some
+
+    written = Written()
+    run(FakeFillMask(), asked(), write)
+    assert written.numbers == list(range(200))
+    # two blocks are read ahead
+    bound = 20 if limit == "_MOST_ROWS" else 200
+    assert max(ahead) <= bound + 3 * 5
+
+
+def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a block's answers take is bounded too."""
+    monkeypatch.setattr(flow, "_LONG_ANSWERS_BYTES", 150)
+    lengths = []
+
+    def write(block: Block, answers: Sequence[bytes]) -> None:
+        assert len(block) == len(answers)
+        lengths.append(len(answers))
+
+    run(FakeFillMask(), blocks(questions(9), 9), write)
+    assert sum(lengths) == 9
+    assert max(lengths) == 3
+
+
+def test_answers_do_not_wait_for_a_row_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are written before their block has ended, so that a kill costs little."""
+    monkeypatch.setattr(flow, "_WRITTEN_EVERY_S", 0.0)
+    written = Written()
+
+    async def play() -> None:
+        go = asyncio.Event()
+
+        async def answering(text: str) -> None:
+            if text == "5":
+                await go.wait()
+
+        fake = FakeFillMask(answering)
+        flowing = asyncio.create_task(
+            Flow(fake, "text", "[MASK]", 10).run(blocks(questions(20), 20), written.write)  # type: ignore[arg-type]
+        )
+        await until(lambda: len(written.numbers) >= 5)
+        assert not flowing.done()
+        go.set()
+        await flowing
+
+    asyncio.run(asyncio.wait_for(play(), 30))
+    assert written.numbers == list(range(20))
+
+
+@pytest.mark.parametrize("kind", ["reading", "answering", "writing"])
+def test_whatever_fails_fails_after_the_rows_before_it(kind: str) -> None:
+    """They are written, nothing behind them is, and nothing is left on its way."""
+    written = Written()
+    items = questions(50)
+
+    async def answering(text: str) -> None:
+        if kind == "answering" and text == "23":
+            raise RuntimeError("here")
+        await asyncio.sleep(0)
+
+    def asked() -> Iterator[Asked]:
+        for block, some in blocks(items, 10):
+            if kind == "reading" and block.first == 20:
+                raise CommandError("here")
+            yield block, some
+
+    def write(block: Block, answers: Sequence[bytes]) -> None:
+        if kind == "writing" and block.first == 20:
+            raise RowError("here")
+        written.write(block, answers)
+
+    with pytest.raises((CommandError, RuntimeError), match="here"):
+        run(FakeFillMask(answering), asked(), write)
+    assert written.numbers == list(range(23 if kind == "answering" else 20))
+
+
+def test_cancelled_it_writes_what_is_ready() -> None:
+    """The answers of a block that has not ended are not lost, and nothing is left on its way."""
+    written = Written()
+
+    async def play() -> None:
+        fake = FakeFillMask()
+
+        async def answering(text: str) -> None:
+            if text == "5":
+                await asyncio.Event().wait()
+
+        fake._answering = answering
+        flowing = asyncio.create_task(
+            Flow(fake, "text", "[MASK]", 10).run(blocks(questions(20), 20), written.write)  # type: ignore[arg-type]
+        )
+        await until(lambda: fake.at_work == 1)
+        await asyncio.sleep(0.05)
+        flowing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await flowing
+        assert fake.at_work == 0
+
+    asyncio.run(asyncio.wait_for(play(), 30))
+    assert written.numbers == list(range(5))
+
+
+def test_an_end_does_not_wait_for_who_reads() -> None:
+    """A stream may have nothing to say for ever."""
+    never = threading.Event()
+
+    def asked() -> Iterator[Asked]:
+        yield from blocks(questions(3), 3)
+        never.wait()
+
+    def write(_block: Block, _answers: Sequence[bytes]) -> None:
+        raise RowError("here")
+
+    try:
+        with pytest.raises(RowError, match="here"):
+            run(FakeFillMask(), asked(), write)
+    finally:
+        never.set()
+
+
+class Watched:
+    """The tiny model's runtime, a little slow; notes what the batches are."""
+
+    def __init__(self, tiny: Tiny) -> None:
+        self._runtime = Runtime(tiny.path / "model.onnx")
+        self.tokens: list[int] = []
+
+    def run(self, batch: Batch) -> Outputs:
+        """Compute a batch."""
+        self.tokens.append(batch.tokens)
+        threading.Event().wait(0.003)
+        return self._runtime.run(batch)
+
+
+@pytest.mark.parametrize(
+    ("options", "count", "waiting"),
+    [
+        (FillOptions(), 1000, 2_000),
+        (FillOptions(strategy="joint"), 60, 4_000),
+        (FillOptions(granularity="word"), 30, 10_000),
+    ],
+)
+def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting: int) -> None:
+    """Whether a row takes one pass or many; and not much more waits than is needed."""
+    budget, workers = 100, 2
+    watched, written, most_waiting = Watched(tiny), Written(), 0
+    tokenizer = make_tokenizer(tiny)
+
+    async def play() -> None:
+        nonlocal most_waiting
+        batcher = Batcher(watched.run, workers, budget, 10**9, 10**9, 10**9, pytest.fail)
+        try:
+            use_case = FillMask(
+                tokenizer,
+                batcher,
+                max_tokens=MAX_TOKENS,
+                vocab_size=len(VOCABULARY),
+                max_masks=9,
+                max_passes=10**6,
+            )
+            asked: list[Item] = [Question(text, options) for text in random_texts(count)]
+            flowing = asyncio.create_task(
+                Flow(use_case, "text", "[MASK]", workers * budget).run(
+                    blocks(asked, 50), written.write
+                )
+            )
+            while not flowing.done():
+                most_waiting = max(most_waiting, use_case.accepted_tokens)
+                await asyncio.sleep(0.001)
+            await flowing
+        finally:
+            await batcher.close()
+
+    asyncio.run(asyncio.wait_for(play(), 60))
+    assert len(written.numbers) == count
+    assert not any(answer.startswith(b"{") for answer in written.answers)
+    # those at the start and the end may be smaller; a text has up to 26 tokens
+    inner = watched.tokens[4:-8]
+    assert sum(inner) / len(inner) > 0.7 * budget
+    assert most_waiting < waiting

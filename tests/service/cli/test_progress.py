@@ -1,0 +1,65 @@
+"""Progress: a bar for people, lines for logs."""
+
+import io
+import time
+
+import pytest
+
+from service.cli.progress import ProgressLines, say, show_progress
+
+
+class Terminal(io.StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        """It is."""
+        return True
+
+
+def test_a_bar_on_a_terminal() -> None:
+    """With what is done already, the speed, and what it works on."""
+    stream = Terminal()
+    with show_progress(stream, "out.csv", 10, 4) as bar:
+        bar.update(6)
+    last = stream.getvalue().rstrip("\n").split("\r")[-1]
+    assert last.startswith("out.csv: 100%|")
+    assert "10/10" in last
+    assert "texts/s" in last
+
+
+def test_no_bar_among_other_lines() -> None:
+    """Of a terminal that shows the rows themselves."""
+    stream = Terminal()
+    with show_progress(stream, "in.csv", 10, bar=False) as lines:
+        lines.update(6)
+    assert isinstance(lines, ProgressLines)
+    assert stream.getvalue() == ""
+
+
+def test_lines_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One from time to time, none of which is written over; the speed is this run's."""
+    times_s = iter((0.0, 1.0, 29.0, 30.0, 31.0, 60.0))
+    monkeypatch.setattr(time, "monotonic", lambda: next(times_s))
+    stream = io.StringIO()
+    with show_progress(stream, "out.csv", 1000, 400) as lines:
+        for _ in range(5):
+            lines.update(50)
+    assert isinstance(lines, ProgressLines)
+    assert stream.getvalue() == (
+        "out.csv: 550 of 1000 rows,  5.00 texts/s, 01:30 left\n"
+        "out.csv: 650 of 1000 rows,  4.17 texts/s, 01:24 left\n"
+    )
+
+
+def test_lines_without_a_known_end() -> None:
+    """Of a stream."""
+    stream = io.StringIO()
+    with ProgressLines(stream, "standard input", None, every_s=0.0) as lines:
+        lines.update(5)
+    assert stream.getvalue().startswith("standard input: 5 rows, ")
+
+
+def test_sentences_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Standard output is for what was asked for."""
+    say("So it is.")
+    assert capsys.readouterr() == ("", "So it is.\n")

@@ -1,0 +1,176 @@
+"""Questions: which text, how it is filled, or what is wrong with the row."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from service.bundles.bundle import read_bundle
+from service.cli.errors import CommandError
+from service.cli.formats.answers import Problem
+from service.cli.formats.open import open_rows
+from service.cli.requests import MAX_PASSES, Item, Question, Questions, limits_of, without_limits
+from service.errors import InvalidRequestError
+from service.settings import Settings
+from service.tasks.options import FillOptions, Limits
+from tests.service.cli.command_line import write_rows
+from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
+
+
+def test_all_words_of_the_model_may_be_asked_for(tiny: Tiny) -> None:
+    """Special tokens are none."""
+    limits = limits_of(read_bundle(tiny.path))
+    assert limits.max_top_k == len(VOCABULARY) - len(SPECIAL)
+    assert limits.max_passes == MAX_PASSES
+
+
+def test_nothing_is_refused_as_too_much(tiny: Tiny) -> None:
+    """What is of the model stays as it was set."""
+    before = Settings(bundle=tiny.path, threads=3, max_batch_tokens=77, max_waiting_tokens=1)
+    after = without_limits(before)
+    assert (after.bundle, after.threads, after.max_batch_tokens) == (tiny.path, 3, 77)
+    assert min(after.max_waiting_tokens, after.max_patient_tokens, after.max_masks) > 2**40
+    assert before.max_waiting_tokens == 1
+
+
+LIMITS = Limits(
+    max_tokens=32, max_texts=1, max_masks=9, max_top_k=50, max_passes=9, max_body_bytes=9
+)
+
+
+def ask(
+    tmp_path: Path,
+    row: dict[str, Any],
+    field: str = "inputs",
+    reserved: tuple[str, ...] = (),
+    **parameters: object,
+) -> Item:
+    """What is asked of a row of JSONL."""
+    rows = open_rows(write_rows(tmp_path / "rows.jsonl", [row]), field)
+    [(_, [item])] = Questions(field, parameters, LIMITS, rows, reserved).asked(0, None)
+    return item
+
+
+def test_a_text_and_the_parameters_of_all(tmp_path: Path) -> None:
+    """The field may have any name; other fields are nobody's business."""
+    item = ask(tmp_path, {"x": "a [MASK]", "y": [1]}, "x", top_k=3)
+    assert item == Question("a [MASK]", FillOptions(top_k=3))
+
+
+def test_a_row_says_itself_how_it_is_filled(tmp_path: Path) -> None:
+    """What it says is over what is said for all; null says nothing."""
+    row = {"inputs": "a", "parameters": {"top_k": 2, "strategy": None, "order": "left_to_right"}}
+    item = ask(tmp_path, row, top_k=7, strategy="joint")
+    options = FillOptions(top_k=2, strategy="joint", order="left_to_right")
+    assert item == Question("a", options)
+    assert ask(tmp_path, {"inputs": "a", "parameters": None}) == Question("a", FillOptions())
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ({"inputs": ""}, "inputs must be a text that is not empty."),
+        ({"inputs": None}, "inputs must be a text that is not empty, not null."),
+        ({"inputs": 5}, "inputs must be a text that is not empty, not 5."),
+        ({"inputs": ["a"]}, "inputs must be a text that is not empty, not a list."),
+        (
+            {"text": "a", "id": 1},
+            (
+                'There is no field "inputs"; there are "text", "id". --field names the one with '
+                "the texts."
+            ),
+        ),
+        (
+            {},
+            'There is no field "inputs"; there are none. --field names the one with the texts.',
+        ),
+        ({"inputs": "a", "parameters": 1}, "parameters must be a JSON object."),
+        (
+            {"inputs": "a", "parameters": {"top_k": 0}},
+            "parameters.top_k must be a whole number from 1 to 50, not 0.",
+        ),
+        (
+            {"inputs": "a", "parameters": {"topk": 1}},
+            (
+                'Unknown field "topk" in parameters; allowed are top_k, targets, granularity, '
+                "max_word_tokens, strategy, order and on_long_text."
+            ),
+        ),
+        (
+            {"inputs": "a", "parameters": {"targets": ["x"], "strategy": "joint"}},
+            'targets and strategy "joint" cannot be asked for together.',
+        ),
+    ],
+)
+def test_bad_rows(tmp_path: Path, row: dict[str, Any], sentence: str) -> None:
+    """In the words of HTTP, where there are some."""
+    assert ask(tmp_path, row) == Problem(sentence)
+
+
+def test_a_row_that_cannot_be_read(tmp_path: Path) -> None:
+    """It has no fields to be written with."""
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"nothing\n")
+    [(_, [item])] = Questions("x", {}, LIMITS, open_rows(path, "x"), ()).asked(0, None)
+    assert isinstance(item, Problem)
+    assert not item.readable
+
+
+def test_many_fields_are_not_all_named(tmp_path: Path) -> None:
+    """A sentence has an end."""
+    item = ask(tmp_path, {f"f{n}": 1 for n in range(100)})
+    assert isinstance(item, Problem)
+    assert '"f6", "f7" and others. --field' in item.sentence
+
+
+def test_a_field_of_a_name_that_is_taken_is_a_problem(tmp_path: Path) -> None:
+    """None of the row's fields is written beside it."""
+    item = ask(tmp_path, {"inputs": "a", "fills": 1}, reserved=("fills", "error"))
+    assert item == Problem(
+        'The row has a field "fills", and what is written has one of its own of that name; '
+        "rename it.",
+        readable=False,
+    )
+    assert isinstance(ask(tmp_path, {"inputs": "a", "fills": 1}), Question)
+
+
+def test_parameters_of_all_are_checked_first(tmp_path: Path) -> None:
+    """Before a row is read."""
+    with pytest.raises(InvalidRequestError, match=r"parameters.top_k must be a whole number"):
+        ask(tmp_path, {"inputs": "a"}, top_k="x")
+
+
+def test_a_column_that_is_not_there(tmp_path: Path) -> None:
+    """Known before a row is read; a column called parameters means nothing in CSV."""
+    path = tmp_path / "rows.csv"
+    path.write_text("inputs,parameters\na,b\n")
+    rows = open_rows(path, "inputs")
+    [(_, items)] = Questions("inputs", {}, LIMITS, rows, ()).asked(0, None)
+    assert items == [Question("a", FillOptions())]
+    with pytest.raises(CommandError) as caught:
+        Questions("text", {}, LIMITS, rows, ())
+    assert str(caught.value) == (
+        'rows.csv has no column "text"; there are "inputs", "parameters". --field names the one '
+        "with the texts."
+    )
+
+
+def test_values_of_parquet_that_are_no_texts(tmp_path: Path) -> None:
+    """They are named by their kind where JSON has no word for them; parameters may be a column."""
+    path = tmp_path / "rows.parquet"
+    columns = {
+        "inputs": pa.array([Decimal(1)]),
+        "text": pa.array(["a"]),
+        "parameters": pa.array([{"top_k": 3, "order": None}]),
+    }
+    pq.write_table(pa.table(columns), path)
+    rows = open_rows(path, "inputs")
+    [(_, [item])] = Questions("inputs", {}, LIMITS, rows, ()).asked(0, None)
+    assert item == Problem(
+        "inputs must be a text that is not empty, not a value of the kind Decimal."
+    )
+    [(_, [item])] = Questions("text", {"top_k": 4}, LIMITS, rows, ()).asked(0, None)
+    assert item == Question("a", FillOptions(top_k=3))

@@ -1,0 +1,33 @@
+"""Shards: every row in exactly one, in order."""
+
+import pytest
+
+from service.cli.errors import CommandError
+from service.cli.row_options import WHOLE, Shard
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 7, 8, 9, 1000])
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 11])
+def test_shards_lie_one_behind_the_other(rows: int, count: int) -> None:
+    """The first begins at the first row, the last ends at the last, and none is much longer."""
+    ranges = [Shard(index, count).range_of(rows) for index in range(count)]
+    assert [start for start, _ in ranges] == [0, *(stop for _, stop in ranges[:-1])]
+    assert ranges[-1][1] == rows
+    sizes = [stop - start for start, stop in ranges]
+    assert max(sizes) - min(sizes) <= 1
+    assert WHOLE.range_of(rows) == (0, rows)
+
+
+def test_parse() -> None:
+    """As it is written."""
+    assert Shard.parse("3/8") == Shard(3, 8)
+    assert str(Shard(3, 8)) == "3/8"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "8/8", "1", "1/0", "0/0", "-1/2", "1/2/3", "a/b", "\u0661/\u0662", "1/"]
+)
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    """With what is allowed."""
+    with pytest.raises(CommandError, match="allowed is I/N, as in 0/8, with I from 0 to N - 1"):
+        Shard.parse(text)

@@ -1,0 +1,107 @@
+"""Signals: what runs is told at once, and is not waited for for long."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from service.cli import signals as interruption
+from service.cli.signals import SignalError, run
+
+
+def send_after(started: threading.Event, *numbers: int) -> threading.Thread:
+    """Send signals to this process once something has started."""
+
+    def send() -> None:
+        assert started.wait(10)
+        for number in numbers:
+            os.kill(os.getpid(), number)
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    return thread
+
+
+def test_what_runs_ends_by_itself() -> None:
+    """On another thread; the handlers of before are back."""
+    before = signal.getsignal(signal.SIGINT)
+    threads: list[threading.Thread] = []
+
+    async def main() -> None:
+        threads.append(threading.current_thread())
+        await asyncio.to_thread(time.sleep, 0)
+
+    run(main)
+    assert threads[0] is not threading.current_thread()
+    assert not threads[0].is_alive()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_what_it_raises_is_raised() -> None:
+    """As if it had run here."""
+
+    async def main() -> None:
+        raise ValueError("so")
+
+    with pytest.raises(ValueError, match="so"):
+        run(main)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels(number: int) -> None:
+    """What runs may clear up."""
+    started, cleared = threading.Event(), threading.Event()
+
+    async def main() -> None:
+        try:
+            started.set()
+            await asyncio.sleep(30)
+        finally:
+            cleared.set()
+
+    sender = send_after(started, number)
+    with pytest.raises(SignalError) as caught:
+        run(main)
+    sender.join()
+    assert caught.value.number == number
+    assert cleared.is_set()
+
+
+def never_ends(
+    started: threading.Event, go: threading.Event
+) -> Callable[[], Coroutine[Any, Any, None]]:
+    """Something that holds up its event loop, as loading a model does."""
+
+    async def main() -> None:
+        started.set()
+        go.wait(30)
+
+    return main
+
+
+def test_what_does_not_hear_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only so long."""
+    monkeypatch.setattr(interruption, "GRACE_S", 0.01)
+    started, go = threading.Event(), threading.Event()
+    sender = send_after(started, signal.SIGTERM)
+    with pytest.raises(SignalError):
+        run(never_ends(started, go))
+    go.set()
+    sender.join()
+
+
+def test_a_second_signal_is_not_waited_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who presses twice means it."""
+    monkeypatch.setattr(interruption, "GRACE_S", 1e6)
+    started, go = threading.Event(), threading.Event()
+    sender = send_after(started, signal.SIGINT, signal.SIGINT)
+    with pytest.raises(SignalError):
+        run(never_ends(started, go))
+    go.set()
+    sender.join()

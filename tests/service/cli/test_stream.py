@@ -1,0 +1,118 @@
+"""Streams: rows are written as they are answered, by a real process."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.service.cli.command_line import fillmask, numbered, random_texts, write_rows
+from tests.service.tiny import Tiny
+
+COMMAND = [sys.executable, "-m", "service.cli"]
+FLAGS = ["--input", "-", "--output", "-", "--bundle"]
+
+
+def fill(tiny: Tiny, content: bytes, *flags: str) -> subprocess.CompletedProcess[bytes]:
+    """Fill what comes by standard input."""
+    command = [*COMMAND, *FLAGS, str(tiny.path), *flags]
+    return subprocess.run(command, input=content, capture_output=True, check=False, timeout=60)
+
+
+def test_a_stream_is_what_a_file_is(tiny: Tiny, tmp_path: Path) -> None:
+    """To the byte; what is said goes elsewhere."""
+    source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(700)))
+    fillmask("--input", source, "--output", tmp_path / "out.jsonl", "--bundle", tiny.path)
+    done = fill(tiny, source.read_bytes())
+    assert (done.returncode, done.stderr) == (0, b"standard input: 700 rows.\n")
+    assert done.stdout == (tmp_path / "out.jsonl").read_bytes()
+
+
+def test_no_rows(tiny: Tiny) -> None:
+    """Nothing is written."""
+    done = fill(tiny, b"")
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_a_bad_row_ends_the_stream(tiny: Tiny) -> None:
+    """After the rows before it; told to report, it goes on."""
+    content = b'{"inputs": "a [MASK]"}\n{"inputs": "a dog"}\n{"inputs": "the [MASK]"}\n'
+    done = fill(tiny, content)
+    assert done.returncode == 2
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == (
+        b"standard input, row 2: inputs has no mask: write [MASK] where a word is wanted.\n"
+    )
+    done = fill(tiny, content, "--on-error=report")
+    assert done.returncode == 0
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert ["fills" in row for row in rows] == [True, False, True]
+    assert done.stderr == b"standard input: 3 rows, 1 with an error.\n"
+
+
+def test_blank_lines_at_the_end_of_a_stream_are_no_rows(tiny: Tiny) -> None:
+    """One before another row is an error."""
+    row = b'{"inputs": "a [MASK]"}\n'
+    done = fill(tiny, row + b"\n \n\r\n")
+    assert (done.returncode, done.stderr) == (0, b"standard input: 1 row.\n")
+    done = fill(tiny, row + b"\n\n" + row + b"\n", "--on-error=report")
+    assert (done.returncode, done.stderr) == (0, b"standard input: 4 rows, 2 with an error.\n")
+    assert len(done.stdout.splitlines()) == 4
+
+
+@pytest.mark.parametrize("bad", [False, True])
+def test_answers_do_not_wait_for_the_next_row(tiny: Tiny, bad: bool) -> None:  # noqa: FBT001 - pytest passes it
+    """Nor does an error wait for the end of a stream that stays open."""
+    command, pipe = [*COMMAND, *FLAGS, str(tiny.path)], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number in range(3):
+            process.stdin.write(json.dumps({"n": number, "inputs": "a [MASK]"}).encode() + b"\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["n"] == number
+        if bad:
+            process.stdin.write(b"{}\n")
+            process.stdin.flush()
+            assert process.wait(30) == 2
+        else:
+            process.stdin.close()
+            assert process.wait(30) == 0
+
+
+def test_who_reads_may_have_had_enough(tiny: Tiny, tmp_path: Path) -> None:
+    """The process ends without a word, and with another exit code than success."""
+    source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(3000)))
+    command = [*COMMAND, "--input", str(source), "--output=-", "--bundle", str(tiny.path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, bufsize=0) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read(10) == b'{"id": 0, '
+        process.stdout.close()
+        assert process.wait(30) == 1
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("shard", [[], ["--shard=1/3"]])
+def test_a_file_to_standard_output(tiny: Tiny, tmp_path: Path, shard: list[str]) -> None:
+    """Of any format, and a shard of it; nothing is left beside it."""
+    source = tmp_path / "in.csv"
+    source.write_text("id,inputs\n" + "".join(f"{n},a [MASK]\n" for n in range(9)))
+    done = fillmask("--input", source, "--output=-", "--bundle", tiny.path, *shard)
+    assert done.code == 0
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [row["id"] for row in rows] == [str(n) for n in (range(3, 6) if shard else range(9))]
+    assert {len(row["fills"]) for row in rows} == {5}
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_clashes_and_missing_fields_are_told(tiny: Tiny, tmp_path: Path) -> None:
+    """As for files."""
+    source = tmp_path / "in.csv"
+    source.write_text("fills,inputs\n")
+    done = fillmask("--input", source, "--output=-", "--bundle", tiny.path)
+    assert done.err.startswith('in.csv has a field "fills", and what is written has one')
+    done = fillmask("--input", source, "--output=-", "--bundle", tiny.path, "--field=x")
+    assert done.code == 2

@@ -1,0 +1,455 @@
+"""Whole files: every format, every row as HTTP answers it, and jobs that go on."""
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fastapi.testclient import TestClient
+
+from service.app import create_app
+from service.cli import whole_file
+from service.cli.formats.base import Block
+from service.cli.pipeline import Flow
+from service.cli.resume.parts import Parts
+from service.settings import Settings
+from tests.service.cli.command_line import (
+    Done,
+    dice,
+    fillmask,
+    numbered,
+    random_texts,
+    read_rows,
+    write_rows,
+)
+from tests.service.tiny import Tiny
+
+MIXED: list[dict[str, Any]] = [
+    {"inputs": "the [MASK] of"},
+    {"inputs": "a [MASK] and [MASK]", "parameters": {"top_k": 2}, "id": 1.50},
+    {"inputs": "[MASK] the [MASK]", "parameters": {"strategy": "joint"}},
+    {"inputs": "a [MASK]", "parameters": {"granularity": "word"}, "é": "ü"},
+    {"inputs": "a [MASK] is", "parameters": {"targets": ["dog", "walks"]}},
+    {"inputs": "dog " * 40 + "[MASK]", "parameters": {"on_long_text": "window"}},
+]
+
+
+@pytest.fixture(scope="module")
+def unlimited(tiny: Tiny) -> Iterator[TestClient]:
+    """The service."""
+    with TestClient(create_app(Settings(bundle=tiny.path, max_passes=10_000))) as client:
+        yield client
+
+
+def fill(tiny: Tiny, source: Path, output: Path, *flags: object) -> Done:
+    """Run the command."""
+    return fillmask("--input", source, "--output", output, "--bundle", tiny.path, *flags)
+
+
+def answer(client: TestClient, row: dict[str, Any]) -> Any:
+    """What HTTP answers to a row."""
+    body = {key: row[key] for key in ("inputs", "parameters") if key in row}
+    response = client.post("/fill-mask", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def test_jsonl_has_what_http_answers(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
+    """Every row as it was, and its fills; each as it says itself or as all are."""
+    rows = MIXED + numbered(random_texts(300))
+    source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
+    done = fill(tiny, source, output, "--top-k=4")
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "out.jsonl: 306 rows.\n"
+    for row, filled in zip(rows, read_rows(output), strict=True):
+        asked = row | {"parameters": {"top_k": 4} | row.get("parameters", {})}
+        assert filled == row | {"fills": answer(unlimited, asked)}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+def test_a_row_is_kept_to_the_byte(tiny: Tiny, tmp_path: Path) -> None:
+    """No number, escape or space of it changes."""
+    line = '{ "inputs" : "caf\\u00e9 [MASK]", "n":1.0e2 }'
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(line)
+    fill(tiny, source, output)
+    assert output.read_text().startswith(line[:-1].rstrip() + ',"fills":[{"score":')
+
+
+def test_csv_has_a_line_for_each_fill(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
+    """With its row's cells; quoted line breaks and all."""
+    source, output = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_bytes(b'\xef\xbb\xbfid,text\r\n7,"the [MASK]\r\nof [MASK]"\r\n8,a [MASK]\r\n')
+    assert fill(tiny, source, output, "--field=text", "--top-k=2").code == 0
+    with output.open(encoding="utf-8", newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    masks = answer(unlimited, {"inputs": "the [MASK]\r\nof [MASK]", "parameters": {"top_k": 2}})
+    masks.append(answer(unlimited, {"inputs": "a [MASK]", "parameters": {"top_k": 2}}))
+    places = [(1, 1), (1, 2), (2, 1)]
+    expected = [
+        {"id": str(6 + row), "row": str(row), "mask": str(mask), "rank": str(rank)}
+        | {"text": fill["sequence"]}
+        | {key: str(fill[key]) for key in ("token", "token_str", "sequence")}
+        for (row, mask), fills in zip(places, masks, strict=True)
+        for rank, fill in enumerate(fills, 1)
+    ]
+    assert len(lines) == 6
+    for line, wanted in zip(lines, expected, strict=True):
+        wanted["text"] = line["text"]
+        assert line | wanted == line
+    assert [float(line["score"]) for line in lines] == [
+        fill["score"] for fills in masks for fill in fills
+    ]
+
+
+def test_parquet_keeps_its_columns(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
+    """And has the same fills, in one list for all masks; a column may hold parameters."""
+    columns = {
+        "inputs": pa.array([row["inputs"] for row in MIXED], pa.large_string()),
+        "day": pa.array([18262] * len(MIXED), pa.date32()),
+        "parameters": pa.array([row.get("parameters") for row in MIXED]),
+    }
+    source, output = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(pa.table(columns), source, row_group_size=4)
+    assert fill(tiny, source, output).code == 0
+    table = pq.read_table(output)
+    assert table.drop_columns("fills").equals(pq.read_table(source))
+    for row, fills in zip(MIXED, table["fills"].to_pylist(), strict=True):
+        masks = answer(unlimited, row)
+        nested = masks if isinstance(masks[0], list) else [masks]
+        flat = [(mask, one) for mask, some in enumerate(nested, 1) for one in some]
+        assert [
+            {key: value for key, value in fill.items() if value is not None} for fill in fills
+        ] == [{"mask": mask} | one for mask, one in flat]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet", "txt"])
+@pytest.mark.parametrize("other", ["ndjson", "csv", "parquet"])
+def test_any_format_becomes_any_other(tiny: Tiny, tmp_path: Path, ending: str, other: str) -> None:
+    """With the same tokens for the same texts."""
+    texts = random_texts(20)
+    source, output = tmp_path / f"in.{ending}", tmp_path / f"out.{other}"
+    if ending == "parquet":
+        pq.write_table(pa.table({"inputs": texts}), source)
+    elif ending == "jsonl":
+        write_rows(source, [{"inputs": text} for text in texts])
+    else:
+        source.write_text("inputs\n" * (ending == "csv") + "\n".join(texts) + "\n")
+    assert fill(tiny, source, output, "--top-k=1").code == 0
+    expected = tmp_path / "expected.jsonl"
+    fill(tiny, write_rows(tmp_path / "same.jsonl", numbered(texts)), expected, "--top-k=1")
+    assert tokens_of(output) == tokens_of(expected)
+
+
+def tokens_of(output: Path) -> list[tuple[str, int, int]]:
+    """Of each fill its text, its mask and its token."""
+    if output.suffix == ".csv":
+        with output.open(encoding="utf-8", newline="") as stream:
+            lines = list(csv.DictReader(stream))
+        return [(line["inputs"], int(line["mask"]), int(line["token"])) for line in lines]
+    found = []
+    rows = pq.read_table(output).to_pylist() if output.suffix == ".parquet" else read_rows(output)
+    for row in rows:
+        fills = row["fills"]
+        if fills and isinstance(fills[0], list):
+            fills = [one | {"mask": mask} for mask, some in enumerate(fills, 1) for one in some]
+        found += [(row["inputs"], fill.get("mask", 1), fill["token"]) for fill in fills]
+    return found
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_no_rows_are_an_output_without_rows(tiny: Tiny, tmp_path: Path, ending: str) -> None:
+    """One that can be read."""
+    source, output = tmp_path / "in.txt", tmp_path / f"out.{ending}"
+    source.touch()
+    done = fill(tiny, source, output)
+    assert (done.code, done.err) == (0, f"out.{ending}: 0 rows.\n")
+    if ending == "jsonl":
+        assert output.read_bytes() == b""
+    elif ending == "csv":
+        assert output.read_text() == ("inputs,row,mask,rank,score,token,token_str,sequence\n")
+    else:
+        assert pq.read_table(output).schema.names == ["inputs", "fills"]
+
+
+def test_a_bad_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
+    """Named with its file and number; told to report, the same command goes on past it."""
+    rows = numbered(random_texts(30))
+    rows[17] = {"id": 17, "inputs": "a dog"}
+    source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
+    done = fill(tiny, source, output)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "in.jsonl, row 18: inputs has no mask: write [MASK] where a word is wanted. What is done "
+        "before it is kept, and the same command with --on-error report goes on past it.\n"
+    )
+    assert not output.exists()
+    done = fill(tiny, source, output, "--on-error=report")
+    assert done.code == 0
+    assert done.err == (
+        "Going on after row 17 of in.jsonl.\nout.jsonl: 30 rows, 1 with an error.\n"
+    )
+    filled = read_rows(output)
+    assert filled[17] == rows[17] | {
+        "error": "inputs has no mask: write [MASK] where a word is wanted."
+    }
+    assert all("fills" in row for row in filled[:17] + filled[18:])
+
+
+def test_bad_rows_are_reported_in_their_places(tiny: Tiny, tmp_path: Path) -> None:
+    """Rows that cannot be read too; there is a line for each."""
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_bytes(
+        b'{"inputs": "a [MASK]"}\nno JSON\n{"inputs": null, "x": 1}\n{"inputs": "[MASK]", '
+        b'"parameters": {"targets": ["\xc3\xa9"]}}\n{"inputs": "the [MASK]"}\n\xff\n'
+    )
+    assert fill(tiny, source, output, "--on-error=report").code == 0
+    lines = read_rows(output)
+    assert [list(line) for line in lines] == [
+        ["inputs", "fills"],
+        ["error"],
+        ["inputs", "x", "error"],
+        ["inputs", "parameters", "error"],
+        ["inputs", "fills"],
+        ["error"],
+    ]
+    assert lines[1]["error"] == "The line is not valid JSON: expecting value (line 2, column 1)."
+    assert "vocabulary lacks" in lines[3]["error"]
+
+
+def test_errors_that_were_reported_are_errors_again(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that reports and is stopped does not become one without errors."""
+    rows = [{"inputs": "a dog"}, *numbered(random_texts(5))]
+    source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr(whole_file, "_join", stop)
+        assert fill(tiny, source, output, "--on-error=report").code == 1
+    done = fill(tiny, source, output)
+    assert done.code == 2
+    assert done.err.startswith("in.jsonl, row 1: inputs has no mask")
+
+
+def stop(*_: object) -> NoReturn:
+    """As if the machine had failed."""
+    raise OSError(5, "Input/output error")
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_job_that_is_stopped_again_and_again_writes_the_same(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, seed: int
+) -> None:
+    """Whatever the sizes of its parts and batches, and whenever it is stopped."""
+    rows = numbered(random_texts(120, seed))
+    source = write_rows(tmp_path / "in.jsonl", rows)
+    undisturbed, output = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"
+    assert fill(tiny, source, undisturbed).code == 0
+    rng = dice(seed)
+    write = Parts.write
+    left = 0
+
+    def write_or_fail(self: Parts, block: Block, answers: Sequence[bytes]) -> None:
+        nonlocal left
+        left -= len(block)
+        if left < 0:
+            stop()
+        write(self, block, answers)
+
+    monkeypatch.setattr(Parts, "write", write_or_fail)
+    codes: list[int] = []
+    while not codes or codes[-1]:
+        left = rng.randint(1, 70)
+        monkeypatch.setattr("service.cli.formats.base.BLOCK_ROWS", rng.randint(1, 40))
+        monkeypatch.setattr("service.cli.pipeline._LONG_ANSWERS_BYTES", rng.randint(1, 9000))
+        defaults = {"rows": rng.randint(1, 50), "seconds": 10.0}
+        monkeypatch.setattr(Parts.__init__, "__kwdefaults__", defaults)
+        batch_tokens = rng.randint(1, 300)
+        done = fill(tiny, source, output, f"--max-batch-tokens={batch_tokens}", "--threads=2")
+        codes.append(done.code)
+        assert done.code in {0, 1}
+    assert len(codes) > 1
+    assert output.read_bytes() == undisturbed.read_bytes()
+
+
+def test_what_fails_by_the_machine_may_be_tried_again(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exit code is another than that of what would fail again."""
+    source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
+    output = tmp_path / "out.jsonl"
+
+    def full(*_: object) -> NoReturn:
+        raise OSError(28, "No space left on device", str(output))
+
+    monkeypatch.setattr(Parts, "write", full)
+    done = fill(tiny, source, output)
+    assert (done.code, done.err) == (1, f"{output}: no space left on device.\n")
+    monkeypatch.undo()
+    assert fill(tiny, source, output).code == 0
+
+
+def test_going_on_computes_nothing_twice(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says where it goes on; when all is computed, no model is loaded."""
+    source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
+    output = tmp_path / "out.jsonl"
+    monkeypatch.setattr(whole_file, "_join", stop)
+    assert fill(tiny, source, output).code == 1
+    monkeypatch.undo()
+    monkeypatch.setattr(whole_file, "load", stop)
+    done = fill(tiny, source, output)
+    assert (done.code, done.err) == (0, "out.jsonl: 10 rows.\n")
+
+
+@pytest.mark.parametrize("change", ["input", "parameters", "field", "shard"])
+def test_another_job_does_not_go_on(tiny: Tiny, tmp_path: Path, change: str) -> None:
+    """It is told what differs; --restart throws away what is done."""
+    rows = [row | {"text": row["inputs"]} for row in numbered(random_texts(10))]
+    rows[8]["inputs"] = rows[8]["text"] = "a dog"
+    source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
+    assert fill(tiny, source, output).code == 2
+    if change == "input":
+        rows[8]["inputs"] = "a [MASK]"
+        write_rows(source, rows)
+    flags = {"input": [], "parameters": ["--top-k=1"], "field": ["--field=text"]}
+    more = flags.get(change, ["--shard=0/2"])
+    done = fill(tiny, source, output, *more)
+    assert done.code == 2
+    assert "holds what is done of another job" in done.err
+    assert ("another input" if change == "input" else f"with {change} ") in done.err
+    assert not output.exists()
+    done = fill(tiny, source, output, *more, "--restart", "--on-error=report")
+    assert (done.code, "Going on" in done.err) == (0, False)
+
+
+def test_an_output_that_is_there_is_not_replaced(tiny: Tiny, tmp_path: Path) -> None:
+    """Unless that is asked for; it stays until the new one is whole."""
+    source = write_rows(tmp_path / "in.jsonl", [{"inputs": "a dog"}])
+    output = tmp_path / "out.jsonl"
+    output.write_text("old")
+    done = fill(tiny, source, output)
+    assert (done.code, done.err) == (2, f"{output} is there already; --overwrite replaces it.\n")
+    assert fill(tiny, source, output, "--overwrite").code == 2
+    assert output.read_text() == "old"
+    done = fill(tiny, source, output, "--on-error=report")
+    assert "is there already" in done.err
+    assert fill(tiny, source, output, "--on-error=report", "--overwrite").code == 0
+    assert len(read_rows(output)) == 1
+
+
+def test_an_input_that_changes_meanwhile_is_told(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was made of it is not delivered."""
+    source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
+    output = tmp_path / "out.jsonl"
+    join = whole_file._join
+
+    def touch_and_join(*arguments: Any) -> Any:
+        with source.open("a") as stream:
+            stream.write("\n")
+        return join(*arguments)
+
+    monkeypatch.setattr(whole_file, "_join", touch_and_join)
+    done = fill(tiny, source, output)
+    assert done.code == 2
+    assert done.err == f"{source} was changed while it was read; start anew with --restart.\n"
+    assert not output.exists()
+
+
+def test_targets_are_checked_before_the_first_row(tiny: Tiny, tmp_path: Path) -> None:
+    """And not reported for each; the right ones may follow."""
+    source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
+    done = fill(tiny, source, tmp_path / "out.jsonl", "--target=é", "--on-error=report")
+    assert done.code == 2
+    assert done.err == 'The target "é" has characters that the model\'s vocabulary lacks.\n'
+    assert fill(tiny, source, tmp_path / "out.jsonl", "--target=dog").code == 0
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize(("rows", "shards"), [(50, 3), (2, 4), (0, 2)])
+def test_shards_in_order_are_the_whole(
+    tiny: Tiny, tmp_path: Path, ending: str, rows: int, shards: int
+) -> None:
+    """Every row in exactly one; of CSV below a header each."""
+    source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(rows)))
+    whole = tmp_path / f"whole.{ending}"
+    fill(tiny, source, whole, "--top-k=2")
+    parts = [tmp_path / f"part-{index}.{ending}" for index in range(shards)]
+    for index, part in enumerate(parts):
+        done = fill(tiny, source, part, "--top-k=2", f"--shard={index}/{shards}")
+        assert done.code == 0
+    if ending == "jsonl":
+        assert b"".join(part.read_bytes() for part in parts) == whole.read_bytes()
+    elif ending == "csv":
+        headers, lines = zip(
+            *(part.read_text().split("\n", maxsplit=1) for part in parts), strict=True
+        )
+        assert set(headers) == {whole.read_text().split("\n", maxsplit=1)[0]}
+        assert "".join((headers[0], "\n", *lines)) == whole.read_text()
+    else:
+        assert pa.concat_tables(map(pq.read_table, parts)).equals(pq.read_table(whole))
+
+
+def test_a_model_that_fails_fails_the_command(
+    tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With exit code 1: it may go well the next time, from where it was."""
+    source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(600)))
+    output = tmp_path / "out.jsonl"
+    run = Flow._answer
+    calls = 0
+
+    async def fail(self: Any, item: Any) -> bytes:
+        nonlocal calls
+        calls += 1
+        if calls == 590:
+            raise MemoryError("no more")
+        return await run(self, item)
+
+    monkeypatch.setattr(Flow, "_answer", fail)
+    with pytest.raises(MemoryError):
+        fill(tiny, source, output)
+    monkeypatch.undo()
+    done = fill(tiny, source, output)
+    assert done.err.startswith("Going on after row 589 of in.jsonl.\n")
+    assert [row["id"] for row in read_rows(output)] == list(range(600))
+    assert json.loads(output.read_bytes().splitlines()[0])["fills"]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_rows_with_fields_of_taken_names_are_reported(
+    tiny: Tiny, tmp_path: Path, ending: str
+) -> None:
+    """Nothing of them is written but the error; those around them are filled."""
+    rows = numbered(random_texts(4))
+    rows[1] |= {"fills": 1, "score": 2}
+    rows[2] |= {"error": "before", "score": 3}
+    source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / f"out.{ending}"
+    command = ("--input", source, "--output", output, "--bundle", tiny.path, "--top-k=1")
+    done = fillmask(*command)
+    assert done.code == 2
+    assert ("in.jsonl, row 2: " if ending == "jsonl" else "in.jsonl has a field ") in done.err
+    done = fillmask(*command, "--on-error=report")
+    assert done.code == 0
+    assert done.err.endswith(f"out.{ending}: 4 rows, 2 with an error.\n")
+    if ending == "csv":
+        with output.open(newline="") as stream:
+            found = [row for row in csv.DictReader(stream) if row["error"]]
+        assert [(row["row"], row["id"], row["score"]) for row in found] == [
+            ("2", "", ""),
+            ("3", "", ""),
+        ]
+    else:
+        written = read_rows(output) if ending == "jsonl" else pq.read_table(output).to_pylist()
+        assert ["fills" in row and row["fills"] is not None for row in written] == [1, 0, 0, 1]
+        assert [row.get("id") for row in written] == [0, None, None, 3]
+        assert written[1]["error"].startswith('The row has a field "fills"')
+        assert written[2]["error"].startswith('The row has a field "error"')
