@@ -97,11 +97,11 @@ train-default: $(DEV)/.installed  ## train the built-in model as it was trained,
 	$(DEV)/bin/fillmask-export $(RUN)/phase_6 --output service/bundles/default --precision int8 \
 		--max-tokens 256 --name fillmask-minilm-en --license Apache-2.0 \
 		--description "English, uncased: all-MiniLM-L6-v2 trained on as a masked language model"
-	$(DEV)/bin/python -m benchmarks.bundle_accuracy service/bundles/default $(RUN)/phase_6 \
+	$(DEV)/bin/python -m benchmarks.quality.bundle_accuracy service/bundles/default $(RUN)/phase_6 \
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
 
 race: $(RACE)/.installed  ## every contender side by side, into docs/performance.md (75 minutes; needs wrk)
-	$(RACE)/bin/python -m benchmarks.race --sizes
+	$(RACE)/bin/python -m benchmarks.comparison --sizes
 
 $(RACE)/.installed: pyproject.toml constraints/race.txt
 	$(PYTHON) -m venv $(RACE)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from export.verify import TOP_K, VerificationError, encoder_logits
-from model.encoder import TiedEncoder
+from model.encoder.encoder import TiedEncoder
 from model.memory import give_back
 from service.engine.batch import Batch, Request
 from service.engine.runtime import Runtime

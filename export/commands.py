@@ -16,7 +16,7 @@ from export.golden import renew_golden_prompts
 from export.reference import reference_graph
 from export.weights import encoder_weights
 from export.write_bundle import BundleLabel, SampleTexts, write_bundle
-from model.checkpoint import load_checkpoint
+from model.checkpoints.checkpoint import load_checkpoint
 from service.errors import StartError
 
 VERIFICATION_TEXTS = Path(__file__).parent / "verification_texts.txt"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from export.operators import GraphBuilder
-from model.embeddings import SEEN_IN_TRAINING
+from model.encoder.embeddings import SEEN_IN_TRAINING
 
 
 def without_masks(g: GraphBuilder, x: str, ids: str, seen: str) -> str:
-    """Words with the masks taken out, and the others scaled up for it (`model.embeddings`).
+    """Words with the masks taken out, and the others scaled up for it (`model.encoder.encoder`).
 
     Args:
         g: the graph so far.

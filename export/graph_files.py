@@ -15,10 +15,10 @@ from export.int8_weights import Grams, Int8Weights
 from export.operators import GraphBuilder
 from export.weight_file import WeightFile
 from export.weights import encoder_weights
-from model.calibration import StatisticsByBlock
-from model.checkpoint import Checkpoint
-from model.encoder import TiedEncoder
-from model.rounding_plan import RoundingPlan
+from model.checkpoints.checkpoint import Checkpoint
+from model.encoder.encoder import TiedEncoder
+from model.quantization.calibration import StatisticsByBlock
+from model.quantization.rounding_plan import RoundingPlan
 from service.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
 
 

@@ -24,10 +24,10 @@ from export.quantize import (
     quantize_rows,
 )
 from export.weight_file import WeightFile
-from model.calibration import VOCABULARY
-from model.config import EncoderConfig
-from model.encoder import TABLE, output_table
-from model.rounding import LARGEST
+from model.encoder.config import EncoderConfig
+from model.encoder.encoder import TABLE, output_table
+from model.quantization.calibration import VOCABULARY
+from model.quantization.rounding import LARGEST
 
 CONTRIB = "com.microsoft"
 

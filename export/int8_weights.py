@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from export.quantize import QuantizedRows, quantize_rows
-from model.calibration import InputStatistics
-from model.rounding_plan import RoundingPlan
+from model.quantization.calibration import InputStatistics
+from model.quantization.rounding_plan import RoundingPlan
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,8 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from export.weight_file import WeightFile
 from export.weights import COSINES, EVERYTHING, POSITIONS
-from model.config import EncoderConfig
-from model.encoder import TABLE, output_table
+from model.encoder.config import EncoderConfig
+from model.encoder.encoder import TABLE, output_table
 
 IR_VERSION = 10  # what runtimes since onnxruntime 1.20 read
 PART_ROWS = 65_536  # a vocabulary above this is ranked in parts

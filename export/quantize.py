@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from model.rounding import LARGEST
+from model.quantization.rounding import LARGEST
 
 DAMPING = 0.01  # of the mean diagonal, as in the paper
 COLUMNS_AT_ONCE, ROWS_AT_ONCE = 64, 4096

@@ -19,7 +19,7 @@ from onnx import TensorProto
 from export.embedding import is_mask, normed_and_widened, without_masks
 from export.operators import GraphBuilder, float_tensor, integer_tensor
 from export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, seen_by
-from model.config import EncoderConfig
+from model.encoder.config import EncoderConfig
 
 OPSET = 17  # the first with LayerNormalization; six years of runtimes read it
 MASKED_SCORE = -1e30  # finite, so that a row of padding alone gives no NaN

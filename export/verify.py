@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.encoder import TiedEncoder
+from model.encoder.encoder import TiedEncoder
 from service.engine.batch import Batch, Request
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer

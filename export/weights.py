@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.config import EncoderConfig
-from model.embeddings import Embeddings
-from model.encoder import TiedEncoder
-from model.positions import distance_buckets, rotations
+from model.encoder.config import EncoderConfig
+from model.encoder.embeddings import Embeddings
+from model.encoder.encoder import TiedEncoder
+from model.encoder.positions import distance_buckets, rotations
 
 # what positions and token type 0 add to every word: (P, E)
 POSITIONS = "embeddings.position"

@@ -17,12 +17,12 @@ from export.agreement import Fp32Answers, measure_agreement
 from export.golden import golden_prompts, write_description
 from export.graph_files import int8_weights, save_graph
 from export.verify import compare_graph, encoder_log_probs, verification_requests
-from model.checkpoint import Checkpoint, CheckpointError
-from model.config import EncoderConfig
-from model.corpus import SpecialTokens, read_tokenizer
-from model.encoder import TiedEncoder
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError
+from model.data.corpus import SpecialTokens, read_tokenizer
+from model.encoder.config import EncoderConfig
+from model.encoder.counting import count_parameters
+from model.encoder.encoder import TiedEncoder
 from model.memory import paged_out
-from model.parameters import count_parameters
 from service import __version__
 from service.bundles.bundle import (
     DESCRIPTION_FILE,

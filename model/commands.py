@@ -15,28 +15,22 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from model.checkpoint import CheckpointError, load_checkpoint
-from model.config import EncoderConfig
-from model.corpus import (
-    SpecialTokens,
-    pack_rows,
-    read_documents,
-    read_tokenizer,
-    text_files,
-)
-from model.encoder import TiedEncoder
-from model.evaluate import CONFIDENCE, EVALUATION_SEED, evaluate
-from model.left_out import LeftOut, measured_sentences
-from model.masking import Masker
+from model.checkpoints.checkpoint import CheckpointError, load_checkpoint
+from model.data.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer, text_files
+from model.data.decontamination import LeftOut, measured_sentences
+from model.data.masking import Masker
+from model.data.mixture import Mixture, mix, read_titles
+from model.data.row_files import TrainingRows, digest, stored_rows
+from model.data.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
+from model.encoder.config import EncoderConfig
+from model.encoder.counting import count_parameters
+from model.encoder.encoder import TiedEncoder
 from model.memory import keep_few_kernels, keep_freed
-from model.mixture import Mixture, mix, read_titles
-from model.parameters import count_parameters
-from model.row_files import TrainingRows, digest, stored_rows
-from model.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
-from model.stop_request import StopRequest
-from model.train import Pretraining
-from model.train_config import TrainConfig
-from model.word_pieces import train_word_pieces
+from model.tokenizers.word_pieces import train_word_pieces
+from model.training.config import TrainConfig
+from model.training.evaluation import CONFIDENCE, EVALUATION_SEED, evaluate
+from model.training.interruption import StopRequest
+from model.training.loop import Pretraining
 
 HELD_OUT_ONE_IN = 100  # rows set aside where no held-out text is given
 DEFAULT_VOCAB_SIZE = 30_000

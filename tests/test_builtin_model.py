@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from benchmarks.race.texts import masked_texts
-from benchmarks.target_pairs import compare
+from benchmarks.comparison.texts import masked_texts
+from benchmarks.quality.target_pairs import compare
 from service.app import create_app
 from service.bundles.bundle import WEIGHTS_FILE, default_bundle_path, read_bundle
 from service.engine.batch import Batch, Request, no_targets

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import marked_part
-from benchmarks.cloze import probe, table
-from benchmarks.examples import HEAD, PAGE, answered, rows
+from benchmarks import generated_block
+from benchmarks.quality.cloze import probe, table
+from benchmarks.quality.examples import HEAD, PAGE, answered, rows
 from export.commands import main as export_main
 from model.commands import main as train_main
 from service.bundles.bundle import default_bundle_path, read_bundle
@@ -26,7 +26,7 @@ def test_examples_are_what_the_service_answers() -> None:
     """The page's sentences are filled as it says; a probability may differ by a hundredth."""
     said = rows()
     answers = list(answered(line.split(" | ")[0].strip("| ") for line in said))
-    assert marked_part.read(PAGE, "examples").splitlines()[: len(HEAD)] == HEAD
+    assert generated_block.read(PAGE, "quality/examples").splitlines()[: len(HEAD)] == HEAD
     assert len(said) >= 8
     for line, answer in zip(said, answers, strict=True):
         assert re.sub(r"\(.*", "", line) == re.sub(r"\(.*", "", answer)
@@ -36,21 +36,21 @@ def test_examples_are_what_the_service_answers() -> None:
 
 def test_the_card_has_the_cloze_probe_as_it_is() -> None:
     """Asked again, the bundle fills in what the card says, kind by kind."""
-    assert marked_part.read(marked_part.MODEL_CARD, "cloze").strip() == table(
+    assert generated_block.read(generated_block.MODEL_CARD, "quality/cloze").strip() == table(
         probe(default_bundle_path())
     )
 
 
 def test_the_readme_has_the_cards_figures() -> None:
     """Of rows of 256 tokens and of the cloze probe."""
-    accuracy = marked_part.read(marked_part.MODEL_CARD, "bundle_accuracy")
+    accuracy = generated_block.read(generated_block.MODEL_CARD, "quality/bundle_accuracy")
     precision = read_bundle(default_bundle_path()).precision
     [line] = re.findall(rf"\| heldout\.txt \| 256.*bundle {precision} \|(.*)", accuracy)
     first, among_five = re.findall(r"([\d.]+ %) \(", line)
     assert f"256-token rows, top 1 and top 5 | {first} and {among_five} |" in README
     all_prompts = r"\| all \| \d+ \| (\d+ %) \| (\d+ %) \|"
     [(first, among_five)] = re.findall(
-        all_prompts, marked_part.read(marked_part.MODEL_CARD, "cloze")
+        all_prompts, generated_block.read(generated_block.MODEL_CARD, "quality/cloze")
     )
     assert f"everyday prompts, top 1 and top 5 | {first} and {among_five} |" in README
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from benchmarks.served import served
+from benchmarks.running_server import served
 from tests.shell_examples import check_shell_examples
 
 ROOT = Path(__file__).parents[1]

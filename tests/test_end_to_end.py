@@ -12,7 +12,7 @@ import transformers
 from fastapi.testclient import TestClient
 
 from export.commands import main as export_main
-from model.word_pieces import train_word_pieces
+from model.tokenizers.word_pieces import train_word_pieces
 from service.app import create_app
 from service.settings import Settings
 from tests.model.samples import VERSES

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from benchmarks.families import COLUMNS, MODELS
-from model.checkpoint import OWN_MODEL_TYPE
-from model.families import FAMILIES
+from benchmarks.quality.families import COLUMNS, MODELS
+from model.checkpoints.checkpoint import OWN_MODEL_TYPE
+from model.checkpoints.families import FAMILIES
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
@@ -28,7 +28,7 @@ def test_the_example_is_the_code() -> None:
 
 def test_figures_are_of_known_models() -> None:
     """The measured table has all of its columns, and its lines in order."""
-    table = PAGE.split("<!-- begin: benchmarks/families.py -->\n")[1].split("\n\n")[0]
+    table = PAGE.split("<!-- begin: benchmarks/quality/families.py -->\n")[1].split("\n\n")[0]
     rows = [line.strip("| ").split(" | ") for line in table.splitlines()]
     assert rows[0] == ["model", *COLUMNS]
     names = [row[0] for row in rows[2:]]

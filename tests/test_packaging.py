@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.served import served
+from benchmarks.running_server import served
 
 ROOT = Path(__file__).parents[1]
 MAX_INSTALL_BYTES = 350e6

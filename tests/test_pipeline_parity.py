@@ -16,11 +16,11 @@ import transformers
 from fastapi.testclient import TestClient
 
 from export.commands import main as export_main
-from model.families import FAMILIES
+from model.checkpoints.families import FAMILIES
 from service.app import create_app
 from service.settings import Settings
 from tests.model.samples import randomise
-from tests.model.tokenizer_directories import KINDS, Kind, write_directory
+from tests.model.tokenizers.tokenizer_directories import KINDS, Kind, write_directory
 
 TOLERANCE = 1e-4  # scores, fp32 bundle against transformers on the same weights
 TOP_K = 10

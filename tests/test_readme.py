@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic_core import PydanticUndefined
 
-from benchmarks.served import served
+from benchmarks.running_server import served
 from service.app import create_app
 from service.settings import Settings, _variable
 from tests.shell_examples import check_shell_examples

@@ -19,11 +19,16 @@ import pytest
 from transformers import AutoTokenizer
 from transformers.pipelines.fill_mask import FillMaskPipeline
 
-from model.corpus import SpecialTokens, read_tokenizer
-from model.tokenizer_files import read_tokenizer_files
+from model.data.corpus import SpecialTokens, read_tokenizer
+from model.tokenizers.loading import read_tokenizer_files
 from service.errors import InvalidRequestError
 from service.tokenization.tokenizer import Tokenizer
-from tests.model.tokenizer_directories import KINDS, Kind, minilm_directory, write_directory
+from tests.model.tokenizers.tokenizer_directories import (
+    KINDS,
+    Kind,
+    minilm_directory,
+    write_directory,
+)
 
 # {} stands for the mask
 TEXTS = (

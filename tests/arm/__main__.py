@@ -21,10 +21,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.served import ROOT, served
+from benchmarks.running_server import ROOT, served
 from export.commands import VERIFICATION_TEXTS
 from export.write_bundle import BundleLabel, SampleTexts, write_bundle
-from model.checkpoint import load_checkpoint
+from model.checkpoints.checkpoint import load_checkpoint
 from service.bundles.bundle import default_bundle_path
 from tests.arm.emulation import Emulation, UnavailableError, environment
 from tests.broken_bundles import (

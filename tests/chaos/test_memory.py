@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.attacks import ATTACKS, under
+from benchmarks.load.attacks import ATTACKS, under
 from service.bundles.bundle import default_bundle_path
 from service.engine.memory import RETURN_EVERY_S
 from tests.chaos.load import Client, Outcome, ask_until

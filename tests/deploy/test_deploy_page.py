@@ -8,7 +8,8 @@ from typing import Any
 import yaml
 from fastapi.testclient import TestClient
 
-from benchmarks import capacity, marked_part, overload, pod_size
+from benchmarks import generated_block
+from benchmarks.load import capacity, overload, pod_size
 from service import __version__
 from service.app import create_app
 from service.settings import Settings
@@ -167,13 +168,15 @@ def test_queue_that_scales_is_a_fraction_of_a_seconds_work() -> None:
 
 def test_readme_has_the_figures_of_an_overload() -> None:
     """Those that the page was given by the script."""
-    page = marked_part.read(pod_size.PAGE, overload.NAME)
+    page = generated_block.read(pod_size.PAGE, overload.NAME)
     goodput = re.search(r"goodput (\d+) % of capacity", page)
     p99 = re.search(r"\| 5 times as many, 60 s \|.* (\d+) \|$", page, flags=re.MULTILINE)
     assert goodput is not None
     assert p99 is not None
     readme = (pod_size.PAGE.parents[1] / "README.md").read_text(encoding="utf-8")
-    assert f"| {goodput[1]} % of capacity and {p99[1]} ms | `benchmarks/overload.py` |" in readme
+    assert (
+        f"| {goodput[1]} % of capacity and {p99[1]} ms | `benchmarks/load/overload.py` |" in readme
+    )
 
 
 def test_first_rows_of_the_simulation_are_its_own() -> None:

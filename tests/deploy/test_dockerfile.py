@@ -17,7 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from benchmarks.served import served
+from benchmarks.running_server import served
 from service import __version__
 from tests.deploy import files
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from service import __version__
-from service.cli import signals as interruption
+from service.cli import signals
 from service.cli.arguments import read_arguments
 from service.cli.errors import CommandError, RetryError
 from service.cli.row_options import FileTask, Shard
@@ -114,7 +114,7 @@ def test_pod_satisfies_the_restricted_standard() -> None:
 
 def test_pod_may_keep_what_is_done() -> None:
     """The kubelet waits longer than the command takes to stop."""
-    assert POD["terminationGracePeriodSeconds"] > interruption.GRACE_S
+    assert POD["terminationGracePeriodSeconds"] > signals.GRACE_S
 
 
 def test_no_request_is_sent_to_the_pods() -> None:

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from export.write_bundle import SampleTexts
-from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from model.word_pieces import train_word_pieces
+from model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from model.tokenizers.word_pieces import train_word_pieces
 from tests.model.samples import VERSES, random_encoder, small_config
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from model.config import EncoderConfig
-from model.encoder import TiedEncoder
+from model.encoder.config import EncoderConfig
+from model.encoder.encoder import TiedEncoder
 from service.engine.batch import Request
 from tests.model.samples import small_config
 

@@ -13,8 +13,8 @@ import torch
 from export.agreement import Fp32Answers, Int8Figures, measure_agreement
 from export.verify import VerificationError
 from export.write_bundle import BundleLabel, SampleTexts, write_bundle
-from model.checkpoint import Checkpoint
-from model.encoder import TiedEncoder
+from model.checkpoints.checkpoint import Checkpoint
+from model.encoder.encoder import TiedEncoder
 from service.bundles.bundle import read_bundle
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer

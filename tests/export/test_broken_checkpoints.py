@@ -13,7 +13,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 from export.commands import main
 from tests.model.samples import VERSES, change_config, change_tensors, randomise
-from tests.model.tokenizer_directories import KINDS, write_directory
+from tests.model.tokenizers.tokenizer_directories import KINDS, write_directory
 
 TABLE = "bert.embeddings.word_embeddings.weight"
 QUERY = "bert.encoder.layer.1.attention.self.query"

@@ -19,11 +19,11 @@ from export.int8_operators import Int8GraphBuilder
 from export.operators import GraphBuilder
 from export.reference import reference_graph
 from export.weights import encoder_weights
-from model.checkpoint import Checkpoint, load_checkpoint
-from model.encoder import TiedEncoder
+from model.checkpoints.checkpoint import Checkpoint, load_checkpoint
+from model.encoder.encoder import TiedEncoder
 from service.engine.batch import Batch, Request
 from service.engine.runtime import Runtime
-from tests.model.families.samples import SAMPLES, Inputs, reading_tokens
+from tests.model.checkpoints.families.samples import SAMPLES, Inputs, reading_tokens
 
 TOLERANCE = 1e-4  # log-probabilities in nats, fp32
 

@@ -19,8 +19,8 @@ from export.int8_operators import Int8GraphBuilder
 from export.operators import GraphBuilder, float_tensor
 from export.ranking import ROUND
 from export.weights import encoder_weights
-from model.checkpoint import Checkpoint
-from model.encoder import TiedEncoder
+from model.checkpoints.checkpoint import Checkpoint
+from model.encoder.encoder import TiedEncoder
 from service.engine.batch import Batch, Outputs, Request
 from service.engine.runtime import Runtime
 from tests.export.samples import CONFIGS, padded_batch

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from export.int8_weights import Int8Weights
 from export.quantize import GELU_SMALLEST_STEP, GELU_ZERO, QuantizedRows
-from model.calibration import InputStatistics
-from model.equalize import equalizing_factors
-from model.rounding import round_weight
-from model.rounding_plan import RoundingPlan, float_channels_of
+from model.quantization.calibration import InputStatistics
+from model.quantization.rounding import round_weight
+from model.quantization.rounding_plan import RoundingPlan, float_channels_of
+from model.quantization.smoothing import equalizing_factors
 from tests.model.oracle import gelu_tanh
 
 Floats = NDArray[np.float64]

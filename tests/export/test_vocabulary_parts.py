@@ -16,8 +16,8 @@ from export.int8_operators import Int8GraphBuilder
 from export.operators import GraphBuilder
 from export.weight_file import WeightFile
 from export.weights import encoder_weights
-from model.checkpoint import Checkpoint
-from model.encoder import TABLE, TiedEncoder
+from model.checkpoints.checkpoint import Checkpoint
+from model.encoder.encoder import TABLE, TiedEncoder
 from service.engine.batch import Batch, Outputs, Request
 from service.engine.runtime import Runtime
 from tests.export.samples import CONFIGS

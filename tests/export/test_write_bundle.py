@@ -19,10 +19,15 @@ from export.graph_files import save_graph
 from export.verify import VerificationError
 from export.weights import encoder_weights
 from export.write_bundle import BundleLabel, SampleTexts, write_bundle
-from model.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
-from model.corpus import read_tokenizer
-from model.encoder import TiedEncoder
-from model.rounding import RoundedEncoder
+from model.checkpoints.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    load_checkpoint,
+    save_checkpoint,
+)
+from model.data.corpus import read_tokenizer
+from model.encoder.encoder import TiedEncoder
+from model.quantization.rounding import RoundedEncoder
 from service.bundles.bundle import read_bundle
 from service.engine.runtime import Runtime
 from tests.model.samples import VERSES, plan_of, random_encoder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from model.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from model.commands import main
 from tests.model.samples import random_encoder, small_config
 

@@ -12,12 +12,12 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from model import train
-from model.corpus import SpecialTokens, pack_rows
-from model.encoder import TiedEncoder
-from model.train import Pretraining
-from model.train_config import TrainConfig
-from model.word_pieces import train_word_pieces
+from model.data.corpus import SpecialTokens, pack_rows
+from model.encoder.encoder import TiedEncoder
+from model.tokenizers.word_pieces import train_word_pieces
+from model.training import loop
+from model.training.config import TrainConfig
+from model.training.loop import Pretraining
 from tests.model.command_line import ENCODER
 from tests.model.samples import ROW_TOKENS, VERSES, repetitive_text, small_config
 
@@ -44,7 +44,7 @@ def rows(tokenizer: Tokenizer) -> NDArray[np.int32]:
 @pytest.fixture
 def no_curve(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave drawing out where it is not what the test is about: it costs most of a tiny run."""
-    monkeypatch.setattr(train, "draw_curve", lambda _: None)
+    monkeypatch.setattr(loop, "draw_curve", lambda _: None)
 
 
 @pytest.fixture

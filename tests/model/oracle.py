@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.config import EncoderConfig
+from model.encoder.config import EncoderConfig
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from model.calibration import VOCABULARY, first_of_input, is_rounded
-from model.config import EncoderConfig
-from model.encoder import TiedEncoder
-from model.rounding_plan import RoundingPlan
+from model.encoder.config import EncoderConfig
+from model.encoder.encoder import TiedEncoder
+from model.quantization.calibration import VOCABULARY, first_of_input, is_rounded
+from model.quantization.rounding_plan import RoundingPlan
 
 SMALL: dict[str, Any] = {
     "vocab_size": 61,

@@ -11,7 +11,7 @@ import pytest
 import torch
 from tokenizers import AddedToken, Tokenizer
 
-from model.checkpoint import save_checkpoint
+from model.checkpoints.checkpoint import save_checkpoint
 from model.commands import main
 from tests.model.command_line import ENCODER, QUICK, pretrain, save_small
 from tests.model.samples import VERSES

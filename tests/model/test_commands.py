@@ -13,9 +13,9 @@ import torch
 from tokenizers import Tokenizer
 
 from model import commands
-from model.checkpoint import load_checkpoint
+from model.checkpoints.checkpoint import load_checkpoint
 from model.commands import main
-from model.corpus import SpecialTokens, pack_rows, read_documents
+from model.data.corpus import SpecialTokens, pack_rows, read_documents
 from tests.model.command_line import ENCODER, pretrain, save_small
 from tests.model.samples import repetitive_text, small_config
 

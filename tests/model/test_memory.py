@@ -15,8 +15,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from model.checkpoints.tensor_files import TensorFiles
 from model.memory import give_back, paged_out
-from model.tensor_files import TensorFiles
 
 VALUES = 8_000_000  # 32 MB
 

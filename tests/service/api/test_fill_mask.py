@@ -13,15 +13,14 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from service.api import fill_mask as fill_mask_endpoint
+from service.api import fill_mask
 from service.api.fill_request import FillMaskBody
 from service.app import Service, create_app
 from service.engine.batch import Batch, Outputs
 from service.engine.runtime import Runtime
 from service.http.middleware.request_memory import LONG_BODY_BYTES
 from service.settings import Settings
-from service.tasks import response_size as answer_size
-from service.tasks import strategies as fill_ways
+from service.tasks import response_size, strategies
 from service.tasks.ranking import rank_targets
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 from tests.service.tiny import Tiny
@@ -31,8 +30,8 @@ STEPS = {
     "parse": (FillMaskBody, "read"),
     "look up": (Tokenizer, "target_ids"),
     "encode": (Tokenizer, "encode"),
-    "rank": (fill_ways, "rank"),
-    "write": (fill_mask_endpoint, "answer_json"),
+    "rank": (strategies, "rank"),
+    "write": (fill_mask, "answer_json"),
 }
 
 
@@ -107,9 +106,9 @@ def test_ranking_many_targets_does_not_stall_the_event_loop(
 ) -> None:
     """However few of them are wanted."""
     spied = watch._spy("rank targets", rank_targets)
-    monkeypatch.setattr(fill_ways, "rank_targets", spied)
+    monkeypatch.setattr(strategies, "rank_targets", spied)
     for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
-        monkeypatch.setattr(answer_size, "_LONG_RANKING", limit)
+        monkeypatch.setattr(response_size, "_LONG_RANKING", limit)
         parameters = {"targets": ["dog", "cat", "tea"], "top_k": 1}
         post(client, {"inputs": "the [MASK] and [MASK]", "parameters": parameters})
         assert watch.where["rank targets"] == where

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.served import served
+from benchmarks.running_server import served
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "12"))
 CONFIG = Path(__file__).with_name("schemathesis.toml")

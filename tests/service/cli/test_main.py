@@ -23,11 +23,11 @@ from tests.service.tiny import Tiny
 # the command, with a model that takes its time and small parts
 SLOW = """
 import time
-from service.cli.formats import base as rows
+from service.cli.formats import base
 from service.cli.__main__ import main
 from service.cli.resume.parts import Parts
 from service.engine.runtime import Runtime
-rows.BLOCK_ROWS = 10
+base.BLOCK_ROWS = 10
 run = Runtime.run
 def slow(self, batch):
     time.sleep(0.02)
@@ -42,11 +42,11 @@ main()
 CRASHES = """
 import os, shutil, sys
 from pathlib import Path
-from service.cli.formats import base as rows
+from service.cli.formats import base
 from service.cli.__main__ import main
 from service.cli.resume.parts import Parts
 
-rows.BLOCK_ROWS = 10
+base.BLOCK_ROWS = 10
 Parts.__init__.__kwdefaults__.update(rows=20)
 source, bundle, whole, directory = map(Path, sys.argv[1:])
 output = directory / whole.name

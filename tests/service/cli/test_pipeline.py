@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.cli import pipeline as flow
+from service.cli import pipeline
 from service.cli.errors import CommandError, RowError
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Block
@@ -196,7 +196,7 @@ def test_rows_that_are_not_written_are_bounded(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int, text: str
 ) -> None:
     """In number, and by what their answers take; also while writing takes long."""
-    monkeypatch.setattr(flow, limit, most)
+    monkeypatch.setattr(pipeline, limit, most)
     begun = 0
     written = Written()
     ahead = []
@@ -235,7 +235,7 @@ def test_rows_that_are_not_written_are_bounded(
 
 def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a block's answers take is bounded too."""
-    monkeypatch.setattr(flow, "_LONG_ANSWERS_BYTES", 150)
+    monkeypatch.setattr(pipeline, "_LONG_ANSWERS_BYTES", 150)
     lengths = []
 
     def write(block: Block, answers: Sequence[bytes]) -> None:
@@ -249,7 +249,7 @@ def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatc
 
 def test_answers_do_not_wait_for_a_row_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are written before their block has ended, so that a kill costs little."""
-    monkeypatch.setattr(flow, "_WRITTEN_EVERY_S", 0.0)
+    monkeypatch.setattr(pipeline, "_WRITTEN_EVERY_S", 0.0)
     written = Written()
 
     async def play() -> None:

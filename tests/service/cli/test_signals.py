@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from service.cli import signals as interruption
+from service.cli import signals
 from service.cli.signals import SignalError, run
 
 
@@ -87,7 +87,7 @@ def never_ends(
 
 def test_what_does_not_hear_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only so long."""
-    monkeypatch.setattr(interruption, "GRACE_S", 0.01)
+    monkeypatch.setattr(signals, "GRACE_S", 0.01)
     started, go = threading.Event(), threading.Event()
     sender = send_after(started, signal.SIGTERM)
     with pytest.raises(SignalError):
@@ -98,7 +98,7 @@ def test_what_does_not_hear_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_second_signal_is_not_waited_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who presses twice means it."""
-    monkeypatch.setattr(interruption, "GRACE_S", 1e6)
+    monkeypatch.setattr(signals, "GRACE_S", 1e6)
     started, go = threading.Event(), threading.Event()
     sender = send_after(started, signal.SIGINT, signal.SIGINT)
     with pytest.raises(SignalError):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.engine import memory as free_memory
+from service.engine import memory
 from service.engine.memory import PAGE_BYTES, collapse_heap
 
 BYTES = 8 * PAGE_BYTES
@@ -75,8 +75,8 @@ def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPat
     async def play() -> list[int]:
         nonlocal taken
         counts = []
-        task = asyncio.create_task(free_memory.return_after_bursts(lambda: taken))
-        for more in (0, free_memory.BURST_BYTES - 1, 1, 0, 2 * free_memory.BURST_BYTES, 0):
+        task = asyncio.create_task(memory.return_after_bursts(lambda: taken))
+        for more in (0, memory.BURST_BYTES - 1, 1, 0, 2 * memory.BURST_BYTES, 0):
             await asyncio.sleep(0.1)
             counts.append(returned)
             taken += more
@@ -84,6 +84,6 @@ def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPat
         task.cancel()
         return [*counts, returned]
 
-    monkeypatch.setattr(free_memory, "RETURN_EVERY_S", 0.01)
-    monkeypatch.setattr(free_memory, "return_free_memory", count)
+    monkeypatch.setattr(memory, "RETURN_EVERY_S", 0.01)
+    monkeypatch.setattr(memory, "return_free_memory", count)
     assert asyncio.run(play()) == [0, 0, 0, 1, 1, 2, 2]

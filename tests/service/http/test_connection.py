@@ -252,8 +252,8 @@ def test_half_closed_clients_are_answered(start_server: StartServer) -> None:
 def test_unread_answers_are_bounded_over_all_connections(start_server: StartServer) -> None:
     """Clients that read nothing are cut off, the longest silent first."""
     few = (
-        "import sys\nfrom service.http import unsent_responses as unsent_answers\n"
-        "unsent_answers.MAX_UNSENT_BYTES = 9_000_000\n"
+        "import sys\nfrom service.http import unsent_responses\n"
+        "unsent_responses.MAX_UNSENT_BYTES = 9_000_000\n"
         "from service.__main__ import main\nsys.exit(main())"
     )
     with start_server(command=("-c", few)) as (_, url):

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from service.errors import OverloadedError
-from service.http import memory_budget as byte_budget
+from service.http import memory_budget
 from service.http.memory_budget import ByteBudget
 
 
@@ -70,7 +70,7 @@ def test_the_oldest_growing_claim_makes_room(monkeypatch: pytest.MonkeyPatch) ->
         settled.settle()
         held.append(b"x" * 60)
         slow.add(60)
-        now_s += byte_budget.EVICTABLE_AFTER_S - 0.1
+        now_s += memory_budget.EVICTABLE_AFTER_S - 0.1
         with pytest.raises(OverloadedError):
             new.add(40)
         now_s += 0.2

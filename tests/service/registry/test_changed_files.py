@@ -16,7 +16,7 @@ from service.bundles.bundle import default_bundle_path
 from service.engine.memory import make_private
 from service.engine.runtime import Runtime
 from service.errors import StartError
-from service.registry import loader as load
+from service.registry import loader
 from service.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import until
@@ -80,8 +80,8 @@ def test_nothing_of_the_file_is_mapped(tiny: Tiny) -> None:
 # the service, for which every model is too large to be copied
 LARGE = """
 import sys
-from service.engine import memory as private_weights
-private_weights.MOST_BYTES = 0
+from service.engine import memory
+memory.MOST_BYTES = 0
 from service.__main__ import main
 sys.exit(main())
 """
@@ -131,10 +131,10 @@ def test_a_file_replaced_while_it_is_read(
         other.replace(file)
         return runtime
 
-    monkeypatch.setattr(load, "Runtime", replaced)
+    monkeypatch.setattr(loader, "Runtime", replaced)
     settings = Settings(bundle=bundle_copy, threads=1)
     with pytest.raises(StartError, match="its files have changed while they were read"):
-        load._read(settings, bundle_copy)
+        loader._read(settings, bundle_copy)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has other signals")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from service.errors import InvalidRequestError
-from service.tasks import response_size as answer_size
+from service.tasks import response_size
 from service.tasks.results import Fill
 from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
 from tests.service.tiny_calls import fill, make_tokenizer
@@ -114,7 +114,7 @@ def test_refuses(texts: list[str], targets: list[str] | None, reason: str, tiny:
 
 def test_an_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small request for a huge answer is refused: each fill repeats its whole text."""
-    monkeypatch.setattr(answer_size, "MAX_ANSWER_BYTES", 2620)
+    monkeypatch.setattr(response_size, "MAX_ANSWER_BYTES", 2620)
     text = "the [MASK]"
     assert len(fill(tiny, [text], top_k=10)[0][0]) == 10
     with pytest.raises(InvalidRequestError, match=r"up to 2882 bytes; at most 2620 are"):

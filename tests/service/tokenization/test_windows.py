@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from service.tokenization import reader as text_reader
+from service.tokenization import reader
 from service.tokenization.tokenizer import Words
 from service.tokenization.windows import windows
 from tests.service.tiny import MASK_ID, VOCABULARY
@@ -128,7 +128,7 @@ def test_what_is_not_done(client: TestClient, text: str, parameters: Any, reason
 
 def test_the_longest_text(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would cost too much to tokenize is refused before that."""
-    monkeypatch.setattr(text_reader, "MAX_WINDOWED_CHARS", 400)
+    monkeypatch.setattr(reader, "MAX_WINDOWED_CHARS", 400)
     assert ask(client, TEXT + "[MASK]").status_code == 200
     answer = ask(client, TEXT + TEXT + "[MASK]")
     assert answer.status_code == 422

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from service.cli.errors import CommandError
-from service.cli.formats import parquet as parquet_output
+from service.cli.formats import parquet
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import BLOCK_ROWS, Given
 from service.cli.formats.open import open_rows
@@ -157,8 +157,8 @@ def test_row_groups_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_rows: int, most_bytes: int
 ) -> None:
     """In rows and in bytes; all rows are there, in order, of columns with dictionaries too."""
-    monkeypatch.setattr(parquet_output, "_GROUP_ROWS", most_rows)
-    monkeypatch.setattr(parquet_output, "_GROUP_BYTES", most_bytes)
+    monkeypatch.setattr(parquet, "_GROUP_ROWS", most_rows)
+    monkeypatch.setattr(parquet, "_GROUP_BYTES", most_bytes)
     texts = [f"x{n // 300}" for n in range(1200)]
     columns = {"inputs": texts, "kind": pa.array(texts).dictionary_encode()}
     path = write_table(tmp_path / "rows.parquet", columns, row_group_size=256)

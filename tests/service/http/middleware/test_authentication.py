@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from service.app import create_app
 from service.errors import SettingsError
-from service.http.middleware import authentication as api_keys
+from service.http.middleware import authentication
 from service.http.middleware.authentication import ApiKeys
 from service.settings import Settings
 from tests.service.tiny import Tiny
@@ -86,7 +86,7 @@ def test_without_a_file_everybody_is_answered(tiny: Tiny) -> None:
 
 def test_keys_are_rotated(client: TestClient, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new file in the place of the old one; the old keys are good no more."""
-    monkeypatch.setattr(api_keys, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(authentication, "LOOK_EVERY_S", 0)
     new = file.with_name("new")
     new.write_text("a-key-that-is-quite-new\n")
     new.replace(file)
@@ -111,7 +111,7 @@ def test_a_file_that_is_no_good_changes_nothing(
 ) -> None:
     """Nobody is locked out or let in; the log says so, and never a key."""
     keys = ApiKeys(file)
-    monkeypatch.setattr(api_keys, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(authentication, "LOOK_EVERY_S", 0)
     spoil(file)
     with caplog.at_level(logging.ERROR):
         assert keys.allow(KEYS[0].encode())
@@ -140,7 +140,7 @@ def test_without_a_key_nobody_is_let_in(
 ) -> None:
     """A key that was taken away is good no more; the log says so once, and keys may come back."""
     keys = ApiKeys(file)
-    monkeypatch.setattr(api_keys, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(authentication, "LOOK_EVERY_S", 0)
     spoil(file)
     with caplog.at_level(logging.ERROR):
         for _ in range(3):

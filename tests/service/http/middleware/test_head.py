@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
-from benchmarks.served import served
+from benchmarks.running_server import served
 from service.app import create_app
 from service.settings import Settings
 from tests.service.tiny import Tiny

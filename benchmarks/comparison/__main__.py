@@ -1,0 +1,74 @@
+"""`python -m benchmarks.comparison`: the comparison and the scaling, into docs/performance.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from benchmarks.comparison.http_race import Plan
+from benchmarks.comparison.load import check_wrk
+from benchmarks.comparison.memory import REQUESTS
+from benchmarks.comparison.page import write_page
+from benchmarks.comparison.run import run_race, run_scaling
+from benchmarks.comparison.workspace import RACE_SIZES, ROOT
+
+PARTS = ("race", "scaling")
+CONCURRENCIES = (1, 8, 32)
+MAX_SERVER_CPUS = 2
+
+
+def main() -> None:
+    """Run what the flags ask for."""
+    options = _parser().parse_args()
+    check_wrk()
+    available = sorted(os.sched_getaffinity(0))
+    server_cpus = tuple(available[:MAX_SERVER_CPUS])
+    plan = Plan(
+        rounds=options.rounds,
+        seconds=options.seconds,
+        concurrencies=CONCURRENCIES,
+        server_cpus=server_cpus,
+        # CPUs of its own where there are any
+        client_cpus=tuple(available[MAX_SERVER_CPUS:]) or server_cpus,
+    )
+    if "race" in options.parts:
+        run_race(plan, options.models, with_installed_sizes=options.sizes)
+    if "scaling" in options.parts:
+        run_scaling(plan, options.memory_requests)
+    print(f"written: {write_page(options.output)}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.comparison", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=5,
+        help="of each measurement, in whole seconds over HTTP (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--models", nargs="+", choices=RACE_SIZES, default=RACE_SIZES, help="model sizes"
+    )
+    parser.add_argument(
+        "--parts",
+        nargs="*",
+        choices=PARTS,
+        default=PARTS,
+        help="what to measure; with none, only the page is written from what was kept",
+    )
+    parser.add_argument(
+        "--sizes", action="store_true", help="measure installed sizes too, once for each pin"
+    )
+    parser.add_argument(
+        "--memory-requests", type=int, default=REQUESTS, help="(default: %(default)s)"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=ROOT / "docs", help="directory of the page and pictures"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Who runs over HTTP, and how each is started: as its own documentation advises for CPUs."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from benchmarks.comparison.workspace import Workspace
+
+OURS_INT8, OURS_FP32 = "fillmask int8", "fillmask fp32"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One way to start a contender.
+
+    Attributes:
+        label: what it is, for the page.
+        arguments: behind the contender's own.
+    """
+
+    label: str
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One row of the table.
+
+    Attributes:
+        name: of the row.
+        command: without settings and port.
+        settings: where there are several, a trial at the concurrency of 8 chooses.
+        environment: kind of installation, see `installed_size`.
+        exact: computes in fp32, so it must agree with transformers on every mask.
+        ready_path: answers 200 to GET when it can serve.
+        note: how it is set up, a sentence for the page.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    settings: tuple[Setting, ...]
+    environment: str
+    exact: bool
+    note: str
+    ready_path: str = "/health/ready"
+
+
+def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
+    """All of them, in the order in which they take turns.
+
+    Args:
+        workspace: files of the model size.
+        cpus: how many a server may use.
+    """
+    return [
+        *(_ours(workspace, precision) for precision in ("int8", "fp32")),
+        Contender(
+            name="transformers pipeline",
+            command=_module("pipeline", "--checkpoint", str(workspace.checkpoint)),
+            settings=_runs_by_threads(cpus),
+            environment="transformers",
+            exact=True,
+            note="The fill-mask pipeline in the minimal application. One run with all threads is "
+            "what transformers' guide for web servers advises; one text a run, as its guide to "
+            "batching advises for CPUs.",
+        ),
+        Contender(
+            name="LitServe + transformers",
+            command=_module("litserve_batches", "--checkpoint", str(workspace.checkpoint)),
+            settings=tuple(
+                Setting(
+                    f"workers: {workers}, threads each: {cpus // workers}, batches of up to 8",
+                    (
+                        *("--workers", str(workers), "--threads", str(cpus // workers)),
+                        *("--max-batch-size", "8"),
+                    ),
+                )
+                for workers in sorted({1, cpus})
+            ),
+            environment="litserve",
+            exact=True,
+            ready_path="/health",
+            note="The same pipeline in LitServe, with its batching: up to 8 requests that arrive "
+            "within 5 ms share a padded run.",
+        ),
+        Contender(
+            name="onnxruntime, all logits",
+            command=_session(workspace, "onnxruntime", str(workspace.full_logits)),
+            settings=_runs_by_threads(cpus),
+            environment="onnxruntime",
+            exact=True,
+            note="The graph of torch.onnx.export(dynamo=True), logits at every position, in the "
+            "minimal application; onnxruntime's default optimizations, no spinning threads.",
+        ),
+        *(_openvino(workspace, precision, cpus) for precision in ("fp32", "bf16", "int8")),
+    ]
+
+
+def _ours(workspace: Workspace, precision: str) -> Contender:
+    return Contender(
+        name={"int8": OURS_INT8, "fp32": OURS_FP32}[precision],
+        command=(sys.executable, "-m", "service", "--bundle", str(workspace.bundle(precision))),
+        settings=(Setting("default settings"),),
+        environment="fillmask",
+        exact=precision == "fp32",
+        note=f"`fillmask-serve` with its default settings on the {precision} bundle.",
+    )
+
+
+def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:
+    streams = f"{cpus} streams"
+    if precision == "int8":
+        graph = workspace.full_logits_int8
+        settings = tuple(
+            Setting(f"{streams}, {label} between int8 operations", ("--precision", hint))
+            for label, hint in (("fp32", "f32"), ("bf16", "bf16"))
+        )
+        weights = "after NNCF's post-training quantization for transformers"
+    else:
+        graph = workspace.full_logits
+        hint = "f32" if precision == "fp32" else "bf16"
+        settings = (Setting(streams, ("--precision", hint)),)
+        weights = f"with the inference precision hint {hint}"
+    return Contender(
+        name=f"OpenVINO {precision}, all logits",
+        command=_session(workspace, "openvino", str(graph), "--runs", str(cpus)),
+        settings=settings,
+        environment="openvino",
+        exact=precision == "fp32",
+        note=f"The same graph {weights}, in the minimal application; throughput hint, one "
+        "inference request a thread.",
+    )
+
+
+def _runs_by_threads(cpus: int) -> tuple[Setting, ...]:
+    """As many runs at once as there are CPUs, or one run on all of them."""
+    return tuple(
+        Setting(
+            f"{runs} at a time x {cpus // runs} threads",
+            ("--runs", str(runs), "--threads", str(cpus // runs)),
+        )
+        for runs in sorted({1, cpus})
+    )
+
+
+def _session(workspace: Workspace, engine: str, graph: str, *more: str) -> tuple[str, ...]:
+    return _module("session", "--size", workspace.size, "--engine", engine, "--graph", graph, *more)
+
+
+def _module(name: str, *arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", f"benchmarks.comparison.servers.{name}", *arguments)

@@ -1,0 +1,202 @@
+"""The race over HTTP: contenders take turns, round after round, each in a process of its own."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import statistics
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.comparison.contenders import Contender, Setting
+from benchmarks.comparison.correctness import (
+    Agreement,
+    best_ordinary_tokens,
+    compare,
+    read_reference,
+)
+from benchmarks.comparison.load import load
+from benchmarks.comparison.process import HOST, Server, ServerError, running
+from benchmarks.comparison.results import Cell, SizeResults, Visit
+from benchmarks.comparison.texts import masked_texts, request_body
+from benchmarks.comparison.workspace import CACHE, Workspace
+
+TRIAL_CONCURRENCY = 8
+# each round begins elsewhere in the texts, so that slow contenders see all of them too
+TEXTS_PER_ROUND = 41
+_ANSWER_LIMIT_S = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How the race is run.
+
+    Attributes:
+        rounds: how often each contender takes its turn.
+        seconds: of each measurement.
+        concurrencies: requests kept on their way.
+        server_cpus: where servers run.
+        client_cpus: where the load generator runs.
+    """
+
+    rounds: int
+    seconds: float
+    concurrencies: tuple[int, ...]
+    server_cpus: tuple[int, ...]
+    client_cpus: tuple[int, ...]
+
+
+class HttpRace:
+    """The race of one model size.
+
+    Args:
+        workspace: its files.
+        plan: how it is run.
+        results: where choices and visits are noted.
+    """
+
+    def __init__(self, workspace: Workspace, plan: Plan, results: SizeResults) -> None:
+        self._workspace = workspace
+        self._plan = plan
+        self._results = results
+        self._texts = masked_texts()
+        self._bodies = write_bodies()
+        self._reference = read_reference(workspace.reference)
+        self._special = workspace.tokenizer().special_token_ids
+        self._chosen: dict[str, Setting] = {}
+
+    def choose_setting(self, contender: Contender) -> None:
+        """Try the contender's settings for a moment each, and keep the one with most requests/s."""
+        speeds = {}
+        for setting in contender.settings if len(contender.settings) > 1 else ():
+            cells = self._visit(contender, setting, (TRIAL_CONCURRENCY,), 0).cells
+            speeds[setting] = cells[TRIAL_CONCURRENCY].requests_per_s
+        best = max(speeds, key=speeds.__getitem__, default=contender.settings[0])
+        self._chosen[contender.name] = best
+        tried = [f"{s.label}: {speed:.1f} requests/s" for s, speed in speeds.items()]
+        words = f"{best.label} (tried: {'; '.join(tried)})" if tried else best.label
+        self._results.chosen[contender.name] = words
+
+    def visit(self, contender: Contender, number: int) -> None:
+        """One contender's turn in one round."""
+        setting = self._chosen[contender.name]
+        visit = self._visit(contender, setting, self._plan.concurrencies, number)
+        self._results.visits.setdefault(contender.name, []).append(visit)
+
+    def _visit(
+        self,
+        contender: Contender,
+        setting: Setting,
+        concurrencies: tuple[int, ...],
+        number: int,
+    ) -> Visit:
+        command = (*contender.command, *setting.arguments)
+        log_name = re.sub(r"\W+", "-", f"{self._workspace.size} {contender.name} {setting.label}")
+        with running(command, self._plan.server_cpus, contender.ready_path, log_name) as server:
+            agreement = self._check(contender, server)  # every text once is a warm-up, too
+            cells = {}
+            self._load(
+                server, TRIAL_CONCURRENCY, number
+            )  # warms up what one text at a time has not
+            for concurrency in concurrencies:
+                cells[concurrency] = cell = self._load(server, concurrency, number)
+                print(
+                    f"{self._workspace.size} round {number}: {contender.name} at {concurrency}: "
+                    f"{cell.requests_per_s:.1f} requests/s, p50 {cell.p50_ms:.1f} ms, "
+                    f"p99 {cell.p99_ms:.1f} ms",
+                    file=sys.stderr,
+                )
+            return Visit(
+                ready_s=server.ready_s,
+                peak_rss_bytes=server.peak_rss_bytes(),
+                agreement=agreement.share,
+                cells=cells,
+            )
+
+    def _load(self, server: Server, concurrency: int, number: int) -> Cell:
+        return load(
+            server.port,
+            self._bodies,
+            concurrency=concurrency,
+            seconds=self._plan.seconds,
+            first=number * TEXTS_PER_ROUND % len(self._texts),
+            cpus=self._plan.client_cpus,
+        )
+
+    def _check(self, contender: Contender, server: Server) -> Agreement:
+        """Send every text once and compare.
+
+        Raises:
+            ServerError: an fp32 contender disagrees, or an answer is not 200.
+        """
+        with ThreadPoolExecutor(len(self._plan.server_cpus)) as pool:
+            answers = list(pool.map(lambda text: _ask(server.port, text), self._texts))
+        tokens = [best_ordinary_tokens(answer, self._special) for answer in answers]
+        agreement = compare(self._reference, tokens)
+        if contender.exact and agreement.same < agreement.masks:
+            raise ServerError(
+                f"{contender.name} disagrees with transformers on "
+                f"{agreement.masks - agreement.same} of {agreement.masks} masks"
+            )
+        return agreement
+
+
+def race_nothing(plan: Plan) -> dict[int, Cell]:
+    """The load generator against a server that does nothing, by concurrency."""
+    command = (sys.executable, "-m", "benchmarks.comparison.servers.nothing")
+    with running(command, plan.server_cpus, "/", "nothing") as server:
+        return {
+            concurrency: load(
+                server.port,
+                write_bodies(),
+                concurrency=concurrency,
+                seconds=plan.seconds,
+                first=0,
+                cpus=plan.client_cpus,
+            )
+            for concurrency in plan.concurrencies
+        }
+
+
+def write_bodies() -> Path:
+    """A file with one request body a line."""
+    path = CACHE / "bodies.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{request_body(text)}\n" for text in masked_texts()))
+    return path
+
+
+def describe_texts(workspace: Workspace) -> tuple[list[int], list[int]]:
+    """Tokens and masks of each text."""
+    tokenizer = workspace.tokenizer()
+    encoded = [tokenizer.encode(text) for text in masked_texts()]
+    return [len(e.input_ids) for e in encoded], [len(e.mask_positions) for e in encoded]
+
+
+def median_cell(visits: list[Visit], concurrency: int) -> Cell:
+    """The medians over rounds, each figure for itself."""
+    cells = [visit.cells[concurrency] for visit in visits]
+    return Cell(
+        requests=sum(cell.requests for cell in cells),
+        requests_per_s=statistics.median(cell.requests_per_s for cell in cells),
+        p50_ms=statistics.median(cell.p50_ms for cell in cells),
+        p99_ms=statistics.median(cell.p99_ms for cell in cells),
+        client_cpu_us=statistics.median(cell.client_cpu_us for cell in cells),
+    )
+
+
+def _ask(port: int, text: str) -> object:
+    connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_LIMIT_S)
+    try:
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", "/fill-mask", request_body(text), headers)
+        response = connection.getresponse()
+        content = response.read()
+    finally:
+        connection.close()
+    if response.status != 200:
+        raise ServerError(f"{response.status} instead of 200 for {text!r}: {content[:200]!r}")
+    return json.loads(content)

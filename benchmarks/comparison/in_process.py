@@ -1,0 +1,202 @@
+"""The race without HTTP: tokenized texts in, as fast as the graph allows.
+
+    python -m benchmarks.comparison.in_process SIZE VARIANT TEXTS_PER_RUN HINT THREADS SECONDS
+
+Prints texts/s. A process for each measurement: runtimes and their threads do not meet.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from benchmarks.comparison.engines import Engine, OnnxRuntimeEngine, OpenVinoEngine
+from benchmarks.comparison.process import output_of
+from benchmarks.comparison.texts import TOP_K, masked_texts
+from benchmarks.comparison.workspace import PRECISIONS, Workspace
+from service.engine.batch import Batch, Request
+from service.engine.memory import collapse_heap
+from service.engine.runtime import Runtime
+from service.settings import Settings
+from service.tokenization.tokenizer import EncodedText
+
+ALL_LOGITS, GATHER_GRAPH, SESSION_ALONE = "all logits", "gather graph", ", session alone"
+PEER_TEXTS_PER_RUN = (1, 8)
+HINTS = {"fp32": ("f32",), "bf16": ("bf16",), "int8": ("f32", "bf16")}
+LIMIT_S = 600
+
+# how many texts it finishes, and what does it
+Job = tuple[int, Callable[[], object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One way to run a variant.
+
+    Attributes:
+        texts_per_run: 0 for batches by ours' token budget.
+        hint: OpenVINO's inference precision; empty for others.
+    """
+
+    texts_per_run: int
+    hint: str = ""
+
+    @property
+    def label(self) -> str:
+        """In words."""
+        if not self.texts_per_run:
+            return "batches by tokens"
+        texts = "1 text a run" if self.texts_per_run == 1 else f"{self.texts_per_run} texts a run"
+        return f"{texts}, {self.hint}" if self.hint else texts
+
+
+def variants() -> dict[str, list[Setting]]:
+    """Name and settings of each; where there are several, a trial chooses."""
+    table = {
+        f"fillmask {precision}{part}": [Setting(0)]
+        for precision in PRECISIONS
+        for part in ("", SESSION_ALONE)
+    }
+    for graph in (ALL_LOGITS, GATHER_GRAPH):
+        table[f"onnxruntime, {graph}"] = [Setting(texts) for texts in PEER_TEXTS_PER_RUN]
+        for precision, hints in HINTS.items():
+            table[f"OpenVINO {precision}, {graph}"] = [
+                Setting(texts, hint) for texts in PEER_TEXTS_PER_RUN for hint in hints
+            ]
+    return table
+
+
+def measure(
+    size: str, variant: str, setting: Setting, cpus: Sequence[int], seconds: float
+) -> float:
+    """Texts/s of a variant on as many threads as CPUs, in a process of its own."""
+    arguments = [size, variant, str(setting.texts_per_run), setting.hint]
+    arguments += [str(len(cpus)), str(seconds)]
+    return float(
+        output_of("benchmarks.comparison.in_process", arguments, cpus, LIMIT_S).split()[-1]
+    )
+
+
+def drive(jobs: Sequence[Job], threads: int, seconds: float) -> float:
+    """Texts/s of threads that take the jobs in turns, over and over.
+
+    Every thread has done every job once before the clock starts, so that what is compiled or
+    allocated for a shape is there.
+    """
+    everybody_ready = threading.Barrier(threads)
+    turns = itertools.cycle(jobs)
+    turns_lock = threading.Lock()
+    finished = [0] * threads
+    started_s, ended_s = [0.0] * threads, [0.0] * threads
+
+    def work(number: int) -> None:
+        for _, run in jobs:
+            run()
+        everybody_ready.wait()
+        started_s[number] = ended_s[number] = time.perf_counter()
+        while ended_s[number] - started_s[number] < seconds:
+            with turns_lock:
+                texts, run = next(turns)
+            run()
+            finished[number] += texts
+            ended_s[number] = time.perf_counter()
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return sum(finished) / (max(ended_s) - min(started_s))
+
+
+def by_tokens(texts: Iterable[EncodedText], max_tokens: int) -> Iterator[list[EncodedText]]:
+    """Texts in order of arrival, in batches of up to a budget, as the batcher takes them."""
+    batch: list[EncodedText] = []
+    tokens = 0
+    for text in texts:
+        if batch and tokens + len(text.input_ids) > max_tokens:
+            yield batch
+            batch, tokens = [], 0
+        batch.append(text)
+        tokens += len(text.input_ids)
+    if batch:
+        yield batch
+
+
+def our_jobs(workspace: Workspace, variant: str, texts: Sequence[EncodedText]) -> list[Job]:
+    """Pack, run and split, as the service does; or run alone."""
+    precision = variant.removesuffix(SESSION_ALONE).removeprefix("fillmask ")
+    runtime = Runtime(workspace.bundle(precision) / "model.onnx")
+
+    def pack_run_split(requests: Sequence[Request]) -> object:
+        batch = Batch.pack(requests)
+        return batch.split(runtime.run(batch))
+
+    batches = our_batches(workspace, texts)
+    if variant.endswith(SESSION_ALONE):
+        return [(len(batch.requests), partial(runtime.run, batch)) for batch in batches]
+    return [(len(batch.requests), partial(pack_run_split, batch.requests)) for batch in batches]
+
+
+def our_batches(workspace: Workspace, texts: Iterable[EncodedText]) -> list[Batch]:
+    """The texts as the service's default settings batch them."""
+    special = len(workspace.tokenizer().special_token_ids)
+    max_tokens: int = Settings.model_fields["max_batch_tokens"].default
+    return [
+        Batch.pack([_request(text, TOP_K + special) for text in group])
+        for group in by_tokens(texts, max_tokens)
+    ]
+
+
+def peer_jobs(
+    workspace: Workspace,
+    variant: str,
+    setting: Setting,
+    texts: Sequence[EncodedText],
+    threads: int,
+) -> list[Job]:
+    """Pad and run, to the logits at the masks: ranking them is left out, in their favour."""
+    name, graph_name = variant.split(", ")
+    gather = graph_name == GATHER_GRAPH
+    graph = workspace.gather if gather else workspace.full_logits
+    engine: Engine
+    if name == "onnxruntime":
+        engine = OnnxRuntimeEngine(graph, threads=1)
+    else:
+        if name == "OpenVINO int8":
+            graph = workspace.gather_int8 if gather else workspace.full_logits_int8
+        engine = OpenVinoEngine(graph, setting.hint, streams=threads)
+    starts = range(0, len(texts), setting.texts_per_run)
+    groups = [texts[start : start + setting.texts_per_run] for start in starts]
+    return [(len(group), partial(engine.logits, group)) for group in groups]
+
+
+def _request(text: EncodedText, top_k: int) -> Request:
+    no_targets = np.zeros((len(text.mask_positions), 0), np.int64)
+    return Request(text.input_ids, text.mask_positions, top_k, no_targets)
+
+
+def main() -> None:
+    """Measure one variant and print its texts/s."""
+    size, variant, texts_per_run, hint, threads, seconds = sys.argv[1:]
+    setting = Setting(int(texts_per_run), hint)
+    workspace = Workspace(size)
+    tokenizer = workspace.tokenizer()
+    texts = [tokenizer.encode(text) for text in masked_texts()]
+    if setting.texts_per_run:
+        jobs = peer_jobs(workspace, variant, setting, texts, int(threads))
+    else:
+        jobs = our_jobs(workspace, variant, texts)
+    collapse_heap()  # our runtime does it for itself; here the others have it as well
+    print(drive(jobs, int(threads), float(seconds)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""The race in-process: variants take turns, round after round."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from benchmarks.comparison.in_process import Setting, measure, variants
+from benchmarks.comparison.results import SizeResults
+
+
+class InProcessRace:
+    """The race of one model size.
+
+    Args:
+        size: of the model.
+        cpus: as many threads as these.
+        seconds: of each measurement.
+        results: where choices and figures are noted.
+    """
+
+    def __init__(
+        self, size: str, cpus: Sequence[int], seconds: float, results: SizeResults
+    ) -> None:
+        self._size = size
+        self._cpus = cpus
+        self._seconds = seconds
+        self._results = results
+        self._chosen: dict[str, Setting] = {}
+
+    def choose_settings(self) -> None:
+        """Try the settings of each variant once, and keep the fastest."""
+        for variant, settings in variants().items():
+            speeds = {s: self._measure(variant, s) for s in settings if len(settings) > 1}
+            best = max(speeds, key=speeds.__getitem__, default=settings[0])
+            self._chosen[variant] = best
+            self._results.in_process_chosen[variant] = best.label
+
+    def round(self) -> None:
+        """Every variant once."""
+        for variant, setting in self._chosen.items():
+            texts_per_s = self._measure(variant, setting)
+            self._results.in_process.setdefault(variant, []).append(texts_per_s)
+
+    def _measure(self, variant: str, setting: Setting) -> float:
+        texts_per_s = measure(self._size, variant, setting, self._cpus, self._seconds)
+        print(
+            f"{self._size} in-process: {variant}, {setting.label}: {texts_per_s:.1f} texts/s",
+            file=sys.stderr,
+        )
+        return texts_per_s

@@ -1,0 +1,26 @@
+"""Write docs/performance.md and its pictures from what was measured last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.comparison.charts import draw_race, draw_scaling
+from benchmarks.comparison.race_page import race_section
+from benchmarks.comparison.results import Race
+from benchmarks.comparison.scaling import Scaling
+from benchmarks.comparison.scaling_page import scaling_section
+
+
+def write_page(directory: Path) -> Path:
+    """Put the page and the pictures into a directory; a part that was not measured is left out."""
+    directory.mkdir(parents=True, exist_ok=True)
+    sections = []
+    if race := Race.read():
+        sections.append(race_section(race))
+        draw_race(race, directory / "performance.png")
+    if scaling := Scaling.read():
+        sections.append(scaling_section(scaling))
+        draw_scaling(scaling, directory / "performance-scaling.png")
+    page = directory / "performance.md"
+    page.write_text("\n".join(sections), encoding="utf-8")
+    return page

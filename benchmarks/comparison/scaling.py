@@ -1,0 +1,157 @@
+"""What a text costs, by its length and masks, by batch, vocabulary and threads.
+
+    python -m benchmarks.comparison.scaling SECONDS
+
+Prints JSON. The served graph alone, one thread, on random tokens: what HTTP adds is in the race.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel
+
+from benchmarks.comparison.in_process import Setting, measure
+from benchmarks.comparison.memory import Memory
+from benchmarks.comparison.process import output_of
+from benchmarks.comparison.results import Kept
+from benchmarks.comparison.texts import TOP_K
+from benchmarks.comparison.workspace import LARGE_VOCABULARY_SIZE, PRECISIONS, Workspace
+from service.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
+from service.engine.batch import Batch, Request
+from service.engine.runtime import Runtime
+
+SIZE = "minilm"
+LENGTHS_TOKENS = (8, 16, 32, 64, 128, 256, 512)
+MASKS = (1, 2, 4, 8, 16, 32, 64)
+MASKS_AT_TOKENS = 128
+BATCH_TEXTS = (1, 2, 4, 8, 16, 32)
+VOCABULARY_MASKS = (1, 8)
+TYPICAL_TOKENS = 24  # about the mean of the race's texts
+SEED = 0
+
+
+class Point(BaseModel):
+    """One place on an axis.
+
+    Attributes:
+        at: the place.
+        ms: milliseconds for one text, by precision.
+    """
+
+    at: int
+    ms: dict[str, float]
+
+
+class Vocabulary(BaseModel):
+    """One size of the vocabulary.
+
+    Attributes:
+        bundle_bytes: of the graph and its weights, by precision.
+        by_masks: milliseconds for one text.
+    """
+
+    bundle_bytes: dict[str, int]
+    by_masks: list[Point]
+
+
+class Curves(BaseModel):
+    """What one thread needs."""
+
+    by_tokens: list[Point]
+    by_masks: list[Point]
+    by_texts: list[Point]
+    by_vocabulary: dict[str, Vocabulary]
+
+
+class Scaling(Kept):
+    """The second part of the page."""
+
+    FILE = "scaling.json"
+
+    machine: list[str]
+    curves: Curves
+    texts_per_s_by_threads: dict[int, float]
+    memory: Memory
+
+
+def measure_curves(cpus: Sequence[int], seconds: float) -> Curves:
+    """All curves, in a process of its own."""
+    return Curves.model_validate_json(
+        output_of("benchmarks.comparison.scaling", [str(seconds)], cpus)
+    )
+
+
+def measure_threads(cpus: Sequence[int], seconds: float) -> dict[int, float]:
+    """Texts/s on the race's texts, by threads with a CPU each."""
+    return {
+        count: measure(SIZE, "fillmask int8", Setting(0), cpus[:count], seconds)
+        for count in range(1, len(cpus) + 1)
+    }
+
+
+class _Served:
+    """The served graph of one model size in every precision."""
+
+    def __init__(self, size: str) -> None:
+        self.files = {p: Workspace(size).bundle(p) / "model.onnx" for p in PRECISIONS}
+        self._runtimes = {p: Runtime(file) for p, file in self.files.items()}
+
+    def text_ms(self, *, tokens: int, masks: int, texts: int, seconds: float) -> dict[str, float]:
+        """Median milliseconds of a run over its texts, by precision; runs take turns."""
+        rng = np.random.default_rng(SEED)
+        requests = [
+            Request(
+                input_ids=rng.integers(1_000, 30_000, tokens),
+                mask_positions=np.sort(rng.choice(tokens, masks, replace=False)),
+                top_k=TOP_K,
+                target_ids=np.zeros((masks, 0), np.int64),
+            )
+            for _ in range(texts)
+        ]
+        batch = Batch.pack(requests)
+        elapsed_ms: dict[str, list[float]] = {precision: [] for precision in PRECISIONS}
+        for runtime in self._runtimes.values():
+            runtime.run(batch)
+        ends_s = time.perf_counter() + seconds
+        while time.perf_counter() < ends_s or not elapsed_ms[PRECISIONS[0]]:
+            for precision, runtime in self._runtimes.items():
+                started_s = time.perf_counter()
+                runtime.run(batch)
+                elapsed_ms[precision].append((time.perf_counter() - started_s) * 1e3)
+        return {p: statistics.median(values) / texts for p, values in elapsed_ms.items()}
+
+
+def _bundle_bytes(bundle: Path) -> int:
+    return sum((bundle / name).stat().st_size for name in (MODEL_FILE, WEIGHTS_FILE))
+
+
+def _curves(seconds: float) -> Curves:
+    served = _Served(SIZE)
+
+    def point(at: int, *, tokens: int = TYPICAL_TOKENS, masks: int = 1, texts: int = 1) -> Point:
+        ms = served.text_ms(tokens=tokens, masks=masks, texts=texts, seconds=seconds)
+        return Point(at=at, ms=ms)
+
+    by_vocabulary = {}
+    by_tokens = [point(tokens, tokens=tokens) for tokens in LENGTHS_TOKENS]
+    by_masks = [point(masks, tokens=MASKS_AT_TOKENS, masks=masks) for masks in MASKS]
+    by_texts = [point(texts, texts=texts) for texts in BATCH_TEXTS]
+    for size in (SIZE, LARGE_VOCABULARY_SIZE):
+        served = _Served(size)
+        by_vocabulary[size] = Vocabulary(
+            bundle_bytes={p: _bundle_bytes(file.parent) for p, file in served.files.items()},
+            by_masks=[point(masks, masks=masks) for masks in VOCABULARY_MASKS],
+        )
+    return Curves(
+        by_tokens=by_tokens, by_masks=by_masks, by_texts=by_texts, by_vocabulary=by_vocabulary
+    )
+
+
+if __name__ == "__main__":
+    print(_curves(float(sys.argv[1])).model_dump_json())

@@ -1,0 +1,71 @@
+"""The second part of docs/performance.md: what a text costs, and memory over time."""
+
+from __future__ import annotations
+
+from benchmarks.comparison.scaling import MASKS_AT_TOKENS, TYPICAL_TOKENS, Point, Scaling
+from benchmarks.comparison.table import table
+from benchmarks.comparison.workspace import PRECISIONS
+
+
+def scaling_section(scaling: Scaling) -> str:
+    """The part's Markdown."""
+    curves = scaling.curves
+    parts = [
+        "# Scaling",
+        "![Cost by length, masks and batch; memory over requests](performance-scaling.png)",
+        "The served graph of the MiniLM size in onnxruntime, without HTTP, on one thread: "
+        "milliseconds for one text, medians. " + "; ".join(scaling.machine[:2]) + ".",
+        "## Length of a text, one mask",
+        _points("tokens", curves.by_tokens),
+        f"## Masks in a text of {MASKS_AT_TOKENS} tokens",
+        _points("masks", curves.by_masks),
+        f"## Texts of {TYPICAL_TOKENS} tokens in a batch, one mask each",
+        _points("texts", curves.by_texts),
+        f"## Vocabulary, a text of {TYPICAL_TOKENS} tokens",
+        _vocabulary(scaling),
+        "## Threads, the texts of the race in batches by tokens, int8",
+        table(
+            ["threads, a CPU each", "texts/s"],
+            [[str(n), f"{speed:.1f}"] for n, speed in scaling.texts_per_s_by_threads.items()],
+        ),
+        "## Memory over requests of random shapes",
+        _memory(scaling),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _points(name: str, points: list[Point]) -> str:
+    header = [name, *(f"{precision} ms" for precision in PRECISIONS)]
+    rows = [[str(p.at), *(f"{p.ms[precision]:.2f}" for precision in PRECISIONS)] for p in points]
+    return table(header, rows)
+
+
+def _vocabulary(scaling: Scaling) -> str:
+    header = ["model", "masks"]
+    header += [f"{precision} ms" for precision in PRECISIONS]
+    header += [f"{precision} graph MB" for precision in PRECISIONS]
+    rows = [
+        [
+            size,
+            str(point.at),
+            *(f"{point.ms[precision]:.2f}" for precision in PRECISIONS),
+            *(f"{vocabulary.bundle_bytes[precision] / 1e6:.0f}" for precision in PRECISIONS),
+        ]
+        for size, vocabulary in scaling.curves.by_vocabulary.items()
+        for point in vocabulary.by_masks
+    ]
+    return table(header, rows)
+
+
+def _memory(scaling: Scaling) -> str:
+    memory = scaling.memory
+    first_requests, first_bytes = memory.samples[0]
+    last_requests, last_bytes = memory.samples[-1]
+    return (
+        f"The server with the built-in model ({memory.name}): ready {memory.ready_s:.2f} s after "
+        f"the start of the process; resident {first_bytes / 1e6:.0f} MB after {first_requests} "
+        f"requests and {last_bytes / 1e6:.0f} MB after {last_requests}, which is "
+        f"{memory.growth_bytes / 1e6:+.1f} MB; at most {memory.peak_rss_bytes / 1e6:.0f} MB. A "
+        "request has one to four texts of any length up to the model's limit, up to eight masks "
+        "a text and up to fifty fills a mask."
+    )

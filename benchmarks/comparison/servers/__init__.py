@@ -1,0 +1,1 @@
+"""One server a module; `benchmarks.comparison.contenders` says how each is started."""

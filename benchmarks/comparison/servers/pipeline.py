@@ -1,0 +1,33 @@
+"""transformers' fill-mask pipeline behind the minimal application."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import pipeline
+
+from benchmarks.comparison.servers.minimal_app import serve
+
+
+def main() -> None:
+    """Load the checkpoint and serve it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--checkpoint", required=True, type=Path)
+    parser.add_argument("--runs", required=True, type=int)
+    parser.add_argument("--threads", required=True, type=int, help="of each run")
+    parser.add_argument("--port", required=True, type=int)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    fill_mask = pipeline("fill-mask", model=str(options.checkpoint), device="cpu")
+
+    def fill(text: str, top_k: int) -> Any:
+        return fill_mask(text, top_k=top_k)
+
+    serve(fill, runs=options.runs, port=options.port)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""onnxruntime or OpenVINO behind the minimal application, on the graph that is given.
+
+Tokenizing and the filled-in text are this project's own code, which is faster than the pipeline's:
+what is compared is the runtime and the graph.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.comparison.engines import Engine, OnnxRuntimeEngine, OpenVinoEngine
+from benchmarks.comparison.servers.minimal_app import serve
+from benchmarks.comparison.workspace import Workspace
+from service.arrays import FloatArray
+from service.tokenization.tokenizer import EncodedText, Tokenizer
+
+
+def fills(
+    tokenizer: Tokenizer, text: str, encoded: EncodedText, logits_MV: FloatArray, top_k: int
+) -> Any:
+    """Hugging Face's answer to one text."""
+    answer = []
+    for row_V, span in zip(logits_MV, encoded.mask_spans, strict=True):
+        best = np.argpartition(row_V, -top_k)[-top_k:]
+        best = best[np.argsort(-row_V[best])]
+        shifted_V = row_V - row_V[best[0]]
+        scores = np.exp(shifted_V[best]) / np.exp(shifted_V).sum()
+        answer.append(
+            [
+                {
+                    "score": score,
+                    "token": token,
+                    "token_str": tokenizer.token_str(token),
+                    "sequence": tokenizer.blank(text, span).filled(token)[1],
+                }
+                for token, score in zip(best.tolist(), scores.tolist(), strict=True)
+            ]
+        )
+    return answer[0] if len(answer) == 1 else answer
+
+
+def main() -> None:
+    """Load the graph and serve it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", required=True)
+    parser.add_argument("--graph", required=True, type=Path)
+    parser.add_argument("--engine", required=True, choices=("onnxruntime", "openvino"))
+    parser.add_argument("--precision", default="f32", help="of OpenVINO's floating point")
+    parser.add_argument("--runs", required=True, type=int)
+    parser.add_argument("--threads", default=1, type=int, help="of each run of onnxruntime")
+    parser.add_argument("--port", required=True, type=int)
+    options = parser.parse_args()
+    tokenizer = Workspace(options.size).tokenizer()
+    engine: Engine
+    if options.engine == "onnxruntime":
+        engine = OnnxRuntimeEngine(options.graph, options.threads)
+    else:
+        engine = OpenVinoEngine(options.graph, options.precision, streams=options.runs)
+
+    def fill(text: str, top_k: int) -> Any:
+        encoded = tokenizer.encode(text)
+        return fills(tokenizer, text, encoded, engine.logits([encoded]), top_k)
+
+    serve(fill, runs=options.runs, port=options.port)
+
+
+if __name__ == "__main__":
+    main()

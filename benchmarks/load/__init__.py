@@ -1,0 +1,1 @@
+"""Speed, memory and behaviour under load."""

@@ -1,0 +1,213 @@
+"""How many pods a rate of requests takes: a formula, and a simulation that checks it.
+
+    .venv-dev/bin/python -m benchmarks.load.capacity
+
+Requests arrive at random (Poisson), each at a pod chosen at random, as kube-proxy does. A pod has a
+worker for each CPU; it admits and forms batches by the service's rules, with the service's
+settings. A batch takes as long as was measured. The table goes into docs/deploy.md, made from the
+figures of benchmarks/load/pod_size.py that are there.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks import generated_block
+from benchmarks.comparison.texts import masked_texts
+from benchmarks.load import pod_size
+from service.bundles.bundle import default_bundle_path, read_bundle
+from service.engine.admission import Speed
+from service.engine.queue import Waiting
+from service.settings import Settings
+from service.tokenization.tokenizer import Tokenizer
+
+NAME = "load/capacity"
+CPUS = 2
+UTILISATION = 0.7
+SPARE = 1
+RATES = (100, 1_000, 10_000)
+SECONDS = 30.0
+SEED = 0
+# What a pass costs whatever its tokens: texts of 24 tokens take 3.92 ms alone and 2.20 ms each by
+# eights (docs/performance.md, "Texts of 24 tokens in a batch").
+PASS_S = 1.96e-3
+HEAD = (
+    "| requests/s | pods | of their tokens/s | p50 ms | p99 ms | refused |\n"
+    "| --: | --: | --: | --: | --: | --: |"
+)
+
+
+def pods_needed(requests_per_s: float, tokens_per_request: float, pod_tokens_per_s: float) -> int:
+    """The formula of docs/deploy.md, without the spare pod.
+
+    Args:
+        requests_per_s: that are to be answered at the busiest time.
+        tokens_per_request: on average.
+        pod_tokens_per_s: of a pod that is never idle.
+    """
+    return math.ceil(requests_per_s * tokens_per_request / (pod_tokens_per_s * UTILISATION))
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A request of one text.
+
+    Attributes:
+        at_s: when it comes.
+        tokens: of its text.
+    """
+
+    at_s: float
+    tokens: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of requests: how long each that was admitted took, and how many were not."""
+
+    latencies_s: list[float] = field(default_factory=list)
+    refused: int = 0
+
+    @property
+    def refused_share(self) -> float:
+        """Of all requests."""
+        return self.refused / (self.refused + len(self.latencies_s))
+
+    def percentile_ms(self, percent: int) -> float:
+        """Of the latencies."""
+        return 1e3 * statistics.quantiles(self.latencies_s, n=100)[percent - 1]
+
+
+class Pod:
+    """A pod in simulated time.
+
+    Args:
+        tokens_per_s: when it is never idle.
+        cpus: workers.
+        settings: the service's.
+    """
+
+    def __init__(self, tokens_per_s: float, cpus: int, settings: Settings) -> None:
+        self._settings = settings
+        self._workers = self._idle = cpus
+        full = settings.max_batch_tokens
+        self._token_s = cpus / tokens_per_s - PASS_S / full
+        self._speed = Speed(full // 2)  # of a worker
+        self._speed.note(full, self.batch_s(full))  # as at the service's start
+        self._waiting: Waiting[Arrival] = Waiting(lambda arrival: arrival.tokens)
+        self._accepted_tokens = 0
+        self._running: list[tuple[float, int, float, list[Arrival]]] = []
+        self._batches = 0
+
+    def serve(self, arrivals: Sequence[Arrival]) -> Outcome:
+        """Take requests in the order in which they come, and finish all that are admitted."""
+        outcome = Outcome()
+        for arrival in arrivals:
+            self._run_until(arrival.at_s, outcome)
+            if self._has_room(arrival.tokens):
+                self._accepted_tokens += arrival.tokens
+                self._waiting.extend([arrival], patient=False)
+                self._start(arrival.at_s)
+            else:
+                outcome.refused += 1
+        self._run_until(math.inf, outcome)
+        return outcome
+
+    def batch_s(self, tokens: int) -> float:
+        """How long a batch takes."""
+        return PASS_S + tokens * self._token_s
+
+    def _has_room(self, tokens: int) -> bool:
+        speed = self._speed.tokens_per_s
+        wait_s = self._accepted_tokens / (speed * self._workers) if speed else 0
+        if wait_s > self._settings.max_wait_ms / 1e3:
+            return False
+        return self._accepted_tokens + tokens <= self._settings.max_waiting_tokens
+
+    def _start(self, now_s: float) -> None:
+        while self._idle and self._waiting:
+            share = math.ceil(self._accepted_tokens / self._workers)
+            batch = self._waiting.take(min(share, self._settings.max_batch_tokens))
+            took_s = self.batch_s(sum(arrival.tokens for arrival in batch))
+            self._idle -= 1
+            self._batches += 1
+            heapq.heappush(self._running, (now_s + took_s, self._batches, took_s, batch))
+
+    def _run_until(self, now_s: float, outcome: Outcome) -> None:
+        while self._running and self._running[0][0] <= now_s:
+            ended_s, _, took_s, batch = heapq.heappop(self._running)
+            tokens = sum(arrival.tokens for arrival in batch)
+            self._accepted_tokens -= tokens
+            self._speed.note(tokens, took_s)
+            outcome.latencies_s += [ended_s - arrival.at_s for arrival in batch]
+            self._idle += 1
+            self._start(ended_s)
+
+
+def simulate(
+    requests_per_s: float, pods: int, pod_tokens_per_s: float, seconds: float = SECONDS
+) -> Outcome:
+    """So many pods for so long; the same at every call.
+
+    A random choice among pods makes of a Poisson stream one for each, independent of the others.
+    """
+    rng = random.Random(SEED)  # noqa: S311 - a simulation, not a secret
+    lengths = text_tokens()
+    whole = Outcome()
+    for _ in range(pods):
+        arrivals = list(_arrivals(requests_per_s / pods, seconds, lengths, rng))
+        outcome = Pod(pod_tokens_per_s, CPUS, Settings()).serve(arrivals)
+        whole.latencies_s += outcome.latencies_s
+        whole.refused += outcome.refused
+    return whole
+
+
+def text_tokens() -> list[int]:
+    """The lengths of the texts that the pods were measured with."""
+    tokenizer = Tokenizer.of(read_bundle(default_bundle_path()))
+    return [len(tokenizer.encode(text).input_ids) for text in masked_texts()]
+
+
+def pod_tokens_per_s() -> float:
+    """Of a pod that is never idle, as measured."""
+    return max(size.tokens_per_s for size in pod_size.read_sizes() if size.cpus == CPUS)
+
+
+def rows(requests_per_s: int) -> Iterator[str]:
+    """A third less than the formula says, what it says when the spare pod is lost, what it says."""
+    tokens, speed = statistics.mean(text_tokens()), pod_tokens_per_s()
+    needed = pods_needed(requests_per_s, tokens, speed)
+    for pods in dict.fromkeys((max(1, needed * 2 // 3), needed, needed + SPARE)):
+        outcome = simulate(requests_per_s, pods, speed)
+        load = requests_per_s * tokens / (pods * speed)
+        yield (
+            f"| {requests_per_s:,} | {pods} | {load:.0%} | {outcome.percentile_ms(50):.0f} "
+            f"| {outcome.percentile_ms(99):.0f} | {outcome.refused_share:.1%} |"
+        )
+
+
+def _arrivals(
+    rate: float, seconds: float, lengths: Sequence[int], rng: random.Random
+) -> Iterator[Arrival]:
+    at_s = rng.expovariate(rate)
+    while at_s < seconds:
+        yield Arrival(at_s, rng.choice(lengths))
+        at_s += rng.expovariate(rate)
+
+
+def main() -> None:
+    """Simulate, print and write the table."""
+    lines = [HEAD]
+    for rate in RATES:
+        lines += rows(rate)
+        print(*lines[-3:], sep="\n", flush=True)
+    generated_block.write(pod_size.PAGE, NAME, "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""What a pod of one CPU and one of two answer, into docs/deploy.md.
+
+    .venv-dev/bin/python -m benchmarks.load.pod_size
+
+The service with the built-in model is bound to as many CPUs (`taskset`), which gives it the threads
+that a CPU limit of as many would (`service/host.py`), and asked by clients that send their next
+request when they have an answer. They take the CPUs that are left, where there are any. Linux only;
+a quiet machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+
+from benchmarks import generated_block
+from benchmarks.comparison.machine import hardware
+from benchmarks.comparison.process import HOST, ServerError, running
+from benchmarks.comparison.texts import masked_texts
+from benchmarks.load.http_load import REQUESTS
+from service.bundles.bundle import default_bundle_path, read_bundle
+from service.tokenization.tokenizer import Tokenizer
+
+PAGE = Path(__file__).parents[2] / "docs" / "deploy.md"
+NAME = "load/pod_size"
+CPUS, CLIENTS = (1, 2), (8, 32)
+ROUNDS, SECONDS, WARM_UP_S = 3, 10.0, 3.0
+HEAD = (
+    "| CPUs | clients | requests/s | tokens/s | p50 ms | p99 ms | peak memory MB |\n"
+    "| --: | --: | --: | --: | --: | --: | --: |"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What clients saw: requests answered a second, and latencies in milliseconds."""
+
+    requests_per_s: float
+    p50_ms: float
+    p99_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class PodSize:
+    """A row of the table: what a pod of so many CPUs answers so many clients."""
+
+    cpus: int
+    clients: int
+    requests_per_s: float
+    tokens_per_s: float
+    p50_ms: float
+    p99_ms: float
+    peak_mb: float
+
+    def __str__(self) -> str:
+        """The row."""
+        return (
+            f"| {self.cpus} | {self.clients} | {self.requests_per_s:.0f} | {self.tokens_per_s:.0f} "
+            f"| {self.p50_ms:.1f} | {self.p99_ms:.1f} | {self.peak_mb:.0f} |"
+        )
+
+
+def main() -> None:
+    """Measure, print and write the table."""
+    sizes = [size for cpus in CPUS for size in measure(cpus)]
+    table = "\n".join([HEAD, *map(str, sizes)])
+    print(table)
+    usable = sorted(os.sched_getaffinity(0))
+    machine = hardware(usable[: max(CPUS)], usable[max(CPUS) :] or usable)
+    generated_block.write(PAGE, NAME, "\n".join([table, "", *(f"- {line}" for line in machine)]))
+
+
+def read_sizes() -> list[PodSize]:
+    """The rows of the page."""
+    table = generated_block.read(PAGE, NAME).split("\n\n")[0]
+    rows = table.strip().splitlines()[2:]
+    cells = [[float(cell) for cell in row.strip("|").split("|")] for row in rows]
+    return [PodSize(int(row[0]), int(row[1]), *row[2:]) for row in cells]
+
+
+def tokens_per_request() -> float:
+    """Tokens of a text of the load, those that frame it included, on average."""
+    tokenizer = Tokenizer.of(read_bundle(default_bundle_path()))
+    return statistics.mean(len(tokenizer.encode(text).input_ids) for text in masked_texts())
+
+
+def measure(cpus: int) -> list[PodSize]:
+    """A pod of so many CPUs, for each number of clients; medians over the rounds."""
+    usable = sorted(os.sched_getaffinity(0))
+    if len(usable) < cpus:
+        raise SystemExit(f"{cpus} CPUs are needed, {len(usable)} are there")
+    tokens = tokens_per_request()
+    sizes = []
+    command = [sys.executable, "-m", "service"]
+    with running(command, usable[:cpus], "/health/ready", f"pod-{cpus}") as server:
+        os.sched_setaffinity(0, usable[cpus:] or usable)
+        try:
+            for clients in CLIENTS:
+                asyncio.run(load(server.port, clients, WARM_UP_S))
+                rounds = [asyncio.run(load(server.port, clients, SECONDS)) for _ in range(ROUNDS)]
+                rate = statistics.median(each.requests_per_s for each in rounds)
+                size = PodSize(
+                    cpus=cpus,
+                    clients=clients,
+                    requests_per_s=rate,
+                    tokens_per_s=rate * tokens,
+                    p50_ms=statistics.median(each.p50_ms for each in rounds),
+                    p99_ms=statistics.median(each.p99_ms for each in rounds),
+                    peak_mb=server.peak_rss_bytes() / 1e6,
+                )
+                sizes.append(size)
+        finally:
+            os.sched_setaffinity(0, usable)
+    return sizes
+
+
+async def load(port: int, clients: int, seconds: float) -> Load:
+    """So many clients, each with a connection, each sending when it has been answered.
+
+    Raises:
+        ServerError: an answer was not 200.
+    """
+    started = time.perf_counter()
+    shares = [
+        [*REQUESTS[i % len(REQUESTS) :], *REQUESTS[: i % len(REQUESTS)]]
+        for i in range(0, clients * 7, 7)
+    ]
+    asked = [_ask(port, share, started + seconds) for share in shares]
+    latencies_s = [each for client in await asyncio.gather(*asked) for each in client]
+    percentiles = statistics.quantiles(latencies_s, n=100)
+    elapsed_s = time.perf_counter() - started
+    return Load(len(latencies_s) / elapsed_s, 1e3 * percentiles[49], 1e3 * percentiles[98])
+
+
+async def _ask(port: int, requests: Sequence[bytes], end_s: float) -> list[float]:
+    """One client, until the end: the latency of each request in seconds."""
+    reader, writer = await asyncio.open_connection(HOST, port)
+    latencies_s = []
+    try:
+        for request in cycle(requests):
+            started = time.perf_counter()
+            if started > end_s:
+                break
+            writer.write(request)
+            answered = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+            await reader.readexactly(int(answered.split("content-length: ")[1].split("\r\n")[0]))
+            if not answered.startswith("http/1.1 200 "):
+                raise ServerError(f"a fill was answered with {answered.splitlines()[0]}")
+            latencies_s.append(time.perf_counter() - started)
+    finally:
+        writer.close()
+        await writer.wait_closed()
+    return latencies_s
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Two services behind nginx, restarted one after the other under load: requests that fail.
+
+    .venv-dev/bin/python -m benchmarks.load.rolling_restart [RESTARTS]
+
+nginx (Debian's package) is a plain proxy: it passes on what it gets, asks another server only when
+it cannot connect, and knows nothing of readiness. Each restart is a SIGTERM to one service and a
+new one at its port; the proxy's clients ask all the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from subprocess import Popen
+
+from tests.chaos.load import ask_until
+from tests.chaos.process import free_port, serving
+
+CLIENTS = 16
+PAUSE_S = 1.0
+CONFIGURATION = """
+daemon off;
+pid {directory}/pid;
+error_log {directory}/error.log;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off;
+    client_body_temp_path {directory};
+    proxy_temp_path {directory};
+    fastcgi_temp_path {directory};
+    uwsgi_temp_path {directory};
+    scgi_temp_path {directory};
+    upstream fillmask {{
+        # asked each time: for nginx one that is being restarted would be gone for 10 s
+        server 127.0.0.1:{first} max_fails=0;
+        server 127.0.0.1:{second} max_fails=0;
+        {keepalive}
+    }}
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{
+            proxy_pass http://fillmask;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+        }}
+    }}
+}}
+"""
+
+
+def main() -> None:
+    """Print the table."""
+    restarts = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    print("| connections to the services | restarts | answered | failed |\n|---|--:|--:|--:|")
+    for name, keepalive in (("one a request", ""), ("kept", "keepalive 16;")):
+        answered, failed = asyncio.run(restart(restarts, keepalive))
+        print(f"| {name} | {restarts} | {answered} | {failed} |", flush=True)
+
+
+async def restart(restarts: int, keepalive: str) -> tuple[int, int]:
+    """How many requests were answered with fills, and how many were not."""
+    ports = [free_port(), free_port()]
+    stop = asyncio.Event()
+    async with AsyncExitStack() as stack:
+        running = [
+            (await stack.enter_async_context(serving("--threads=1", port=port)))[0]
+            for port in ports
+        ]
+        proxy = stack.enter_context(nginx(ports, keepalive))
+        asking = asyncio.create_task(ask_until(stop, "127.0.0.1", proxy, CLIENTS))
+        await asyncio.sleep(PAUSE_S)
+        for number in range(restarts):
+            place = number % 2
+            running[place].send_signal(signal.SIGTERM)
+            if await running[place].wait() != 0:
+                raise SystemExit("a service has not ended well")
+            next_one = serving("--threads=1", port=ports[place])
+            running[place], _ = await stack.enter_async_context(next_one)
+            await asyncio.sleep(PAUSE_S)
+        stop.set()
+        outcome = await asking
+    answered = outcome.statuses.pop(200, 0)
+    return answered, outcome.statuses.total() + outcome.lost + outcome.refused
+
+
+@contextmanager
+def nginx(ports: list[int], keepalive: str) -> Iterator[int]:
+    """A proxy before both; gives its port."""
+    program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/bin")
+    if program is None:
+        raise SystemExit("nginx is missing: apt-get install nginx-light")
+    port = free_port()
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "nginx.conf"
+        first, second = ports
+        file.write_text(
+            CONFIGURATION.format(
+                directory=directory, first=first, second=second, port=port, keepalive=keepalive
+            ),
+            encoding="utf-8",
+        )
+        with Popen([program, "-c", str(file), "-p", directory]) as process:
+            try:
+                await_listener(port)
+                yield port
+            finally:
+                process.terminate()
+
+
+def await_listener(port: int) -> None:
+    """Until somebody listens there."""
+    for _ in range(100):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+        else:
+            return
+    raise SystemExit("nginx did not start")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""A whole file by the command, beside what the runtime alone could do and what HTTP does.
+
+    .venv-dev/bin/python -m benchmarks.load.whole_file [ROWS [ROUNDS]]
+
+The texts of the race (comparison/TEXTS.md), masked anew for each row, as JSONL. In each round,
+in turn: the runtime alone on texts that are tokenized already, in full batches on all CPUs, whose
+answers nobody reads; `fillmask --input --output` as a process, with its start and without; the
+service under wrk with many connections. All with the built-in model, on all CPUs of this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, islice
+from pathlib import Path
+
+from benchmarks.comparison.load import check_wrk, load
+from benchmarks.comparison.process import environment, running
+from benchmarks.comparison.texts import FILE, TOP_K, mask_words, request_body
+from service.bundles.bundle import default_bundle_path, read_bundle
+from service.engine.batch import Batch, Request, no_targets
+from service.engine.runtime import Runtime
+from service.settings import Settings
+from service.tokenization.tokenizer import Tokenizer
+
+ROWS, ROUNDS = 20_000, 3
+CONNECTIONS = 32
+COMMAND = [sys.executable, "-m", "service.cli"]
+ALONE, WITH_START, WITHOUT_START, HTTP = (
+    "the runtime alone, ideal batches",
+    "`fillmask`, a process from start to end",
+    "`fillmask`, without its start",
+    f"HTTP, {CONNECTIONS} connections",
+)
+
+
+def main() -> None:
+    """Print the table."""
+    rows, rounds = (
+        int(sys.argv[i]) if len(sys.argv) > i else default
+        for i, default in ((1, ROWS), (2, ROUNDS))
+    )
+    check_wrk()
+    texts = list(islice(masked_texts(), rows))
+    speeds: dict[str, list[float]] = {way: [] for way in (ALONE, WITH_START, WITHOUT_START, HTTP)}
+    with tempfile.TemporaryDirectory() as directory:
+        source, bodies = Path(directory, "texts.jsonl"), Path(directory, "bodies.txt")
+        source.write_text("".join(f"{json.dumps({'inputs': text})}\n" for text in texts))
+        bodies.write_text("".join(f"{request_body(text)}\n" for text in texts))
+        alone = RuntimeAlone(texts)
+        for _ in range(rounds):
+            alone_s = alone.seconds()
+            start_s = seconds_of(["[MASK]"])
+            files = ["--input", str(source), "--output", str(source.with_name("fills.jsonl"))]
+            command_s = seconds_of([*files, "--overwrite", "--top-k", str(TOP_K)])
+            speeds[ALONE].append(rows / alone_s)
+            speeds[WITH_START].append(rows / command_s)
+            speeds[WITHOUT_START].append(rows / (command_s - start_s))
+            speeds[HTTP].append(texts_per_s_over_http(bodies, seconds=max(1.0, alone_s)))
+    print(f"| {rows} rows | texts/s | of the runtime alone |\n|---|--:|--:|")
+    for way, measured in speeds.items():
+        ratios = [ours / most for ours, most in zip(measured, speeds[ALONE], strict=True)]
+        print(f"| {way} | {statistics.median(measured):.0f} | {statistics.median(ratios):.2f} |")
+
+
+def masked_texts() -> Iterator[str]:
+    """Texts with one to three masks, without end; the same each time."""
+    tokenizer, most = Tokenizer.of(read_bundle(default_bundle_path())), Settings().max_batch_tokens
+    rng = random.Random(0)  # noqa: S311 - a choice, not a secret
+    for line in cycle(FILE.read_text(encoding="utf-8").splitlines()):
+        text = mask_words(line, rng.choices((1, 2, 3), (70, 20, 10))[0], rng)
+        if len(tokenizer.encode(text).input_ids) <= most:
+            yield text
+
+
+class RuntimeAlone:
+    """What nothing around it can be faster than.
+
+    Args:
+        texts: with masks.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        bundle, self._settings = read_bundle(default_bundle_path()), Settings()
+        self._runtime = Runtime(bundle.model_path)
+        tokenizer = Tokenizer.of(bundle)
+        asked = TOP_K + len(tokenizer.special_token_ids)
+        encoded = map(tokenizer.encode, texts)
+        self._batches = list(
+            self._full_batches(
+                Request(
+                    text.input_ids, text.mask_positions, asked, no_targets(len(text.mask_spans))
+                )
+                for text in encoded
+            )
+        )
+
+    def seconds(self) -> float:
+        """To compute all of them once."""
+        with ThreadPoolExecutor(self._settings.threads) as pool:
+            started_s = time.perf_counter()
+            for _ in pool.map(self._compute, self._batches):
+                pass
+            return time.perf_counter() - started_s
+
+    def _compute(self, requests: Sequence[Request]) -> None:
+        self._runtime.run(Batch.pack(requests))
+
+    def _full_batches(self, requests: Iterator[Request]) -> Iterator[list[Request]]:
+        batch: list[Request] = []
+        tokens = 0
+        for request in requests:
+            tokens += request.tokens
+            if batch and tokens > self._settings.max_batch_tokens:
+                yield batch
+                batch, tokens = [], request.tokens
+            batch.append(request)
+        yield batch
+
+
+def seconds_of(arguments: Sequence[str]) -> float:
+    """How long the command takes, from its start to its end."""
+    started_s = time.perf_counter()
+    subprocess.run([*COMMAND, *arguments], env=environment(), capture_output=True, check=True)
+    return time.perf_counter() - started_s
+
+
+def texts_per_s_over_http(bodies: Path, seconds: float) -> float:
+    """What the service answers to many clients, on the same CPUs as those."""
+    cpus = sorted(os.sched_getaffinity(0))
+    service = [sys.executable, "-m", "service"]
+    with running(service, cpus, "/health/ready", "whole-file") as server:
+        cell = load(
+            server.port,
+            bodies,
+            concurrency=CONNECTIONS,
+            seconds=seconds,
+            first=0,
+            cpus=cpus,
+        )
+    return cell.requests_per_s
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Accuracy of bundles and checkpoints."""

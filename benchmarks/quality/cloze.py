@@ -1,0 +1,101 @@
+"""How often a bundle fills everyday gaps as a person would: the cloze probe.
+
+    .venv-dev/bin/python -m benchmarks.quality.cloze [BUNDLE]
+
+130 hand-written prompts in ten kinds lie in cloze_probe.tsv: kind, text, accepted answers. They are
+for measuring only: no model is trained on them or chosen by them. The built-in bundle is probed
+where none is named. The cloze procedure is Taylor's (1953).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import generated_block
+from service.bundles.bundle import default_bundle_path, read_bundle
+from service.engine.batch import Batch, Request
+from service.engine.runtime import Runtime
+from service.tokenization.tokenizer import Tokenizer
+
+PROBE = Path(__file__).with_name("cloze_probe.tsv")
+TOP_K = 5
+
+
+@dataclass
+class Tally:
+    """Counts of one kind."""
+
+    prompts: int = 0
+    first: int = 0
+    among_five: int = 0
+    missed: list[str] = field(default_factory=list)
+
+
+def main() -> None:
+    """Print rates by kind, and what was missed; the built-in bundle's go into its model card."""
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path()
+    tallies = probe(path)
+    print(table(tallies), "\n\nmissed:")
+    for tally in tallies.values():
+        print("\n".join(tally.missed))
+    if len(sys.argv) == 1:
+        generated_block.write(generated_block.MODEL_CARD, "quality/cloze", table(tallies))
+
+
+def probe(path: Path, prompts: Path = PROBE) -> dict[str, Tally]:
+    """What a bundle fills in, by kind of prompt."""
+    bundle = read_bundle(path)
+    tokenizer = Tokenizer.of(bundle)
+    runtime = Runtime(bundle.model_path)
+    tallies: dict[str, Tally] = defaultdict(Tally)
+    for line in prompts.read_text(encoding="utf-8").splitlines():
+        kind, text, answers = line.split("\t")
+        fills = _fills(text.replace("[MASK]", bundle.mask_token), tokenizer, runtime)
+        accepted = set(answers.split())
+        tally = tallies[kind]
+        tally.prompts += 1
+        tally.first += fills[0] in accepted
+        tally.among_five += bool(accepted & set(fills))
+        if not accepted & set(fills):
+            tally.missed.append(f"{text} -> {', '.join(fills)}")
+    return tallies
+
+
+def table(tallies: Mapping[str, Tally]) -> str:
+    """The rates by kind, and of all."""
+    lines = ["| kind | prompts | top 1 | top 5 |", "|---|---|---|---|"]
+    for kind, tally in [*tallies.items(), ("all", _sum(tallies.values()))]:
+        first, among = (
+            f"{100 * count / tally.prompts:.0f} %" for count in (tally.first, tally.among_five)
+        )
+        lines.append(f"| {kind} | {tally.prompts} | {first} | {among} |")
+    return "\n".join(lines)
+
+
+def _fills(text: str, tokenizer: Tokenizer, runtime: Runtime) -> list[str]:
+    encoded = tokenizer.encode(text)
+    asked = TOP_K + len(tokenizer.special_token_ids)
+    no_targets = np.zeros((1, 0), np.int64)
+    request = Request(encoded.input_ids, encoded.mask_positions, asked, no_targets)
+    top_ids = runtime.run(Batch.pack([request])).top_ids[0].tolist()
+    ordinary = [i for i in top_ids if i not in tokenizer.special_token_ids]
+    return [tokenizer.token_str(i).strip().lower() for i in ordinary[:TOP_K]]
+
+
+def _sum(tallies: Iterable[Tally]) -> Tally:
+    total = Tally()
+    for tally in tallies:
+        total.prompts += tally.prompts
+        total.first += tally.first
+        total.among_five += tally.among_five
+    return total
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,0 @@
-"""The side-by-side benchmark: every contender on the same weights, texts and cores.
-
-python -m benchmarks.race --help
-
-A module and not a script: the contenders are processes of their own, and each is started as
-`python -m benchmarks.race.servers.NAME` from the same sources.
-"""

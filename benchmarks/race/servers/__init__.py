@@ -1,1 +1,0 @@
-"""One server a module; `benchmarks.race.contenders` says how each is started."""

@@ -1,0 +1,1 @@
+"""Checkpoints, ours and those of other model families."""

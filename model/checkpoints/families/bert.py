@@ -1,0 +1,52 @@
+"""BERT (Devlin et al. 2019), as Hugging Face's BertForMaskedLM and BertModel store it."""
+
+from __future__ import annotations
+
+from model.checkpoints.families.family import Family, Reading
+from model.checkpoints.families.fields import Fields
+from model.encoder.config import EncoderConfig
+
+EMBEDDINGS = {
+    "embeddings.word_embeddings": "embeddings.word",
+    "embeddings.position_embeddings": "embeddings.position",
+    "embeddings.token_type_embeddings": "embeddings.token_type",
+    "embeddings.LayerNorm": "embeddings.norm",
+}
+BLOCKS = {
+    "encoder.layer.{}.attention.self.query": "blocks.{}.query",
+    "encoder.layer.{}.attention.self.key": "blocks.{}.key",
+    "encoder.layer.{}.attention.self.value": "blocks.{}.value",
+    "encoder.layer.{}.attention.output.dense": "blocks.{}.output",
+    "encoder.layer.{}.attention.output.LayerNorm": "blocks.{}.attention_norm",
+    "encoder.layer.{}.intermediate.dense": "blocks.{}.ffn_in",
+    "encoder.layer.{}.output.dense": "blocks.{}.ffn_out",
+    "encoder.layer.{}.output.LayerNorm": "blocks.{}.ffn_norm",
+}
+IGNORED = (r"pooler\..*", r"embeddings\.position_ids", r"embeddings\.token_type_ids")
+
+
+def read(fields: Fields) -> Reading:
+    """BERT's config.json."""
+    fields.require("position_embedding_type", "absolute")
+    config = EncoderConfig(
+        **fields.usual(),
+        type_vocab_size=fields.get("type_vocab_size", 2),
+        norm_eps=fields.number("layer_norm_eps", 1e-12),
+        activation=fields.activation("hidden_act"),
+    )
+    return Reading(config)
+
+
+FAMILY = Family(
+    read=read,
+    prefix="bert.",
+    names={
+        **EMBEDDINGS,
+        **BLOCKS,
+        "cls.predictions.transform.dense": "head.dense",
+        "cls.predictions.transform.LayerNorm": "head.norm",
+    },
+    decoder="cls.predictions.decoder",
+    bias="cls.predictions.bias",
+    ignored=(*IGNORED, r"cls\.seq_relationship\..*"),
+)

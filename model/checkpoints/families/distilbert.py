@@ -1,0 +1,47 @@
+"""DistilBERT (Sanh et al. 2019), as Hugging Face's DistilBertForMaskedLM stores it."""
+
+from __future__ import annotations
+
+from model.checkpoints.families.family import Family, Reading
+from model.checkpoints.families.fields import Fields
+from model.encoder.config import EncoderConfig
+
+
+def read(fields: Fields) -> Reading:
+    """DistilBERT's config.json; its sinusoids, where it has them, are stored like learnt ones."""
+    fields.get("sinusoidal_pos_embds", default=False)
+    config = EncoderConfig(
+        vocab_size=fields.take("vocab_size"),
+        d_model=fields.take("dim"),
+        num_layers=fields.take("n_layers"),
+        num_heads=fields.take("n_heads"),
+        d_ff=fields.take("hidden_dim"),
+        max_positions=fields.take("max_position_embeddings"),
+        type_vocab_size=0,
+        activation=fields.activation("activation"),
+        tied=fields.get("tie_word_embeddings", default=True),
+    )
+    return Reading(config)
+
+
+FAMILY = Family(
+    read=read,
+    prefix="distilbert.",
+    names={
+        "embeddings.word_embeddings": "embeddings.word",
+        "embeddings.position_embeddings": "embeddings.position",
+        "embeddings.LayerNorm": "embeddings.norm",
+        "transformer.layer.{}.attention.q_lin": "blocks.{}.query",
+        "transformer.layer.{}.attention.k_lin": "blocks.{}.key",
+        "transformer.layer.{}.attention.v_lin": "blocks.{}.value",
+        "transformer.layer.{}.attention.out_lin": "blocks.{}.output",
+        "transformer.layer.{}.sa_layer_norm": "blocks.{}.attention_norm",
+        "transformer.layer.{}.ffn.lin1": "blocks.{}.ffn_in",
+        "transformer.layer.{}.ffn.lin2": "blocks.{}.ffn_out",
+        "transformer.layer.{}.output_layer_norm": "blocks.{}.ffn_norm",
+        "vocab_transform": "head.dense",
+        "vocab_layer_norm": "head.norm",
+    },
+    decoder="vocab_projector",
+    ignored=(r"embeddings\.position_ids",),
+)

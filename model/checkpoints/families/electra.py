@@ -1,0 +1,32 @@
+"""ELECTRA's generator (Clark et al. 2020), as Hugging Face's ElectraForMaskedLM stores it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from model.checkpoints.families import bert
+from model.checkpoints.families.family import Family, Reading
+from model.checkpoints.families.fields import Fields
+
+
+def read(fields: Fields) -> Reading:
+    """ELECTRA's config.json; embeddings as wide as the hidden states are not projected."""
+    embedding_size = fields.get("embedding_size", 128)
+    config = bert.read(fields).config
+    width = 0 if embedding_size == config.d_model else embedding_size
+    return Reading(replace(config, embedding_size=width, head_activation="gelu_erf"))
+
+
+FAMILY = Family(
+    read=read,
+    prefix="electra.",
+    names={
+        **bert.EMBEDDINGS,
+        **bert.BLOCKS,
+        "embeddings_project": "embeddings.projection",
+        "generator_predictions.dense": "head.dense",
+        "generator_predictions.LayerNorm": "head.norm",
+    },
+    decoder="generator_lm_head",
+    ignored=(*bert.IGNORED, r"discriminator_predictions\..*"),
+)

@@ -1,0 +1,101 @@
+"""ModernBERT (Warner et al. 2024), as Hugging Face's ModernBertForMaskedLM stores it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from model.checkpoints.families.family import Family, Reading
+from model.checkpoints.families.fields import Fields
+from model.encoder.config import EncoderConfig
+
+_LOCAL, _GLOBAL = "sliding_attention", "full_attention"
+_BASES = {_GLOBAL: ("global_rope_theta", 160_000.0), _LOCAL: ("local_rope_theta", 10_000.0)}
+# how it is computed elsewhere, not what
+_MEANS = (
+    "deterministic_flash_attn",
+    "reference_compile",
+    "repad_logits_with_grad",
+    "sparse_pred_ignore_index",
+    "sparse_prediction",
+    "embedding_size",
+)
+
+
+def read(fields: Fields) -> Reading:
+    """ModernBERT's config.json, as written before transformers 5 or since."""
+    for name in _MEANS:
+        fields.get(name, None)
+    fields.require("position_embedding_type", "absolute", "sans_pos")
+    usual = fields.usual()
+    local_layers = _local_layers(fields, usual["num_layers"])
+    bases = _rotary_bases(fields)
+    window = fields.get("local_attention", 128)
+    mlp_bias = fields.get("mlp_bias", default=False)
+    config = EncoderConfig(
+        **usual,
+        type_vocab_size=0,
+        norm_placement="pre",
+        norm_eps=fields.number("norm_eps", 1e-5),
+        norm_bias=fields.get("norm_bias", default=False),
+        first_attention_norm=False,
+        final_norm=True,
+        attention_bias=fields.get("attention_bias", default=False),
+        ffn_bias="both" if mlp_bias else "none",
+        gated_ffn=True,
+        activation=fields.activation("hidden_activation"),
+        positions="none",
+        rotary_base=bases[_GLOBAL],
+        local_rotary_base=bases[_LOCAL] if local_layers else None,
+        local_layers=local_layers,
+        local_window=window // 2 if local_layers else 0,
+        head_activation=fields.activation("classifier_activation"),
+        head_dense_bias=fields.get("classifier_bias", default=False),
+        head_bias=fields.get("decoder_bias", default=True),
+    )
+    return Reading(config)
+
+
+def _local_layers(fields: Fields, layers: Any) -> tuple[int, ...]:
+    every = fields.get("global_attn_every_n_layers", 3)
+    if not all(type(count) is int and count > 0 for count in (layers, every)):
+        raise ValueError("num_hidden_layers, global_attn_every_n_layers: whole numbers above 0")
+    default = [_LOCAL if layer % every else _GLOBAL for layer in range(layers)]
+    kinds = fields.get("layer_types", default)
+    if not isinstance(kinds, list) or len(kinds) != layers or set(kinds) - {_LOCAL, _GLOBAL}:
+        raise ValueError(f"layer_types must name {_LOCAL} or {_GLOBAL} for each layer")
+    return tuple(layer for layer, kind in enumerate(kinds) if kind == _LOCAL)
+
+
+def _rotary_bases(fields: Fields) -> dict[str, float]:
+    parameters: dict[str, Any] = fields.get("rope_parameters", {})
+    fields.require("rope_scaling", None)
+    bases = {}
+    for kind, (name, default) in _BASES.items():
+        of_kind = dict(parameters.get(kind) or {})
+        if of_kind.pop("rope_type", "default") != "default":
+            raise ValueError("rope_parameters: only the rope_type default is supported")
+        older = fields.number(name, default)
+        bases[kind] = float(of_kind.pop("rope_theta", older))
+        if of_kind:
+            raise ValueError(f"rope_parameters: {min(of_kind)} is not supported")
+    return bases
+
+
+FAMILY = Family(
+    read=read,
+    prefix="model.",
+    names={
+        "embeddings.tok_embeddings": "embeddings.word",
+        "embeddings.norm": "embeddings.norm",
+        "layers.{}.attn_norm": "blocks.{}.attention_norm",
+        "layers.{}.attn.Wqkv": ("blocks.{}.query", "blocks.{}.key", "blocks.{}.value"),
+        "layers.{}.attn.Wo": "blocks.{}.output",
+        "layers.{}.mlp_norm": "blocks.{}.ffn_norm",
+        "layers.{}.mlp.Wi": ("blocks.{}.ffn_in", "blocks.{}.ffn_gate"),
+        "layers.{}.mlp.Wo": "blocks.{}.ffn_out",
+        "final_norm": "final_norm",
+        "head.dense": "head.dense",
+        "head.norm": "head.norm",
+    },
+    decoder="decoder",
+)

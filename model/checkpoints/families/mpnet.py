@@ -1,0 +1,41 @@
+"""MPNet (Song et al. 2020), as Hugging Face's MPNetForMaskedLM stores it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from model.checkpoints.families import bert, roberta
+from model.checkpoints.families.family import Family, Reading
+from model.checkpoints.families.fields import Fields
+
+BUCKETS = 32  # transformers computes with as many, whatever the file says
+
+
+def read(fields: Fields) -> Reading:
+    """MPNet's config.json."""
+    fields.require("relative_attention_num_buckets", BUCKETS)
+    reading = roberta.after_padding(bert.read(fields), roberta.PAD_TOKEN_ID)
+    config = replace(reading.config, type_vocab_size=0, relative_buckets=BUCKETS)
+    return Reading(config, reading.skipped_positions)
+
+
+FAMILY = Family(
+    read=read,
+    prefix="mpnet.",
+    names={
+        **bert.EMBEDDINGS,
+        "encoder.relative_attention_bias.weight": "relative_bias",
+        "encoder.layer.{}.attention.attn.q": "blocks.{}.query",
+        "encoder.layer.{}.attention.attn.k": "blocks.{}.key",
+        "encoder.layer.{}.attention.attn.v": "blocks.{}.value",
+        "encoder.layer.{}.attention.attn.o": "blocks.{}.output",
+        "encoder.layer.{}.attention.LayerNorm": "blocks.{}.attention_norm",
+        "encoder.layer.{}.intermediate.dense": "blocks.{}.ffn_in",
+        "encoder.layer.{}.output.dense": "blocks.{}.ffn_out",
+        "encoder.layer.{}.output.LayerNorm": "blocks.{}.ffn_norm",
+        **roberta.HEAD,
+    },
+    decoder="lm_head.decoder",
+    bias="lm_head.bias",
+    ignored=bert.IGNORED,
+)

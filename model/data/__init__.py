@@ -1,0 +1,1 @@
+"""Text to rows of tokens: mixing, packing and masking."""

@@ -1,0 +1,1 @@
+"""The tied encoder: its configuration, embeddings, blocks and head."""

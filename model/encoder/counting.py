@@ -1,0 +1,110 @@
+"""How many parameters a configuration has, by part, and what tying saves (Press & Wolf 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from model.encoder.config import EncoderConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterCount:
+    """Parameters by part.
+
+    Attributes:
+        word_embeddings: the table, V x E.
+        other_embeddings: positions, token types, their norm, and the map from E to D.
+        attention: all blocks' query, key, value and output projections, and biases by distance.
+        feed_forward: all blocks' feed-forward parts.
+        norms: all blocks' norms and the final one.
+        head_transform: BERT's step before the projection.
+        head_bias: one bias per vocabulary entry.
+        d_model: width of the hidden states.
+    """
+
+    word_embeddings: int
+    other_embeddings: int
+    attention: int
+    feed_forward: int
+    norms: int
+    head_transform: int
+    head_bias: int
+    d_model: int
+
+    @property
+    def encoder(self) -> int:
+        """Embeddings and blocks, without any head."""
+        return (
+            self.word_embeddings
+            + self.other_embeddings
+            + self.attention
+            + self.feed_forward
+            + self.norms
+        )
+
+    @property
+    def tied(self) -> int:
+        """The masked language model whose table is its output projection."""
+        return self.encoder + self.head_transform + self.head_bias
+
+    @property
+    def untied(self) -> int:
+        """The same with an output projection of its own."""
+        return self.tied + self.word_embeddings
+
+    @property
+    def saved_share(self) -> float:
+        """What tying saves, as a share of the tied model's size."""
+        return self.word_embeddings / self.tied
+
+    def classifier(self, num_classes: int) -> int:
+        """The encoder under a linear classification head with biases."""
+        return self.encoder + (self.d_model + 1) * num_classes
+
+    def table(self) -> str:
+        """A table for people."""
+        lines = [
+            ("word embeddings", self.word_embeddings),
+            ("other embeddings", self.other_embeddings),
+            ("attention", self.attention),
+            ("feed-forward", self.feed_forward),
+            ("norms", self.norms),
+            ("head transform", self.head_transform),
+            ("head bias", self.head_bias),
+            ("tied model", self.tied),
+            ("untied model", self.untied),
+        ]
+        rows = "\n".join(f"{name:<18}{count:>14,}" for name, count in lines)
+        return (
+            f"{rows}\ntying saves {self.word_embeddings:,} parameters, "
+            f"{100 * self.saved_share:.1f} % of the tied model"
+        )
+
+
+def count_parameters(config: EncoderConfig) -> ParameterCount:
+    """Count from the configuration alone; no weights are made."""
+    D, E, d_ff, blocks = config.d_model, config.table_width, config.d_ff, config.num_blocks
+
+    def norm(width: int) -> int:
+        return (1 + config.norm_bias) * width if config.norm_affine else 0
+
+    projection = D * D + (D if config.attention_bias else 0)
+    inner_maps = 2 if config.gated_ffn else 1
+    inner_bias = d_ff if config.ffn_bias != "none" else 0
+    outer_bias = D if config.ffn_bias == "both" else 0
+    positions = config.max_positions * E if config.positions == "learned" else 0
+    return ParameterCount(
+        word_embeddings=config.vocab_size * E,
+        other_embeddings=positions
+        + config.type_vocab_size * E
+        + (norm(E) if config.embedding_norm else 0)
+        + ((E + 1) * D if config.embedding_size else 0),
+        attention=blocks * 4 * projection + config.relative_buckets * config.num_heads,
+        feed_forward=blocks * (inner_maps * (D * d_ff + inner_bias) + d_ff * D + outer_bias),
+        norms=(2 * blocks - (not config.first_attention_norm) + config.final_norm) * norm(D),
+        head_transform=(D * E + config.head_dense_bias * E + norm(E))
+        if config.head_transform
+        else 0,
+        head_bias=config.vocab_size if config.head_bias else 0,
+        d_model=D,
+    )

@@ -1,0 +1,1 @@
+"""Calibration and rounding to int8."""

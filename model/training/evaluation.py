@@ -1,0 +1,197 @@
+"""Held-out figures: what an encoder restores of text it has not seen, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional as F
+
+from model.data.corpus import TokenRows
+from model.data.masking import Corrupted, Masker
+from model.encoder.encoder import TiedEncoder
+
+EVALUATION_SEED = 20_181_011  # fixed, so that every run of a model predicts the same positions
+BATCH_ROWS = 32  # fixed as well, for the masking follows the batches
+TOP_K = 5
+RESAMPLES = 2000
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutFigures:
+    """Over all selected positions of the held-out rows.
+
+    Attributes:
+        loss: mean cross-entropy in nats.
+        perplexity: exp(loss).
+        top_1: share of positions whose true token ranks first.
+        top_5: share of positions whose true token is among the first five.
+        predicted_tokens: how many positions were predicted.
+    """
+
+    loss: float
+    perplexity: float
+    top_1: float
+    top_5: float
+    predicted_tokens: int
+
+    def to_dict(self) -> dict[str, float]:
+        """All figures as plain numbers."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """The ends of confidence intervals of the figures of the same names."""
+
+    loss: tuple[float, float]
+    perplexity: tuple[float, float]
+    top_1: tuple[float, float]
+    top_5: tuple[float, float]
+
+    def to_dict(self) -> dict[str, tuple[float, float]]:
+        """All intervals as pairs of plain numbers."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictions:
+    """What something that fills masks says of the M selected positions of a batch.
+
+    Attributes:
+        label_log_probs: (M,) float, of the true tokens, in nats.
+        top_ids: (M, 5) int64, the likeliest tokens, best first.
+    """
+
+    label_log_probs: NDArray[np.floating]
+    top_ids: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowScores:
+    """Sums over the selected positions of each of N rows.
+
+    Attributes:
+        loss: (N,) float64, cross-entropy in nats.
+        first: (N,) int64, positions whose true token ranks first.
+        among_five: (N,) int64, positions whose true token is among the first five.
+        predicted: (N,) int64, positions.
+    """
+
+    loss: NDArray[np.float64]
+    first: NDArray[np.int64]
+    among_five: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+
+    def figures(self) -> HeldOutFigures:
+        """The figures over all rows."""
+        loss, top_1, top_5 = self._means(self._sums().sum(axis=0))
+        count = int(self.predicted.sum())
+        return HeldOutFigures(float(loss), math.exp(loss), float(top_1), float(top_5), count)
+
+    def intervals(self, resamples: int = RESAMPLES, confidence: float = CONFIDENCE) -> Intervals:
+        """Percentile bootstrap intervals (Efron and Tibshirani 1993, section 13.3).
+
+        Rows are drawn again, not positions: those of a row share its topic and its context. The
+        intervals say how far another sample of such rows may lie, and nothing of other masks or of
+        other kinds of text.
+        """
+        sums, rng = self._sums(), np.random.default_rng(EVALUATION_SEED)
+        rows = len(sums)
+        samples = (rng.integers(rows, size=rows) for _ in range(resamples))
+        drawn = np.array([sums[sample].sum(axis=0) for sample in samples])
+        drawn = drawn[drawn[:, 3] > 0]  # with few and short rows, a sample may have no position
+        tail = (1 - confidence) / 2
+        low, high = np.quantile(self._means(drawn.T), [tail, 1 - tail], axis=1)
+        loss, top_1, top_5 = zip(low.tolist(), high.tolist(), strict=True)
+        return Intervals(loss, (math.exp(loss[0]), math.exp(loss[1])), top_1, top_5)
+
+    def _sums(self) -> NDArray[np.float64]:
+        """(N, 4)."""
+        return np.stack([self.loss, self.first, self.among_five, self.predicted], axis=1)
+
+    @staticmethod
+    def _means(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(4, ...) sums to (3, ...) means over positions."""
+        means: NDArray[np.float64] = sums[:3] / sums[3]
+        return means
+
+
+def evaluate(model: TiedEncoder, groups: Iterable[TokenRows], masker: Masker) -> RowScores:
+    """Corrupt held-out rows with a fixed seed and score the encoder's predictions.
+
+    Args:
+        model: evaluated where its weights lie; its training mode is restored afterwards.
+        groups: (N, T) token ids each, of any T.
+        masker: the corruption.
+
+    Raises:
+        ValueError: there is no row, or nothing could be selected.
+    """
+    device = next(model.parameters()).device
+
+    def predict(corrupted: Corrupted) -> Predictions:
+        with torch.inference_mode():
+            labels = corrupted.labels.to(device)
+            logits_MV = model(corrupted.input_ids.to(device), corrupted.selected.to(device)).float()
+            losses = F.cross_entropy(logits_MV, labels, reduction="none")
+            top_ids = logits_MV.topk(TOP_K, dim=-1).indices
+        return Predictions(-losses.cpu().numpy(), top_ids.cpu().numpy())
+
+    was_training = model.training
+    model.eval()
+    try:
+        return score(predict, groups, masker)
+    finally:
+        model.train(was_training)
+
+
+def score(
+    predict: Callable[[Corrupted], Predictions],
+    groups: Iterable[TokenRows],
+    masker: Masker,
+) -> RowScores:
+    """Corrupt held-out rows with a fixed seed and score whatever predicts them.
+
+    Raises:
+        ValueError: there is no row, or nothing could be selected.
+    """
+    batches = [
+        _score_batch(predict(corrupted), corrupted) for corrupted in _corrupt(groups, masker)
+    ]
+    if not any(batch.predicted.any() for batch in batches):
+        raise ValueError("there is nothing to evaluate: no held-out token was selected")
+    return RowScores(
+        loss=np.concatenate([batch.loss for batch in batches]),
+        first=np.concatenate([batch.first for batch in batches]),
+        among_five=np.concatenate([batch.among_five for batch in batches]),
+        predicted=np.concatenate([batch.predicted for batch in batches]),
+    )
+
+
+def _corrupt(groups: Iterable[TokenRows], masker: Masker) -> Iterator[Corrupted]:
+    generator = torch.Generator().manual_seed(EVALUATION_SEED)
+    for rows in groups:
+        for start in range(0, len(rows), BATCH_ROWS):
+            yield masker(
+                torch.from_numpy(rows[start : start + BATCH_ROWS].astype(np.int64)), generator
+            )
+
+
+def _score_batch(predictions: Predictions, corrupted: Corrupted) -> RowScores:
+    row_of_position, _ = np.nonzero(corrupted.selected.numpy())
+    rows = len(corrupted.selected)
+    hits = predictions.top_ids == corrupted.labels.numpy()[:, None]
+    loss = np.zeros(rows)
+    np.subtract.at(loss, row_of_position, predictions.label_log_probs)
+    return RowScores(
+        loss=loss,
+        first=np.bincount(row_of_position[hits[:, 0]], minlength=rows),
+        among_five=np.bincount(row_of_position[hits.any(axis=1)], minlength=rows),
+        predicted=np.bincount(row_of_position, minlength=rows),
+    )

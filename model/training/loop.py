@@ -1,0 +1,259 @@
+"""The pretraining loop: masked-language modelling on packed rows and on short texts.
+
+A step's rows, its masking and its learning rate follow from the seed and the step's number alone,
+so a run resumed from a checkpoint repeats what the uninterrupted run would have done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+from tqdm import tqdm
+
+from model.checkpoints.checkpoint import save_checkpoint
+from model.data.corpus import SpecialTokens, TokenRows, epoch_order
+from model.data.masking import Corrupted, Masker
+from model.data.short_texts import ShortTexts
+from model.encoder.encoder import TiedEncoder
+from model.quantization.rounding import RoundedEncoder
+from model.quantization.rounding_plan import RoundingPlan
+from model.training.config import TrainConfig, learning_rate
+from model.training.evaluation import evaluate
+from model.training.loss import summed_cross_entropy
+from model.training.progress import MetricsLog, draw_curve
+from model.training.state import STATE_NAME, read_state, write_state
+from model.training.weight_average import WeightAverage
+
+LOG_EVERY_STEPS = 10
+ADAM_BETAS = (0.9, 0.98)  # Liu et al. 2019, section 4
+
+
+class Pretraining:
+    """One run.
+
+    Args:
+        model: the encoder to train; moved to the device.
+        rows: (rows, row_tokens) training rows.
+        held_out: (rows, row_tokens) evaluation rows.
+        short_texts: what the config's share of passes is made of; None where that is 0.
+        tokenizer_json: saved with every checkpoint.
+        special: the tokenizer's framing ids.
+        config: how the run goes.
+        directory: receives the checkpoint, train_state.pt, metrics.jsonl and curve.png.
+        device: "cpu" or "cuda".
+    """
+
+    def __init__(
+        self,
+        *,
+        model: TiedEncoder,
+        rows: TokenRows,
+        held_out: TokenRows,
+        short_texts: ShortTexts | None = None,
+        tokenizer_json: bytes,
+        special: SpecialTokens,
+        config: TrainConfig,
+        directory: Path,
+        device: str,
+    ) -> None:
+        if len(rows) < config.batch_rows:
+            raise ValueError(
+                f"the text fills {len(rows)} rows of {config.row_tokens} tokens, "
+                f"fewer than one batch of {config.batch_rows}"
+            )
+        if len(held_out) == 0:
+            raise ValueError(f"the held-out text fills no row of {config.row_tokens} tokens")
+        self.model = model.to(device)
+        self.rows, self.held_out, self.short_texts = rows, held_out, short_texts
+        self.tokenizer_json = tokenizer_json
+        self.config, self.directory, self.device = config, directory, torch.device(device)
+        self.masker = Masker(model.config.vocab_size, special.mask, special.all, config.select_rate)
+        self.evaluation_masker = Masker(model.config.vocab_size, special.mask, special.all)
+        self.optimizer = _optimizer(self.model, config)
+        decay = config.average_decay
+        self.average = WeightAverage(self.model, decay) if decay else None
+        self.rounded: RoundedEncoder | None = None
+        self.step = 0
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def resume(self) -> None:
+        """Continue from the state the directory holds.
+
+        Raises:
+            ValueError: there is none, or it belongs to a run that is not this one.
+        """
+        state = read_state(self.directory, self.config, self.device)
+        try:
+            self.model.load_state_dict(state["model"])
+        except RuntimeError:
+            path = self.directory / STATE_NAME
+            raise ValueError(f"{path} belongs to a run with another encoder") from None
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.step = state["step"]
+        if self.average:
+            self.average.model.load_state_dict(state["average"])
+        if state["rounding"] is not None:
+            self.rounded = RoundedEncoder(self.model, RoundingPlan(state["rounding"]))
+
+    def run(self, until_step: int | None = None, stop: Callable[[], bool] = lambda: False) -> None:
+        """Train, logging and saving regularly.
+
+        Args:
+            until_step: the last step; the whole run by default.
+            stop: asked after each step; where it says so, the run is saved and ends early.
+        """
+        config = self.config
+        last = config.steps if until_step is None else min(until_step, config.steps)
+        if config.round_weights and self.rounded is None:
+            mask = self.masker.mask_token_id
+            plan = RoundingPlan.by_rows(self.model, self.rows, mask, config.seed)
+            self.rounded = RoundedEncoder(self.model, plan)
+        log = MetricsLog(self.directory, self.step + 1)
+        tokens_per_step = config.batch_rows * config.accumulate_passes * config.row_tokens
+        self.model.train()
+        with tqdm(
+            total=last * tokens_per_step,
+            initial=self.step * tokens_per_step,
+            unit=" tokens",
+            unit_scale=True,
+            dynamic_ncols=True,
+        ) as bar:
+            while self.step < last:
+                loss = self._one_step()
+                self.step += 1
+                bar.update(tokens_per_step)
+                tokens = self.step * tokens_per_step
+                if self.step % LOG_EVERY_STEPS == 0 or self.step == last:
+                    bar.set_postfix_str(f"step {self.step}, loss {loss:.3f}")
+                    log.append(
+                        step=self.step,
+                        tokens=tokens,
+                        loss=loss,
+                        learning_rate=learning_rate(config, self.step),
+                    )
+                if self.step % config.evaluate_every_steps == 0 or self.step == last:
+                    self._evaluate(log, tokens, bar.write)
+                stopped = stop()
+                if self.step % config.checkpoint_every_steps == 0 or self.step == last or stopped:
+                    self.save()
+                if stopped:
+                    bar.write(f"stopped at step {self.step}; --resume continues from there")
+                    break
+
+    def save(self) -> None:
+        """Write the checkpoint and what resuming needs, each in one atomic rename."""
+        plan = self.rounded.plan if self.rounded else None
+        save_checkpoint(self.directory, self._published(), self.tokenizer_json, plan)
+        state = {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "average": self.average.model.state_dict() if self.average else None,
+            "step": self.step,
+            "rounding": plan.factors if plan else None,
+        }
+        write_state(self.directory, self.config, state)
+
+    def _one_step(self) -> float:
+        config = self.config
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(config, self.step + 1)
+        self.optimizer.zero_grad(set_to_none=True)
+        # what chance decides in this step depends on its number only
+        generator = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
+        passes = [
+            self.masker(self._pass(self.step * config.accumulate_passes + i), generator)
+            for i in range(config.accumulate_passes)
+        ]
+        # where nothing was selected the loss is 0, not 0 / 0
+        predicted = max(1, sum(len(corrupted.labels) for corrupted in passes))
+        loss_sum = 0.0
+        for corrupted in passes:
+            with self._autocast():
+                # one divisor for all passes, so that every predicted token counts alike
+                loss = self._summed_loss(corrupted) / predicted
+            loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
+            loss_sum += float(loss.detach())
+        if not math.isfinite(loss_sum):
+            raise FloatingPointError(f"the loss is {loss_sum} at step {self.step + 1}")
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
+        self.optimizer.step()
+        if self.average:
+            self.average.update()
+        return loss_sum
+
+    def _summed_loss(self, corrupted: Corrupted) -> torch.Tensor:
+        """Cross-entropy in nats, summed over the positions to predict."""
+        input_ids, selected = (
+            corrupted.input_ids.to(self.device),
+            corrupted.selected.to(self.device),
+        )
+        labels = corrupted.labels.to(self.device)
+        if self.rounded:
+            logits_MV = self.rounded.logits(input_ids, selected)
+            return F.cross_entropy(logits_MV.float(), labels, reduction="sum")
+        hidden_ME = self.model.head(self.model.hidden(input_ids, at_NT=selected))
+        table_VE = self.model.projection()
+        return summed_cross_entropy(hidden_ME, table_VE, self.model.head_bias, labels)
+
+    def _published(self) -> TiedEncoder:
+        """The encoder as it is saved and judged."""
+        if self.rounded:
+            return self.rounded.settled()
+        return self.average.model if self.average else self.model
+
+    def _autocast(self) -> torch.autocast:
+        kind = self.device.type
+        return torch.autocast(kind, torch.bfloat16, enabled=has_bfloat16(kind))
+
+    def _pass(self, number: int) -> torch.Tensor:
+        """The rows of the run's `number`-th pass; short texts come at even distances."""
+        share = self.config.short_share
+        short_before = math.floor(number * share)
+        if self.short_texts and math.floor((number + 1) * share) > short_before:
+            rows = self.short_texts.batch(short_before)
+        else:
+            rows = self._packed(number - short_before)
+        return torch.from_numpy(rows.astype(np.int64))
+
+    def _packed(self, number: int) -> TokenRows:
+        """The `number`-th batch of packed rows: every epoch its own seeded order."""
+        rows, size = len(self.rows), self.config.batch_rows
+        epoch, index = divmod(number, rows // size)
+        order = epoch_order(rows, self.config.seed, epoch)
+        batch: TokenRows = self.rows[order[index * size : (index + 1) * size]]
+        return batch
+
+    def _evaluate(self, log: MetricsLog, tokens: int, say: Callable[[str], None]) -> None:
+        rows = self.held_out[: self.config.evaluation_rows]
+        with self._autocast():
+            figures = evaluate(self._published(), [rows], self.evaluation_masker).figures()
+        held_out = {f"held_out_{name}": value for name, value in figures.to_dict().items()}
+        log.append(step=self.step, tokens=tokens, **held_out)
+        draw_curve(log)
+        say(
+            f"step {self.step}: held-out loss {figures.loss:.3f}, "
+            f"top 1 {100 * figures.top_1:.1f} %, top 5 {100 * figures.top_5:.1f} %, "
+            f"perplexity {figures.perplexity:.1f}"
+        )
+
+
+def has_bfloat16(device: str) -> bool:
+    """Whether the device multiplies bfloat16 matrices natively."""
+    if device == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return bool(torch.cpu.get_capabilities().get("avx512_bf16"))
+
+
+def _optimizer(model: TiedEncoder, config: TrainConfig) -> torch.optim.AdamW:
+    matrices = [p for p in model.parameters() if p.ndim > 1]
+    vectors = [p for p in model.parameters() if p.ndim <= 1]
+    groups = [
+        {"params": matrices, "weight_decay": config.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=ADAM_BETAS, fused=True)

@@ -1,0 +1,66 @@
+"""What a run leaves behind to be read: metrics.jsonl and curve.png."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from model.files import replacing
+
+LOG_NAME = "metrics.jsonl"
+CURVE_NAME = "curve.png"
+MILLION = 1e6
+
+
+class MetricsLog:
+    """One JSON object a line, appended and flushed as the run goes.
+
+    Args:
+        directory: where metrics.jsonl lies.
+        first_step: lines of this step and later are dropped: a resumed run writes them anew.
+    """
+
+    def __init__(self, directory: Path, first_step: int) -> None:
+        self.path = directory / LOG_NAME
+        kept = [line for line in self.read() if line["step"] < first_step]
+        with replacing(self.path) as temporary:
+            temporary.write_text("".join(json.dumps(line) + "\n" for line in kept))
+
+    def read(self) -> list[dict[str, Any]]:
+        """Every whole line so far; a process killed while it wrote leaves a part of one."""
+        if not self.path.exists():
+            return []
+        *whole, _ = self.path.read_text().split("\n")
+        return [json.loads(line) for line in whole]
+
+    def append(self, **figures: float) -> None:
+        """Add a line."""
+        with self.path.open("a") as stream:
+            stream.write(json.dumps(figures) + "\n")
+
+
+def draw_curve(log: MetricsLog) -> None:
+    """Draw training and held-out loss and held-out accuracy against tokens seen."""
+    # imported here: drawing is rare, and the import costs half a second of every start
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    lines = log.read()
+    training = [(line["tokens"] / MILLION, line["loss"]) for line in lines if "loss" in line]
+    held_out = [line for line in lines if "held_out_loss" in line]
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    losses, accuracies = figure.subplots(1, 2)
+    if training:
+        losses.plot(*zip(*training, strict=True), label="training", linewidth=0.8, alpha=0.6)
+    if held_out:
+        tokens = [line["tokens"] / MILLION for line in held_out]
+        losses.plot(tokens, [line["held_out_loss"] for line in held_out], label="held out")
+        accuracies.plot(tokens, [100 * line["held_out_top_1"] for line in held_out], label="top 1")
+        accuracies.plot(tokens, [100 * line["held_out_top_5"] for line in held_out], label="top 5")
+    losses.set(xlabel="million tokens seen", ylabel="cross-entropy, nats")
+    accuracies.set(xlabel="million tokens seen", ylabel="held-out masked accuracy, %")
+    for axes in (losses, accuracies):
+        axes.grid(alpha=0.3)
+        if axes.has_data():
+            axes.legend()
+    figure.savefig(log.path.with_name(CURVE_NAME), dpi=120)

@@ -1,0 +1,37 @@
+"""Exponential average of an encoder's weights over the steps of a run.
+
+At a high learning rate the average predicts better than the weights it follows, without the decay
+that would end the run (Polyak and Juditsky 1992; measured in LOG.md, 2026-11-22).
+"""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+
+from model.encoder.encoder import TiedEncoder
+
+
+class WeightAverage:
+    """Follows an encoder, from its present weights on.
+
+    Args:
+        model: the encoder that is trained.
+        decay: share of the average that a step keeps, in (0, 1).
+
+    Attributes:
+        model: an encoder with the averaged weights, on the same device.
+    """
+
+    def __init__(self, model: TiedEncoder, decay: float) -> None:
+        self.model = copy.deepcopy(model).eval().requires_grad_(requires_grad=False)
+        self._followed, self._decay = model, decay
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take in the weights after a step."""
+        for average, weight in zip(
+            self.model.parameters(), self._followed.parameters(), strict=True
+        ):
+            average.lerp_(weight, 1 - self._decay)

@@ -1,0 +1,1 @@
+"""Tests of benchmarks/comparison: its pure parts. The comparison itself checks the contenders."""

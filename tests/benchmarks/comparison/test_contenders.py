@@ -1,0 +1,42 @@
+"""Who takes part, and how they are started."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from benchmarks.comparison.contenders import OURS_FP32, OURS_INT8, Contender, contenders
+from benchmarks.comparison.installed_size import REQUIREMENTS
+from benchmarks.comparison.workspace import Workspace
+
+ALL = contenders(Workspace("minilm"), cpus=2)
+
+
+def _by_name(name: str) -> Contender:
+    return next(contender for contender in ALL if contender.name == name)
+
+
+def test_each_starts_a_module_that_exists_in_an_environment_that_is_known() -> None:
+    """No row of the table can be lost to a name that was changed."""
+    assert len({contender.name for contender in ALL}) == len(ALL) == 8
+    for contender in ALL:
+        assert contender.command[1] == "-m"
+        assert find_spec(contender.command[2]) is not None
+        assert contender.environment in REQUIREMENTS
+
+
+def test_fp32_must_agree_and_nothing_else_need() -> None:
+    """bf16 and int8 get a figure instead."""
+    assert {contender.name for contender in ALL if not contender.exact} == {
+        *(OURS_INT8, "OpenVINO bf16, all logits", "OpenVINO int8, all logits"),
+    }
+
+
+def test_threads_are_tried_both_ways_and_never_exceed_the_cpus() -> None:
+    """Two CPUs: one run of two threads, or two runs of one; ours runs with its defaults."""
+    for name in ("transformers pipeline", "onnxruntime, all logits"):
+        arguments = [setting.arguments for setting in _by_name(name).settings]
+        assert arguments == [
+            ("--runs", "1", "--threads", "2"),
+            ("--runs", "2", "--threads", "1"),
+        ]
+    assert [setting.arguments for setting in _by_name(OURS_FP32).settings] == [()]

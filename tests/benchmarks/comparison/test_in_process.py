@@ -1,0 +1,53 @@
+"""Batches by tokens, and threads that take turns."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from benchmarks.comparison.in_process import Setting, by_tokens, drive, variants
+from service.tokenization.tokenizer import EncodedText
+
+
+def _text(tokens: int) -> EncodedText:
+    return EncodedText(np.arange(tokens), np.array([0]), ((0, 1),))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "batches"),
+    [
+        ([10, 10, 10], [[10, 10], [10]]),
+        ([25, 3], [[25], [3]]),
+        ([5, 25, 5], [[5], [25], [5]]),
+        ([20], [[20]]),
+        ([], []),
+    ],
+)
+def test_batches_keep_the_order_and_the_budget(
+    lengths: list[int], batches: list[list[int]]
+) -> None:
+    """At most 20 tokens, but for a text that is longer by itself."""
+    formed = by_tokens([_text(length) for length in lengths], 20)
+    assert [[len(text.input_ids) for text in batch] for batch in formed] == batches
+
+
+def test_every_thread_warms_up_on_every_job() -> None:
+    """Before the clock starts each thread has done each job; then they share the turns."""
+    done: Counter[tuple[int, str]] = Counter()
+    jobs = [(1, lambda name=name: done.update([(threading.get_ident(), name)])) for name in "abc"]
+    assert drive(jobs, threads=2, seconds=0.01) > 0
+    assert len(done) == 2 * 3
+
+
+def test_variants_run_one_text_and_eight_and_ours_by_tokens() -> None:
+    """int8 of OpenVINO is tried with fp32 and with bf16 in between."""
+    table = variants()
+    assert table["fillmask int8"] == [Setting(0)]
+    assert table["onnxruntime, all logits"] == [Setting(1), Setting(8)]
+    assert table["OpenVINO int8, gather graph"] == [
+        *(Setting(1, "f32"), Setting(1, "bf16"), Setting(8, "f32"), Setting(8, "bf16")),
+    ]
+    assert Setting(8, "bf16").label == "8 texts a run, bf16"

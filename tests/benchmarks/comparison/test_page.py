@@ -1,0 +1,142 @@
+"""The page and its pictures, from results that are made up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.comparison import results as results_module
+from benchmarks.comparison.contenders import contenders
+from benchmarks.comparison.in_process import variants
+from benchmarks.comparison.memory import Memory
+from benchmarks.comparison.page import write_page
+from benchmarks.comparison.race_page import race_section
+from benchmarks.comparison.results import Cell, Peak, Race, SizeResults, Visit
+from benchmarks.comparison.scaling import Curves, Point, Scaling, Vocabulary
+from benchmarks.comparison.scaling_page import scaling_section
+from benchmarks.comparison.table import table
+from benchmarks.comparison.workspace import Workspace
+
+
+def _visit(requests_per_s: float) -> Visit:
+    cell = Cell(
+        requests=10, requests_per_s=requests_per_s, p50_ms=2.5, p99_ms=7.5, client_cpu_us=20
+    )
+    return Visit(ready_s=0.5, peak_rss_bytes=100_000_000, agreement=1, cells={1: cell, 8: cell})
+
+
+def _race() -> Race:
+    names = [contender.name for contender in contenders(Workspace("minilm"), 2)]
+    size = SizeResults(
+        parameters="6 layers",
+        texts=200,
+        mean_tokens=26,
+        mean_masks=1.5,
+        operations_per_text=1e9,
+        chosen=dict.fromkeys(names, "some setting"),
+        # the first, ours, is so many times as fast as each that follows
+        visits={
+            name: [_visit(speed / (1 + i)) for speed in (600, 300, 500)]
+            for i, name in enumerate(names)
+        },
+        in_process={name: [800, 400, 700] for name in variants()},
+        in_process_chosen=dict.fromkeys(variants(), "1 text a run"),
+        operator_us={"Gemm": 60.0} | {f"Operator{i}": 2.0 for i in range(20)},
+    )
+    return Race(
+        date="2026-01-02",
+        machine=["CPU: one", "servers on 2 CPUs"],
+        cpus=2,
+        seconds=8,
+        rounds=3,
+        null_server={1: size.visits[names[0]][0].cells[1], 8: size.visits[names[0]][0].cells[8]},
+        peak=Peak(int8_gops=1400, fp32_gops=350),
+        sizes={"minilm": size},
+        installed_bytes={"fillmask": 300_000_000},
+    )
+
+
+def _scaling() -> Scaling:
+    points = [Point(at=at, ms={"fp32": at / 2, "int8": at / 4}) for at in (1, 2, 4)]
+    vocabulary = Vocabulary(bundle_bytes={"fp32": 9_000_000, "int8": 3_000_000}, by_masks=points)
+    return Scaling(
+        machine=["CPU: one", "servers on 2 CPUs"],
+        curves=Curves(
+            by_tokens=points, by_masks=points, by_texts=points, by_vocabulary={"minilm": vocabulary}
+        ),
+        texts_per_s_by_threads={1: 400, 2: 790},
+        memory=Memory(
+            name="builtin",
+            ready_s=0.8,
+            peak_rss_bytes=170_000_000,
+            samples=[(2000, 150_000_000), (50_000, 152_500_000)],
+        ),
+    )
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache in place of the real one."""
+    monkeypatch.setattr(results_module, "CACHE", tmp_path / "cache")
+    return tmp_path / "cache"
+
+
+def test_results_are_read_back_as_they_were_written(cache: Path) -> None:
+    """A page can be written again from what was kept."""
+    assert Race.read() is None
+    _race().write()
+    _scaling().write()
+    assert Race.read() == _race()
+    assert Scaling.read() == _scaling()
+
+
+def test_race_shows_medians_ratios_and_every_contender() -> None:
+    """The figures of the tables are those of the results."""
+    page = race_section(_race())
+    # 500 / 3 at the third place, three times as slow as ours, (600 - 300) / 500 apart
+    speeds = next(line for line in page.splitlines() if "166.7" in line)
+    assert speeds.split(" | ")[0] == "| transformers pipeline"
+    assert speeds.endswith("| 2.5 / 7.5 | 2.5 / 7.5 | 3.00x | 60 % |")
+    assert "| fillmask int8 | 100 | 0.50 | 300 | 100.0 % |" in page
+    assert "not measured" in page
+    # 700 texts/s of 1e9 operations are half of 1,400 GOPS
+    assert "| fillmask int8 | 700.0 | 50 % | 1.00x | 1 text a run |" in page
+    assert "**LitServe + transformers**" in page
+    # 60 + 20 x 2 in all, of which the first twelve are shown
+    assert "| Gemm | 60 | 60 % |" in page
+    assert "| all others | 18 | 18 % |" in page
+
+
+def test_scaling_shows_every_curve_and_the_growth_of_memory() -> None:
+    """A row for each place on an axis, and the difference of the two samples."""
+    page = scaling_section(_scaling())
+    assert page.count("| 4 | 2.00 | 1.00 |") == 4
+    assert "| minilm | 2 | 1.00 | 0.50 | 9 | 3 |" in page
+    assert "| 2 | 790.0 |" in page
+    assert "+2.5 MB" in page
+
+
+def test_page_has_both_parts_and_the_pictures_it_names(cache: Path, tmp_path: Path) -> None:
+    """Two PNG files that are not empty."""
+    _race().write()
+    _scaling().write()
+    page = write_page(tmp_path / "docs")
+    assert page.read_text() == f"{race_section(_race())}\n{scaling_section(_scaling())}"
+    for name in ("performance.png", "performance-scaling.png"):
+        assert f"({name})" in page.read_text()
+        content = (page.parent / name).read_bytes()
+        assert content.startswith(b"\x89PNG")
+        assert len(content) > 10_000
+
+
+def test_a_part_that_was_not_measured_is_left_out(cache: Path, tmp_path: Path) -> None:
+    """Before the first run there is nothing to show."""
+    assert write_page(tmp_path / "docs").read_text() == ""
+
+
+def test_a_table_with_a_cell_missing_is_an_error() -> None:
+    """Markdown would shift the figures under the wrong headings."""
+    with pytest.raises(ValueError, match="1 cells under 2 headings"):
+        table(["a", "b"], [["1"]])
+    assert table(["a", "b"], [["x|y", "1"]]) == "| a | b |\n| --- | --: |\n| x\\|y | 1 |"

@@ -1,0 +1,88 @@
+"""The load on a pod: what is counted, and that it stops at a wrong answer."""
+
+import asyncio
+import json
+
+import pytest
+
+from benchmarks.comparison.process import HOST, ServerError
+from benchmarks.load import pod_size
+from benchmarks.load.pod_size import PodSize
+
+
+class Pod:
+    """A server that answers each request with a status, and remembers what it was asked."""
+
+    def __init__(self, status: str) -> None:
+        self.status = status
+        self.inputs: list[str] = []
+        self.connections = 0
+        self.open = 0
+        self.left = asyncio.Event()  # nobody is connected any more
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection."""
+        self.connections += 1
+        self.open += 1
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                length = int(head.split("Content-Length: ")[1].split("\r\n")[0])
+                self.inputs.append(json.loads(await reader.readexactly(length))["inputs"])
+                writer.write(f"HTTP/1.1 {self.status}\r\ncontent-length: 2\r\n\r\n[]".encode())
+        except asyncio.IncompleteReadError:  # the client has what it wanted
+            writer.close()
+            await writer.wait_closed()
+            self.open -= 1
+            if not self.open:
+                self.left.set()
+
+
+async def loaded(pod: Pod, clients: int) -> pod_size.Load:
+    """What the load saw of it in a short time."""
+    server = await asyncio.start_server(pod, HOST, 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        try:
+            return await pod_size.load(port, clients, 0.2)
+        finally:
+            await pod.left.wait()
+
+
+@pytest.fixture
+def table() -> list[PodSize]:
+    """The rows of the page."""
+    return pod_size.read_sizes()
+
+
+def test_every_client_has_a_connection_and_texts_of_its_own() -> None:
+    """They do not ask the same thing at the same time."""
+    pod = Pod("200 OK")
+    seen = asyncio.run(loaded(pod, 4))
+    assert pod.connections == 4
+    assert len(set(pod.inputs[:4])) == 4
+    assert 0 < seen.p50_ms <= seen.p99_ms
+    assert seen.requests_per_s > 0
+
+
+def test_wrong_answer_ends_the_measurement() -> None:
+    """A refusal is not counted as an answer."""
+    with pytest.raises(ServerError, match="429"):
+        asyncio.run(loaded(Pod("429 Too Many Requests"), 1))
+
+
+def test_rows_are_read_as_they_are_written(table: list[PodSize]) -> None:
+    """The page's table is a list of sizes, and gives the same lines again."""
+    text = pod_size.PAGE.read_text(encoding="utf-8")
+    assert pod_size.HEAD in text
+    assert table
+    for size in table:
+        assert str(size) in text
+
+
+def test_tokens_are_requests_times_their_tokens(table: list[PodSize]) -> None:
+    """The page's two rates are those of the same texts."""
+    tokens = pod_size.tokens_per_request()
+    rounding = 0.5 * tokens + 0.5
+    for size in table:
+        assert size.tokens_per_s == pytest.approx(size.requests_per_s * tokens, abs=rounding)

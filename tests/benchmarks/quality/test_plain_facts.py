@@ -1,0 +1,49 @@
+"""The 60 plain facts."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from benchmarks.quality import plain_facts
+from benchmarks.quality.cloze import PROBE, Tally
+from model.data.decontamination import LeftOut, probe_sentences
+from service.bundles.bundle import default_bundle_path, read_bundle
+from service.tokenization.tokenizer import Tokenizer
+
+
+def test_each_of_six_kinds_has_ten_facts_that_the_built_in_model_could_tell() -> None:
+    """One mask each, and every accepted answer is one token."""
+    tokenizer = Tokenizer.of(read_bundle(default_bundle_path()))
+    kinds: Counter[str] = Counter()
+    for line in plain_facts.FACTS.read_text(encoding="utf-8").splitlines():
+        kind, text, answers = line.split("\t")
+        kinds[kind] += 1
+        assert text.count("[MASK]") == 1, text
+        for answer in answers.split():
+            ids = tokenizer.encode(f"[MASK] {answer}").input_ids
+            assert len(ids) == 4, answer  # framed by two, after the mask
+    kinds_in_order = ["colour", "place", "part", "use", "sound", "opposite"]
+    assert list(kinds.items()) == [(kind, 10) for kind in kinds_in_order]
+
+
+def test_no_fact_is_a_prompt_of_the_cloze_probe() -> None:
+    """The two measure different sentences."""
+    cloze = LeftOut(probe_sentences(PROBE))
+    facts = list(probe_sentences(plain_facts.FACTS))
+    assert [fact for fact in facts if cloze.is_in(fact)] == []
+
+
+def test_rates_and_misses_are_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table by kind, then the sentences that were missed."""
+    monkeypatch.setattr("sys.argv", ["plain_facts", "some/bundle"])
+    missed = "We eat soup with a [MASK]. -> lot"
+    tallies = {"use": Tally(2, 1, 1, [missed])}
+    monkeypatch.setattr(plain_facts, "probe", lambda *_: tallies)
+    plain_facts.main()
+    said = capsys.readouterr().out
+    assert "| use | 2 | 50 % | 50 % |" in said
+    assert said.endswith(f"missed:\n{missed}\n")

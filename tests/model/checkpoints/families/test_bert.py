@@ -1,0 +1,147 @@
+"""BERT checkpoints: which names and values are read, and which are refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import BertConfig, BertForMaskedLM
+
+from model.checkpoints.checkpoint import CheckpointError, load_checkpoint
+from tests.model.samples import change_config, change_tensors, randomise
+
+TABLE = "bert.embeddings.word_embeddings.weight"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A small BERT as transformers saves it, to be spoilt."""
+    config = BertConfig(
+        vocab_size=97,
+        hidden_size=33,
+        num_hidden_layers=3,
+        num_attention_heads=3,
+        intermediate_size=71,
+        max_position_embeddings=19,
+    )
+    model = BertForMaskedLM(config)
+    randomise(model, seed=4)
+    model.save_pretrained(tmp_path)
+    return tmp_path
+
+
+def test_old_names_are_read(directory: Path) -> None:
+    """TensorFlow's gamma and beta, position_ids, the pooler and the NSP head change nothing."""
+    before = load_checkpoint(directory).model.state_dict()
+
+    def age(tensors: dict[str, Tensor]) -> None:
+        for name in [name for name in tensors if "LayerNorm" in name]:
+            kind = "gamma" if name.endswith("weight") else "beta"
+            tensors[f"{name.rpartition('.')[0]}.{kind}"] = tensors.pop(name)
+        tensors["bert.embeddings.position_ids"] = torch.arange(19)[None]
+        tensors["bert.pooler.dense.weight"] = torch.zeros(33, 33)
+        tensors["cls.seq_relationship.weight"] = torch.zeros(2, 33)
+
+    change_tensors(directory, age)
+    after = load_checkpoint(directory).model.state_dict()
+    assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
+
+
+def test_a_tied_decoder_may_be_stored_twice(directory: Path) -> None:
+    """A decoder equal to the table, and its bias, are taken as the second copies they are."""
+
+    def store_twice(tensors: dict[str, Tensor]) -> None:
+        tensors["cls.predictions.decoder.weight"] = tensors[TABLE].clone()
+        tensors["cls.predictions.decoder.bias"] = tensors["cls.predictions.bias"].clone()
+
+    change_tensors(directory, store_twice)
+    model = load_checkpoint(directory).model
+    assert torch.equal(
+        model.embeddings.word.weight, load_file(directory / "model.safetensors")[TABLE]
+    )
+
+
+def untie(tensors: dict[str, Tensor]) -> None:
+    """A decoder that is not the table."""
+    tensors["cls.predictions.decoder.weight"] = tensors[TABLE] + 1e-3
+
+
+def repeat(tensors: dict[str, Tensor]) -> None:
+    """One tensor under two of its names, the values not the same."""
+    tensors["embeddings.word_embeddings.weight"] = tensors[TABLE] + 1
+
+
+BAD_TENSORS: dict[str, tuple[Callable[[dict[str, Tensor]], Any], str]] = {
+    "an untied decoder": (
+        untie,
+        r"cls\.predictions\.decoder\.weight differs from the embedding table.*they are tied",
+    ),
+    "tensors of another model": (
+        lambda t: t.update({"bert.adapter.weight": torch.zeros(1), "classifier": torch.zeros(1)}),
+        r"does not have: bert\.adapter\.weight, classifier",
+    ),
+    "a block too many": (
+        lambda t: t.update({"bert.encoder.layer.3.output.dense.bias": torch.zeros(33)}),
+        r"unexpected tensors: bert\.encoder\.layer\.3\.output\.dense\.bias",
+    ),
+    "half a head": (
+        lambda t: [t.pop("cls.predictions.bias"), t.pop("cls.predictions.transform.dense.bias")],
+        r"missing tensors: cls\.predictions\.transform\.dense\.bias, cls\.predictions\.bias",
+    ),
+    "a projection missing": (
+        lambda t: t.pop("bert.encoder.layer.1.attention.self.key.weight"),
+        r"missing tensors: bert\.encoder\.layer\.1\.attention\.self\.key\.weight",
+    ),
+    "a table too small": (
+        lambda t: t.update({TABLE: torch.zeros(96, 33)}),
+        r"wrong shapes: bert\.embeddings\.word_embeddings\.weight is \(96, 33\), not \(97, 33\)",
+    ),
+    "a tensor under two names": (repeat, r"embeddings\.word_embeddings\.weight"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), BAD_TENSORS.values(), ids=BAD_TENSORS)
+def test_wrong_tensors_are_listed(
+    directory: Path, change: Callable[[dict[str, Tensor]], Any], message: str
+) -> None:
+    """Tensors that do not fit are a CheckpointError that lists them."""
+    change_tensors(directory, change)
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(directory)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("hidden_act", "relu"),
+        ("hidden_act", ["gelu"]),
+        ("position_embedding_type", "relative_key"),
+        ("is_decoder", True),
+        ("add_cross_attention", True),
+        ("tie_word_embeddings", "no"),
+        ("pruned_heads", {"1": [0]}),
+        ("is_decoder", 0),
+        ("hidden_size", 32),
+        ("layer_norm_eps", "tiny"),
+        ("num_hidden_layers", "3"),
+    ],
+)
+def test_a_value_that_changes_the_maths_is_refused(directory: Path, field: str, value: Any) -> None:
+    """A configuration the encoder does not compute is a CheckpointError that names the value."""
+    change_config(directory, **{field: value})
+    shown = str(value) if field == "hidden_size" else repr(value)
+    with pytest.raises(CheckpointError, match=rf"config\.json: .*{re.escape(shown)}"):
+        load_checkpoint(directory)
+
+
+def test_a_missing_size_is_named(directory: Path) -> None:
+    """A config.json without a size is a CheckpointError with the field's name."""
+    change_config(directory, intermediate_size=None)
+    with pytest.raises(CheckpointError, match=r"config\.json: it lacks the field intermed"):
+        load_checkpoint(directory)

@@ -1,0 +1,70 @@
+"""Every family computes what transformers computes with the same weights.
+
+The library transformers is the independent oracle. Tolerance: 1e-4 nats on log-probabilities, with
+every weight random, so that a tensor mapped to the wrong place shows.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.checkpoints.checkpoint import load_checkpoint
+from model.checkpoints.families import FAMILIES
+from model.checkpoints.families.tensors import stored_name
+from model.checkpoints.tensor_files import TensorFiles
+from model.encoder.counting import count_parameters
+from tests.model.checkpoints.families.samples import SAMPLES, Inputs, reading_tokens
+
+TOLERANCE = 1e-4
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@torch.inference_mode()
+def test_log_probs_equal_those_of_transformers(name: str, tmp_path: Path) -> None:
+    """At masks anywhere, in texts of the longest length and in padded ones."""
+    sample = SAMPLES[name]
+    theirs = sample.make()
+    theirs.save_pretrained(tmp_path)
+    loaded = load_checkpoint(tmp_path)
+    assert not loaded.head_is_new
+    tokens = reading_tokens(theirs)
+    assert loaded.model.config.max_positions == tokens
+    inputs = Inputs.of(theirs, sample, tokens)
+    expected = inputs.log_probs(theirs)
+    assert expected.std() > 0.3
+    logits = loaded.model(inputs.input_ids, inputs.mask_indicator, inputs.attention_mask)
+    torch.testing.assert_close(torch.log_softmax(logits, -1), expected, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_parameters_are_counted_from_the_configuration(name: str, tmp_path: Path) -> None:
+    """The count agrees with the weights that are there."""
+    SAMPLES[name].make().save_pretrained(tmp_path)
+    model = load_checkpoint(tmp_path).model
+    count = count_parameters(model.config)
+    expected = count.tied if model.config.tied else count.untied
+    assert sum(parameter.numel() for parameter in model.parameters()) == expected
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_tensors_have_their_names_of_the_checkpoint(name: str, tmp_path: Path) -> None:
+    """What an error would name is what the file has."""
+    theirs = SAMPLES[name].make()
+    theirs.save_pretrained(tmp_path)
+    family = FAMILIES[theirs.config.model_type]
+    names = {stored_name(family, ours) for ours in load_checkpoint(tmp_path).model.state_dict()}
+    # transformers saves ESM's norms under the names of TensorFlow's days
+    stored = [
+        n.replace(".gamma", ".weight").replace(".beta", ".bias") for n in TensorFiles(tmp_path)
+    ]
+    assert names <= set(stored)
+
+
+def test_each_family_has_two_samples(tmp_path: Path) -> None:
+    """No family is added without its proof."""
+    kinds = [sample.make().config.model_type for sample in SAMPLES.values()]
+    assert set(kinds) == set(FAMILIES)
+    assert all(kinds.count(kind) >= 2 for kind in FAMILIES)

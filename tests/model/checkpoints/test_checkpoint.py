@@ -1,0 +1,225 @@
+"""Our own checkpoints: exact round trips, and one clear sentence for each way they break."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.checkpoints import checkpoint as checkpoint_module
+from model.checkpoints.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from model.encoder.config import EncoderConfig
+from model.quantization.rounding_plan import RoundingPlan
+from tests.model.samples import (
+    change_config,
+    change_tensors,
+    plan_of,
+    random_encoder,
+    random_ids,
+    small_config,
+)
+from tests.model.tokenizers.tokenizer_samples import TOKENIZER_JSON
+
+CONFIGS = {
+    "bert": small_config(),
+    "fixed positions, no head": small_config(
+        positions="fixed", head_transform=False, head_bias=False, norm_eps=1e-5
+    ),
+    "packed": EncoderConfig.packed(
+        vocab_size=61, d_model=24, num_layers=2, num_heads=3, max_positions=17
+    ),
+}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A good checkpoint, to be spoilt."""
+    save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)
+    return tmp_path
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_a_round_trip_is_bit_exact(tmp_path: Path, config: EncoderConfig) -> None:
+    """Configuration, tokenizer and every weight come back as they were, to the bit."""
+    model = random_encoder(config)
+    with torch.no_grad():
+        model.embeddings.word.weight[0, :3] = torch.tensor([-0.0, 1e-42, 3.4e38])
+    tokenizer_json = TOKENIZER_JSON.replace(b"the", "\N{SNOWMAN}".encode()) + b"\r\n"
+    save_checkpoint(tmp_path / "new" / "place", model, tokenizer_json)
+    loaded = load_checkpoint(tmp_path / "new" / "place")
+    assert loaded.model.config == config
+    assert loaded.tokenizer_json == tokenizer_json
+    assert not loaded.head_is_new
+    assert not loaded.model.training
+    before, after = model.state_dict(), loaded.model.state_dict()
+    assert list(before) == list(after)
+    for name, tensor in before.items():
+        assert torch.equal(tensor.view(torch.int32), after[name].view(torch.int32)), name
+    inputs = random_ids((2, 9), 61), random_ids((2, 9), 2)
+    assert torch.equal(model(*inputs), loaded.model(*inputs))
+
+
+def test_weights_of_half_precision_are_read_in_fp32(tmp_path: Path) -> None:
+    """A bfloat16 checkpoint gives an fp32 encoder of the same values."""
+    model = random_encoder(small_config()).to(torch.bfloat16)
+    save_checkpoint(tmp_path, model, TOKENIZER_JSON)
+    loaded = load_checkpoint(tmp_path).model.state_dict()
+    for name, tensor in model.state_dict().items():
+        assert loaded[name].dtype == torch.float32
+        assert torch.equal(loaded[name], tensor.float()), name
+
+
+def test_a_checkpoint_may_lack_its_tokenizer(directory: Path) -> None:
+    """Without tokenizer.json there is None, and no error."""
+    (directory / "tokenizer.json").unlink()
+    assert load_checkpoint(directory).tokenizer_json is None
+
+
+def test_loading_leaves_the_files_alone(directory: Path) -> None:
+    """Reading a checkpoint writes nothing."""
+    before = {path.name: path.read_bytes() for path in directory.iterdir()}
+    load_checkpoint(directory)
+    assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
+
+
+def test_a_save_cut_short_keeps_the_checkpoint_before(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who dies while writing weights leaves the ones before readable."""
+
+    def half(tensors: dict[str, Tensor], path: Path, **_: Any) -> None:
+        path.write_bytes(b"\x10")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(checkpoint_module, "save_file", half)
+    with pytest.raises(KeyboardInterrupt):
+        save_checkpoint(directory, random_encoder(small_config(), seed=1), TOKENIZER_JSON)
+    before = random_encoder(small_config()).embeddings.word.weight
+    assert torch.equal(load_checkpoint(directory).model.embeddings.word.weight, before)
+
+
+def truncate(directory: Path) -> None:
+    """Cut the weights off in the middle."""
+    path = directory / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1000])
+
+
+def drop(*names: str) -> Callable[[Path], None]:
+    """Leave tensors out."""
+    return lambda directory: change_tensors(
+        directory, lambda tensors: [tensors.pop(name) for name in names]
+    )
+
+
+def put(**tensors: Tensor) -> Callable[[Path], None]:
+    """Add or replace tensors; a double underscore stands for a dot."""
+    named = {name.replace("__", "."): tensor for name, tensor in tensors.items()}
+    return lambda directory: change_tensors(directory, lambda old: old.update(named))
+
+
+def spoil_three(tensors: dict[str, Tensor]) -> None:
+    """One tensor missing, one left over, one misshapen."""
+    tensors["bias"] = tensors.pop("head_bias")
+    tensors["head.dense.bias"] = torch.zeros(1)
+
+
+def write(name: str, content: bytes) -> Callable[[Path], Any]:
+    """Replace a file."""
+    return lambda directory: (directory / name).write_bytes(content)
+
+
+def configure(**changes: Any) -> Callable[[Path], None]:
+    """Change fields of config.json."""
+    return lambda directory: change_config(directory, **changes)
+
+
+SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "no config.json": (lambda d: (d / "config.json").unlink(), r"config\.json does not exist"),
+    "no weights": (
+        lambda d: (d / "model.safetensors").unlink(),
+        r"model\.safetensors does not exist",
+    ),
+    "config.json is not JSON": (write("config.json", b"{"), r"config\.json is not valid JSON"),
+    "config.json is not text": (
+        write("config.json", b"\xff\xfe"),
+        r"config\.json is not UTF-8 text",
+    ),
+    "config.json is a list": (write("config.json", b"[]"), r"config\.json must hold a JSON object"),
+    "truncated weights": (truncate, r"model\.safetensors is not a readable safetensors file"),
+    "empty weights": (write("model.safetensors", b""), "is not a readable safetensors file"),
+    "a pickle for weights": (
+        write("model.safetensors", b"\x80\x04cos\nsystem\n."),
+        "is not a readable safetensors file",
+    ),
+    "no model_type": (configure(model_type=None), "model_type None is not supported.*bert"),
+    "unknown model_type": (
+        configure(model_type="llama"),
+        "model_type 'llama' is not supported, only fillmask, albert, bert, ",
+    ),
+    "model_type is a list": (configure(model_type=["bert"]), r"model_type \['bert'\] is not"),
+    "unknown field": (configure(rotary=True), r"config\.json: unknown.* fields: rotary"),
+    "missing fields": (
+        configure(d_ff=None, num_heads=None),
+        r"config\.json: missing configuration fields: d_ff, num_heads",
+    ),
+    "a field of another kind": (configure(head_bias="no"), r"config\.json: head_bias"),
+    "two tensors missing": (
+        drop("blocks.0.query.weight", "head.norm.bias"),
+        r"missing tensors: blocks\.0\.query\.weight, head\.norm\.bias",
+    ),
+    "the head missing": (
+        drop("head.dense.weight", "head.dense.bias", "head.norm.weight", "head.norm.bias"),
+        r"missing tensors: head\.dense\.bias, head\.dense\.weight, head\.norm\.bias",
+    ),
+    "two tensors left over": (
+        put(blocks__9__query__weight=torch.zeros(2), decoder=torch.zeros(61, 24)),
+        r"unexpected tensors: blocks\.9\.query\.weight, decoder",
+    ),
+    "two tensors misshapen": (
+        put(head_bias=torch.zeros(60), blocks__1__ffn_in__weight=torch.zeros(24, 40)),
+        r"wrong shapes: blocks\.1\.ffn_in\.weight is \(24, 40\), not .*, head_bias is \(60,\), not",
+    ),
+    "missing, left over and misshapen at once": (
+        lambda d: change_tensors(d, spoil_three),
+        r"missing tensors: head_bias; unexpected tensors: bias; wrong shapes: head\.dense\.bias",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spoil", "message"), SPOILT.values(), ids=SPOILT)
+def test_a_broken_checkpoint_says_what_is_wrong(
+    directory: Path, spoil: Callable[[Path], Any], message: str
+) -> None:
+    """Each defect is a CheckpointError of one line that names file, field or tensors."""
+    spoil(directory)
+    with pytest.raises(CheckpointError, match=message) as caught:
+        load_checkpoint(directory)
+    assert not re.search("\n|Traceback", str(caught.value))
+
+
+def test_how_weights_were_rounded_survives(tmp_path: Path) -> None:
+    """The factors come back under their names; saved anew without them, they are gone."""
+    model = random_encoder(small_config())
+    plan = plan_of(model)
+    save_checkpoint(tmp_path, model, TOKENIZER_JSON, plan)
+    found = load_checkpoint(tmp_path).rounding
+    assert found is not None
+    assert found.factors.keys() == plan.factors.keys()
+    for name, factors in plan.factors.items():
+        assert torch.equal(found.factors[name], factors)
+    save_checkpoint(tmp_path, model, TOKENIZER_JSON)
+    assert load_checkpoint(tmp_path).rounding is None
+
+
+def test_a_rounding_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    """The sentence names the map."""
+    model = random_encoder(small_config())
+    factors = plan_of(model).factors | {"blocks.1.key": torch.ones(3)}
+    save_checkpoint(tmp_path, model, TOKENIZER_JSON, RoundingPlan(factors))
+    with pytest.raises(CheckpointError, match=r"rounding of the weights: blocks\.1\.key"):
+        load_checkpoint(tmp_path)

@@ -1,0 +1,156 @@
+"""Weights in one file or several, in both formats; nothing in them is executed."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from model.checkpoints.tensor_files import TensorFiles
+
+TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b.bias": torch.ones(4).half()}
+
+
+def single(directory: Path) -> None:
+    """As one safetensors file."""
+    save_file(TENSORS, directory / "model.safetensors")
+
+
+def shards(directory: Path) -> None:
+    """As two safetensors files and their index."""
+    save_file({"a.weight": TENSORS["a.weight"]}, directory / "model-00001-of-00002.safetensors")
+    save_file({"b.bias": TENSORS["b.bias"]}, directory / "model-00002-of-00002.safetensors")
+    write_index(directory, "model.safetensors", "safetensors")
+
+
+def pickled(directory: Path) -> None:
+    """As PyTorch's own format."""
+    torch.save(TENSORS, directory / "pytorch_model.bin")
+
+
+def pickled_shards(directory: Path) -> None:
+    """As two files of PyTorch's own format."""
+    torch.save({"a.weight": TENSORS["a.weight"]}, directory / "model-00001-of-00002.bin")
+    torch.save({"b.bias": TENSORS["b.bias"]}, directory / "model-00002-of-00002.bin")
+    write_index(directory, "pytorch_model.bin", "bin")
+
+
+def write_index(directory: Path, name: str, suffix: str) -> None:
+    """Which tensor lies in which part."""
+    parts = {f"{key}": f"model-0000{n}-of-00002.{suffix}" for n, key in enumerate(TENSORS, 1)}
+    index = {"metadata": {}, "weight_map": parts}
+    (directory / f"{name}.index.json").write_text(json.dumps(index))
+
+
+@pytest.mark.parametrize("save", [single, shards, pickled, pickled_shards])
+def test_every_layout_is_read(save: Callable[[Path], None], tmp_path: Path) -> None:
+    """Names, values and types are those that were saved."""
+    save(tmp_path)
+    files = TensorFiles(tmp_path)
+    assert set(files) == set(TENSORS)
+    assert len(files) == len(TENSORS)
+    for name, tensor in TENSORS.items():
+        assert files[name].dtype == tensor.dtype
+        assert torch.equal(files[name], tensor)
+
+
+def test_safetensors_come_first(tmp_path: Path) -> None:
+    """Where both formats lie side by side, the pickle is not opened."""
+    single(tmp_path)
+    (tmp_path / "pytorch_model.bin").write_bytes(b"no pickle at all")
+    assert set(TensorFiles(tmp_path)) == set(TENSORS)
+
+
+class Bomb:
+    """What a pickle may hold to have code run."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        return (exec, ("raise SystemExit",))
+
+
+def cut(path: Path) -> None:
+    """Leave half of a file."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def cut_single(directory: Path) -> None:
+    """Half of a safetensors file."""
+    single(directory)
+    cut(directory / "model.safetensors")
+
+
+def cut_pickled(directory: Path) -> None:
+    """Half of a file of PyTorch's own format."""
+    pickled(directory)
+    cut(directory / "pytorch_model.bin")
+
+
+def lose_part(directory: Path) -> None:
+    """An index, and one of its parts."""
+    shards(directory)
+    (directory / "model-00001-of-00002.safetensors").unlink()
+
+
+def other_part(directory: Path) -> None:
+    """A part with another tensor than the index says."""
+    shards(directory)
+    other: dict[str, Tensor] = {"c.bias": torch.ones(1)}
+    save_file(other, directory / "model-00002-of-00002.safetensors")
+
+
+def index_with(directory: Path, content: str) -> None:
+    """An index with this content."""
+    (directory / "model.safetensors.index.json").write_text(content)
+
+
+BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "no weights": (
+        lambda d: (d / "model.bin").touch(),
+        r"model\.safetensors does not exist, nor pytorch_model\.bin",
+    ),
+    "a file cut short": (
+        cut_single,
+        r"model\.safetensors is not a readable safetensors file",
+    ),
+    "a pickle cut short": (
+        cut_pickled,
+        r"pytorch_model\.bin is not a file of tensors alone",
+    ),
+    "a pickle with code": (
+        lambda d: (d / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Bomb()})),
+        r"pytorch_model\.bin is not a file of tensors alone",
+    ),
+    "a pickle of something else": (
+        lambda d: torch.save([1, 2], d / "pytorch_model.bin"),
+        r"pytorch_model\.bin does not hold tensors by name",
+    ),
+    "a part missing": (
+        lose_part,
+        r"model-00001-of-00002\.safetensors does not exist",
+    ),
+    "a part with another tensor": (other_part, r"[bc]\.bias is in the index or in the parts, not"),
+    "an index that is no JSON": (lambda d: index_with(d, "{"), "is not an index of tensors"),
+    "an index of a list": (lambda d: index_with(d, "[]"), "is not an index of tensors"),
+    "an index that leads away": (
+        lambda d: index_with(d, '{"weight_map": {"a": "../x.safetensors"}}'),
+        r"names '\.\./x\.safetensors', which has a path in it",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spoil", "message"), BAD.values(), ids=BAD)
+def test_each_broken_layout_is_one_sentence(
+    spoil: Callable[[Path], Any], message: str, tmp_path: Path
+) -> None:
+    """A ValueError of one line that names the file."""
+    spoil(tmp_path)
+    with pytest.raises(ValueError, match=message) as caught:
+        TensorFiles(tmp_path)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,103 @@
+"""Measured sentences that are kept out of a corpus."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+
+from model.commands import main
+from model.data.decontamination import LeftOut, measured_sentences, probe_sentences
+
+LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ('He said: "We eat soup -- with a SPOON!" and left.', True),
+        ("We eat soup with a spoonful of salt.", False),
+        ("We eat soup with a fork.", False),
+        ("Snowe eat soup with a spoon.", False),
+        ("", False),
+        (f"zero {LONG.rsplit(maxsplit=2)[0]}", True),
+        (f"{LONG.split(maxsplit=2)[2]} sixteen", True),
+        (LONG.rsplit(maxsplit=3)[0], False),
+    ],
+)
+def test_sentences_are_found_by_their_words(line: str, *, found: bool) -> None:
+    """Short ones as a whole, long ones by any 13 words in a row; twelve are not enough."""
+    assert LeftOut(["We eat soup with a spoon.", LONG]).is_in(line) is found
+
+
+def test_lines_with_a_sentence_are_dropped() -> None:
+    """Only those lines, and a document may end up empty."""
+    left_out = LeftOut(["time is money"])
+    assert left_out.without("Hello.\nTime is money, he said.\nBye.") == "Hello.\nBye."
+    assert left_out.without("Time is money.") == ""
+
+
+def test_sentences_of_two_words_are_rejected() -> None:
+    """They would take too much text with them."""
+    with pytest.raises(ValueError, match=r"'Dogs bark\.' is too short"):
+        LeftOut(["Dogs bark."])
+
+
+def test_a_probe_gives_its_texts_with_each_answer(tmp_path: Path) -> None:
+    """One sentence for each accepted word."""
+    probe = tmp_path / "probe.tsv"
+    probe.write_text("use\tWe sweep with a [MASK].\tbroom brush\n")
+    assert list(probe_sentences(probe)) == ["We sweep with a broom.", "We sweep with a brush."]
+
+
+@pytest.mark.parametrize("line", ["use\tno columns", "use\tno mask\tbroom"])
+def test_a_file_that_is_no_probe_is_rejected(tmp_path: Path, line: str) -> None:
+    """The error names the file and the line."""
+    probe = tmp_path / "probe.tsv"
+    probe.write_text(f"use\tA [MASK].\tb\n{line}\n")
+    with pytest.raises(ValueError, match=r"probe\.tsv: line 2 must have a kind"):
+        list(probe_sentences(probe))
+
+
+@pytest.mark.parametrize("probe", ["cloze_probe", "plain_facts"])
+def test_every_sentence_measured_on_can_be_left_out(probe: str) -> None:
+    """The probes of the benchmarks can be read, and all their sentences are found."""
+    path = Path(__file__).parents[3] / "benchmarks" / "quality" / f"{probe}.tsv"
+    sentences = list(probe_sentences(path))
+    left_out = LeftOut(sentences)
+    assert len(sentences) >= 60
+    assert all(map(left_out.is_in, sentences))
+
+
+def test_held_out_text_is_found_by_thirteen_words(tmp_path: Path) -> None:
+    """Lines of a text file count whole; those of fewer than 13 words are nobody's."""
+    held_out = tmp_path / "held_out.txt"
+    held_out.write_text(f"Time is money.\n{LONG}\n\nYes.\n")
+    left_out = LeftOut(measured_sentences(held_out))
+    assert left_out.is_in(LONG.split(maxsplit=1)[1].upper())
+    assert not left_out.is_in("Time is money.")
+    assert not left_out.is_in(LONG.rsplit(maxsplit=3)[0])
+
+
+def test_a_mixture_leaves_out_what_is_measured(tmp_path: Path) -> None:
+    """From the command line: documents lose lines, and those that lose all of them are gone."""
+    texts = tmp_path / "texts.txt"
+    texts.write_text(f"Time is money.\n\nKeep this.\nTime is money, they say.\nAs {LONG}.\n")
+    (tmp_path / "held_out.txt").write_text(LONG)
+    rows = "".join(f"tatoeba\ttitle {n}\tauthor\t1\n" for n in range(2))
+    (tmp_path / "titles.tsv.xz").write_bytes(lzma.compress(rows.encode()))
+    mixture = {"seed": 1, "shares": {"tatoeba": 1}, "only_authors": {}}
+    (tmp_path / "mixture.json").write_text(json.dumps(mixture))
+    (tmp_path / "probe.tsv").write_text("idiom\tTime is [MASK].\tmoney\n")
+    output = tmp_path / "mixed.txt"
+    status = main(
+        [
+            *("mix", str(texts), "--titles", str(tmp_path / "titles.tsv.xz")),
+            *("--mixture", str(tmp_path / "mixture.json"), "--output", str(output)),
+            *("--leave-out", str(tmp_path / "probe.tsv"), str(tmp_path / "held_out.txt")),
+        ]
+    )
+    assert status == 0
+    assert output.read_text() == "Keep this.\n"

@@ -1,0 +1,156 @@
+"""BERT's corruption: its rates, what it never touches, and that a seed decides it.
+
+Rates are checked on about 50,000 ordinary tokens. A count of n draws with chance p has the
+deviation sqrt(n p (1 - p)); a bound of five deviations fails by chance once in a million, and the
+seed is fixed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.data.masking import Corrupted, Masker
+from tests.model.samples import random_ids
+
+VOCAB_SIZE = 60
+MASK = 9
+SPECIAL = (0, 1, 4, MASK, 59)  # neither together nor only in front
+PAD = 0
+
+
+def corrupt(input_ids: Tensor, seed: int = 0, **changes: Any) -> Corrupted:
+    """One corruption with the usual masker."""
+    masker = Masker(VOCAB_SIZE, MASK, SPECIAL, **changes)
+    return masker(input_ids, torch.Generator().manual_seed(seed))
+
+
+def assert_binomial(successes: int, draws: int, chance: float) -> None:
+    """Within five deviations of what chance makes of that many draws."""
+    bound = 5 * math.sqrt(draws * chance * (1 - chance))
+    assert abs(successes - draws * chance) < bound, (successes, draws, chance)
+
+
+@pytest.fixture(scope="module")
+def original() -> Tensor:
+    """(500, 128) tokens, special ones and padding among them."""
+    input_ids = random_ids((500, 128), VOCAB_SIZE)
+    input_ids[:, 0], input_ids[:, -8:] = 1, PAD
+    return input_ids
+
+
+@pytest.fixture(scope="module")
+def corrupted(original: Tensor) -> Corrupted:
+    """Its corruption."""
+    return corrupt(original)
+
+
+def ordinary(input_ids: Tensor) -> Tensor:
+    """Where no special token stands."""
+    return torch.tensor([[int(i) not in SPECIAL for i in row] for row in input_ids])
+
+
+@pytest.mark.parametrize("rate", [0.15, 0.4])
+def test_the_selected_share(original: Tensor, rate: float) -> None:
+    """Of the ordinary tokens the rate asked for is selected, 15 % unless told otherwise."""
+    result = corrupt(original) if rate == 0.15 else corrupt(original, select_rate=rate)
+    assert_binomial(int(result.selected.sum()), int(ordinary(original).sum()), rate)
+
+
+def test_of_the_selected_80_10_10(original: Tensor, corrupted: Corrupted) -> None:
+    """80 % become the mask, 10 % are drawn anew, 10 % stay; a draw may hit the true token."""
+    before, after = original[corrupted.selected], corrupted.input_ids[corrupted.selected]
+    hit = 1 / (VOCAB_SIZE - len(SPECIAL))
+    draws = len(before)
+    assert_binomial(int((after == MASK).sum()), draws, 0.8)
+    assert_binomial(int((after == before).sum()), draws, 0.1 + 0.1 * hit)
+    assert_binomial(int(((after != MASK) & (after != before)).sum()), draws, 0.1 * (1 - hit))
+
+
+def test_special_tokens_are_never_selected(original: Tensor, corrupted: Corrupted) -> None:
+    """No special or padding token is selected or changed."""
+    special = ~ordinary(original)
+    assert special.sum() > 4000
+    assert not (corrupted.selected & special).any()
+    assert torch.equal(corrupted.input_ids[special], original[special])
+
+
+def test_special_tokens_are_never_drawn(original: Tensor, corrupted: Corrupted) -> None:
+    """Random tokens are all the ordinary ones and none of the special ones."""
+    drawn = corrupted.input_ids[corrupted.selected & (corrupted.input_ids != original)]
+    assert set(drawn.tolist()) - {MASK} == set(range(VOCAB_SIZE)) - set(SPECIAL)
+
+
+def test_what_is_not_selected_stays(original: Tensor, corrupted: Corrupted) -> None:
+    """Outside the selection nothing changes, and the caller's batch is left alone."""
+    untouched = ~corrupted.selected
+    assert torch.equal(corrupted.input_ids[untouched], original[untouched])
+    assert MASK in corrupted.input_ids[corrupted.selected]
+    copy = original.clone()
+    corrupt(original, seed=5)
+    assert torch.equal(original, copy)
+
+
+def test_labels_are_the_originals_in_row_major_order(original: Tensor) -> None:
+    """Label m is the true token of the m-th selected position, read row by row."""
+    batch = original[:7]
+    result = corrupt(batch)
+    labels = [
+        int(batch[n, t])
+        for n in range(batch.shape[0])
+        for t in range(batch.shape[1])
+        if result.selected[n, t]
+    ]
+    assert len(labels) > 50
+    assert result.labels.tolist() == labels
+
+
+def test_a_seed_decides_the_corruption(original: Tensor, corrupted: Corrupted) -> None:
+    """The same seed gives the same corruption, another seed another, torch's own state no say."""
+    torch.manual_seed(1)
+    again = corrupt(original)
+    assert torch.equal(again.input_ids, corrupted.input_ids)
+    assert torch.equal(again.selected, corrupted.selected)
+    assert torch.equal(again.labels, corrupted.labels)
+    assert not torch.equal(corrupt(original, seed=1).selected, corrupted.selected)
+
+
+def test_rows_are_corrupted_independently(original: Tensor) -> None:
+    """Equal rows get different selections, and one generator never repeats itself."""
+    masker, generator = Masker(VOCAB_SIZE, MASK, SPECIAL), torch.Generator().manual_seed(0)
+    twins = original[:1].repeat(2, 1)
+    first, second = masker(twins, generator), masker(twins, generator)
+    assert not torch.equal(first.selected[0], first.selected[1])
+    assert not torch.equal(first.selected, second.selected)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_the_type_of_ids_is_kept(original: Tensor, dtype: torch.dtype) -> None:
+    """Ids come back in the integer type they came in, with the same corruption."""
+    result = corrupt(original.to(dtype))
+    assert result.input_ids.dtype == dtype
+    assert torch.equal(result.input_ids.long(), corrupt(original).input_ids)
+
+
+def test_a_batch_of_special_tokens_selects_nothing() -> None:
+    """Nothing ordinary, nothing selected, no label."""
+    result = corrupt(torch.full((2, 6), PAD))
+    assert not result.selected.any()
+    assert result.labels.shape == (0,)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, float("nan")])
+def test_a_rate_that_is_no_share_is_refused(rate: float) -> None:
+    """The rate lies between 0 and 1, both excluded."""
+    with pytest.raises(ValueError, match="select_rate"):
+        Masker(VOCAB_SIZE, MASK, SPECIAL, rate)
+
+
+def test_the_mask_must_be_special() -> None:
+    """A mask token that could be selected or drawn is refused."""
+    with pytest.raises(ValueError, match="special_token_ids must contain mask_token_id"):
+        Masker(VOCAB_SIZE, MASK, (0, 1))

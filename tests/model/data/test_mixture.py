@@ -1,0 +1,137 @@
+"""Choosing documents by source: shares, authors, and tables that are not theirs."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.data.mixture import Mixture, mix, read_titles
+
+DOCUMENTS = [f"text {i}" for i in range(2000)]
+TITLES = [("news" if i % 2 else "books", f"Author {i % 5}, Jr.") for i in range(2000)]
+NEWS = {text for text, title in zip(DOCUMENTS, TITLES, strict=True) if title[0] == "news"}
+
+
+def chosen(seed: int = 0, only: dict[str, tuple[str, ...]] | None = None, **shares: float) -> Any:
+    """What the mixture takes of the 1,000 news and 1,000 books."""
+    return mix(iter(DOCUMENTS), TITLES, Mixture(shares, only or {}, seed))
+
+
+def test_whole_shares_are_exact() -> None:
+    """1 takes every document once, 3 three times, 0 and sources not named none."""
+    copies = Counter(chosen(news=3, books=0))
+    assert set(copies) == NEWS
+    assert set(copies.values()) == {3}
+    assert set(chosen(news=1)) == NEWS
+    assert len(chosen(news=1, books=1)) == 2000
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 2.25])
+def test_broken_shares_hold_on_average(share: float) -> None:
+    """A share's whole part is sure and its fraction a chance (bound: five deviations of 1,000)."""
+    copies = Counter(chosen(news=share))
+    fraction = share % 1
+    bound = 5 * math.sqrt(1000 * fraction * (1 - fraction))
+    assert abs(sum(copies.values()) - 1000 * share) < bound
+    assert set(copies.values()) <= {int(share), int(share) + 1}
+
+
+def test_only_the_authors_named_are_taken() -> None:
+    """For a source named, a document stays only if its author contains a name; others all stay."""
+    taken = set(chosen(only={"news": ("Author 1", "hor 3,")}, news=1, books=1))
+    for text, (source, author) in zip(DOCUMENTS, TITLES, strict=True):
+        wanted = source == "books" or "Author 1" in author or "Author 3" in author
+        assert (text in taken) == wanted
+
+
+def test_leaving_an_author_out_moves_no_other_choice() -> None:
+    """What is taken under a restriction was taken without it."""
+    assert set(chosen(only={"news": ("Author 1",)}, news=0.5)) < set(chosen(news=0.5))
+
+
+def test_a_seed_decides_choice_and_order() -> None:
+    """The same seed gives the same list, another seed another, and neither is file order."""
+    first = chosen(news=0.5)
+    assert first == chosen(news=0.5)
+    assert set(first) != set(chosen(seed=1, news=0.5))
+    assert chosen(news=1) != sorted(chosen(news=1), key=DOCUMENTS.index)
+    assert chosen(news=1) != chosen(seed=1, news=1)
+
+
+@pytest.mark.parametrize("titles", [TITLES[:-1], [*TITLES, ("news", "nobody")]])
+def test_a_table_of_another_length_is_refused(titles: list[tuple[str, str]]) -> None:
+    """One row too few or too many is a ValueError that says the table is not these documents'."""
+    with pytest.raises(ValueError, match="table"):
+        mix(DOCUMENTS, titles, Mixture({"news": 1}, {}, 0))
+
+
+def test_titles_are_read_in_file_order(tmp_path: Path) -> None:
+    """Source and author of each row, from a plain or a compressed table."""
+    table = "books\tEmma\tAusten\t99\nnews\tA: b\t\t7\n"
+    (tmp_path / "titles.tsv").write_text(table)
+    with lzma.open(tmp_path / "titles.tsv.xz", "wt") as stream:
+        stream.write(table)
+    for name in ("titles.tsv", "titles.tsv.xz"):
+        assert read_titles(tmp_path / name) == [("books", "Austen"), ("news", "")]
+
+
+@pytest.mark.parametrize("row", ["books\tEmma\tAusten", "books\tEmma\tAusten\t9\t9", ""])
+def test_a_row_of_other_width_is_named(tmp_path: Path, row: str) -> None:
+    """The first line without four columns is a ValueError with its number."""
+    path = tmp_path / "titles.tsv"
+    path.write_text(f"news\tA\tB\t7\n{row}\nnews\tA\tB\t7\n")
+    with pytest.raises(ValueError, match="line 2 does not have 4 columns"):
+        read_titles(path)
+
+
+def test_a_mixture_is_read(tmp_path: Path) -> None:
+    """Shares as numbers, names as tuples, the seed as a whole number."""
+    path = tmp_path / "mixture.json"
+    fields = {"shares": {"news": 1}, "only_authors": {"news": ["A", "B"]}, "seed": 3}
+    path.write_text(json.dumps(fields))
+    assert Mixture.read(path) == Mixture({"news": 1.0}, {"news": ("A", "B")}, 3)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"share": {}},
+        {"seed": None},
+        {"seed": "first"},
+        {"seed": -1},
+        {"seed": 1.5},
+        {"shares": None},
+        {"shares": ["news"]},
+        {"shares": {"news": -0.1}},
+        {"shares": {"news": None}},
+        {"shares": {"news": "half"}},
+        {"shares": {"news": True}},
+        {"shares": {"news": math.nan}},
+        {"only_authors": None},
+        {"only_authors": {"news": "Austen"}},
+        {"only_authors": {"news": [1]}},
+        {"only_authors": {"new": ["Austen"]}},
+    ],
+)
+def test_a_broken_mixture_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    """A field unknown or of the wrong kind is a ValueError that names the file."""
+    path = tmp_path / "mixture.json"
+    fields = {"shares": {"news": 1}, "only_authors": {}, "seed": 3}
+    path.write_text(json.dumps(fields | change))
+    with pytest.raises(ValueError, match=r"mixture\.json"):
+        Mixture.read(path)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"shares": {}, "seed": 1}', "3", "[[]]"])
+def test_a_mixture_lacking_fields_is_refused(tmp_path: Path, text: str) -> None:
+    """All three fields are required."""
+    path = tmp_path / "mixture.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="exactly shares, only_authors and seed"):
+        Mixture.read(path)

@@ -1,0 +1,138 @@
+"""Short texts that stand alone: how they are cut, and how they come in batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from model.data.corpus import SpecialTokens
+from model.data.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
+from model.tokenizers.word_pieces import train_word_pieces
+from model.training.loop import Pretraining
+from tests.model.samples import ROW_TOKENS, VERSES, random_ids
+
+PARAGRAPH = (
+    'He met Mr. Smith of St. Ives. "Where is it?" "(Not here.)" Did J. Cole know? '
+    "Nobody did... They left!"
+)
+SENTENCES = [
+    "He met Mr. Smith of St. Ives.",
+    '"Where is it?"',
+    '"(Not here.)"',
+    "Did J. Cole know?",
+    "Nobody did...",
+    "They left!",
+]
+TOKENIZER = train_word_pieces([PARAGRAPH, *VERSES], vocab_size=400)
+SPECIAL = SpecialTokens.of(TOKENIZER)
+
+
+def cut(document: str, seed: int, tokenizer: Tokenizer = TOKENIZER) -> list[str]:
+    """The texts a document is cut into, as the tokenizer writes them."""
+    rows = short_rows([document], tokenizer, SPECIAL, seed)
+    return [tokenizer.decode(row[1:-1].tolist()) for part in rows.values() for row in part]
+
+
+def written(text: str) -> str:
+    """A text as the tokenizer writes it."""
+    return TOKENIZER.decode(TOKENIZER.encode(text, add_special_tokens=False).ids)
+
+
+def test_texts_are_one_to_three_sentences_in_a_row() -> None:
+    """Titles and initials end none, and over seeds every run of up to three comes, no other."""
+    runs = {
+        written(" ".join(SENTENCES[start : start + count]))
+        for start in range(len(SENTENCES))
+        for count in (1, 2, 3)
+    }
+    seen = {text for seed in range(200) for text in cut(PARAGRAPH, seed)}
+    assert seen <= runs
+    assert seen == {run for run in runs if len(TOKENIZER.encode(run).ids) >= 6}
+    assert written("They left!") not in seen
+
+
+def test_lines_are_texts_of_their_own() -> None:
+    """No text spans the end of a line."""
+    lines = [line for verse in VERSES for line in verse.splitlines()]
+    seen = {text for seed in range(20) for text in cut("\n".join(VERSES), seed)}
+    assert seen <= {written(line) for line in lines}
+
+
+def test_rows_are_framed_and_of_their_length() -> None:
+    """`[CLS] text [SEP]`, from 6 tokens to the longest allowed."""
+    documents = [" ".join(["the"] * count) for count in range(1, 90)]
+    rows = short_rows(documents, TOKENIZER, SPECIAL, 0)
+    assert sorted(rows) == list(range(6, LONGEST_TOKENS + 1))
+    for tokens, part in rows.items():
+        assert part.shape == (1, tokens)
+        assert part.dtype == np.int32
+        assert part[0, 0] == SPECIAL.cls
+        assert part[0, -1] == SPECIAL.sep
+    assert max(short_rows(documents, TOKENIZER, SPECIAL, 0, longest_tokens=9)) == 9
+
+
+def test_texts_that_are_all_too_long_are_an_error() -> None:
+    """A ValueError says which lengths are taken."""
+    with pytest.raises(ValueError, match="no text has 6 to 64 tokens"):
+        short_rows([" ".join(["the"] * 80)], TOKENIZER, SPECIAL, 0)
+
+
+def groups() -> dict[int, NDArray[np.int32]]:
+    """Texts of three lengths, one of them longer than a batch."""
+    return {
+        tokens: random_ids((count, tokens), 10_000, seed=tokens).int().numpy()
+        for tokens, count in ((6, 100), (17, 9), (40, 3))
+    }
+
+
+def test_an_epoch_has_every_text_once_in_its_own_order() -> None:
+    """Batches are full where texts suffice, and never mix lengths."""
+    texts = ShortTexts(groups(), batch_tokens=32, seed=3)
+    sizes = {6: [5] * 20, 17: [1] * 9, 40: [1] * 3}
+    count = sum(map(len, sizes.values()))
+    epochs = [[texts.batch(epoch * count + i) for i in range(count)] for epoch in (0, 1)]
+    for epoch in epochs:
+        taken = Counter(tuple(row) for batch in epoch for row in batch.tolist())
+        assert taken == Counter(tuple(row) for part in groups().values() for row in part.tolist())
+        for tokens, expected in sizes.items():
+            assert [len(batch) for batch in epoch if batch.shape[1] == tokens] == expected
+    orders = [[batch.tolist() for batch in epoch] for epoch in epochs]
+    assert orders[0] != orders[1]
+    again = ShortTexts(groups(), batch_tokens=32, seed=3)
+    assert again.batch(count + 2).tolist() == orders[1][2]
+    assert ShortTexts(groups(), batch_tokens=32, seed=4).batch(2).tolist() != orders[0][2]
+
+
+@pytest.mark.parametrize(
+    ("share", "short"), [(0.0, []), (0.25, [3, 7, 11]), (0.5, [1, 3, 5, 7, 9, 11])]
+)
+def test_passes_of_short_texts_come_at_even_distances(
+    pretraining: Any, share: float, short: list[int]
+) -> None:
+    """The run's share of them; neither kind of pass leaves out a batch."""
+    run: Pretraining = pretraining(short_share=share)
+    run.short_texts = ShortTexts(groups(), batch_tokens=32, seed=0)
+    passes = [run._pass(number) for number in range(12)]
+    assert [n for n, rows in enumerate(passes) if rows.shape[1] != ROW_TOKENS] == short
+    twin = ShortTexts(groups(), batch_tokens=32, seed=0)
+    for place, number in enumerate(short):
+        assert torch.equal(passes[number], torch.from_numpy(twin.batch(place)).long())
+    packed = [rows for n, rows in enumerate(passes) if n not in short]
+    for place, rows in enumerate(packed):
+        assert torch.equal(rows, torch.from_numpy(run._packed(place)).long())
+
+
+def test_a_run_of_short_texts_alone_learns_from_them(pretraining: Any, no_curve: None) -> None:
+    """With a share of 1 the loss on one text falls, whatever the packed rows say."""
+    run: Pretraining = pretraining(short_share=1.0, learning_rate=1e-2, steps=60)
+    text = np.tile(np.arange(5, 17, dtype=np.int32), (8, 1))
+    run.short_texts = ShortTexts({12: text}, batch_tokens=96, seed=0)
+    first = run._one_step()
+    run.run()
+    assert run._one_step() < 0.5 * first

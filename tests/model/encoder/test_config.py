@@ -1,0 +1,109 @@
+"""Configurations: what they refuse, and that they survive a round trip."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from model.encoder.config import EncoderConfig
+from model.training.config import TrainConfig
+from tests.model.samples import SMALL, small_config
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *[(name, value) for name in SMALL for value in (0, -1, 2.0, "8", None, True)],
+        ("num_heads", 5),
+        ("type_vocab_size", -1),
+        ("type_vocab_size", 1.5),
+        ("norm_eps", 0),
+        ("norm_eps", 1),
+        ("norm_eps", float("nan")),
+        ("norm_eps", "1e-12"),
+        ("norm_placement", "middle"),
+        ("activation", "relu"),
+        ("positions", "rotary"),
+        ("ffn_bias", True),
+        ("norm_affine", "false"),
+        ("embedding_norm", 1),
+        ("final_norm", None),
+        ("attention_bias", "no"),
+        ("head_transform", 0),
+        ("head_bias", "yes"),
+    ],
+)
+def test_a_bad_encoder_field_is_named(field: str, value: Any) -> None:
+    """A value out of range or of another kind is a ValueError that names the field."""
+    with pytest.raises(ValueError, match=field):
+        small_config(**{field: value})
+
+
+def test_an_encoder_config_survives_json() -> None:
+    """to_dict, JSON and from_dict give an equal configuration, defaults changed or not."""
+    for config in (
+        small_config(),
+        small_config(norm_placement="pre", positions="fixed", norm_eps=1e-5, head_bias=False),
+        EncoderConfig.packed(vocab_size=9, d_model=4, num_layers=1, num_heads=2, max_positions=3),
+    ):
+        assert EncoderConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_from_dict_lists_unknown_fields() -> None:
+    """A misspelt field is an error that names it, not a default taken in silence."""
+    with pytest.raises(ValueError, match="unknown configuration fields: dff, heads"):
+        EncoderConfig.from_dict(small_config().to_dict() | {"heads": 2, "dff": 8})
+
+
+def test_from_dict_lists_missing_fields() -> None:
+    """All sizes that are missing are named at once."""
+    fields = small_config().to_dict()
+    del fields["d_ff"], fields["vocab_size"]
+    with pytest.raises(ValueError, match="missing configuration fields: d_ff, vocab_size"):
+        EncoderConfig.from_dict(fields)
+
+
+def test_configurations_are_frozen() -> None:
+    """Neither record can change after it was checked."""
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        small_config().d_model = 32  # type: ignore[misc]  # the point of the test
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        TrainConfig().seed = 1  # type: ignore[misc]  # the point of the test
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("steps", 0),
+        ("steps", 10.5),
+        ("batch_rows", 0),
+        ("accumulate_passes", 0),
+        ("row_tokens", 7),
+        ("learning_rate", 0.0),
+        ("learning_rate", -1e-4),
+        ("learning_rate", float("nan")),
+        ("clip_norm", 0.0),
+        ("weight_decay", -0.1),
+        ("select_rate", 0.0),
+        ("select_rate", 1.0),
+        ("seed", -1),
+        ("warmup_steps", -1),
+        ("warmup_steps", 10_000),
+        ("evaluate_every_steps", 0),
+        ("checkpoint_every_steps", 0),
+        ("evaluation_rows", 0),
+    ],
+)
+def test_a_bad_training_field_is_named(field: str, value: Any) -> None:
+    """A value out of range is a ValueError that names the field."""
+    with pytest.raises(ValueError, match=field):
+        TrainConfig(**{field: value})
+
+
+def test_training_may_do_without_warm_up_and_decay_of_weights() -> None:
+    """Zero is a fair value for the seed, warm-up and weight decay."""
+    config = TrainConfig(seed=0, warmup_steps=0, weight_decay=0)
+    assert (config.warmup_steps, config.weight_decay) == (0, 0)

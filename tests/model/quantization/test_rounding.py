@@ -1,0 +1,113 @@
+"""Training for int8: weights on their grid, and what gradients see of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from model.checkpoints.checkpoint import load_checkpoint
+from model.encoder.encoder import TABLE
+from model.quantization.calibration import VOCABULARY
+from model.quantization.rounding import RoundedEncoder, round_weight
+from tests.model.samples import metrics_of, plan_of, random_encoder, small_config
+
+IDS = torch.arange(24).reshape(2, 12)
+ALL = torch.ones(2, 12)
+
+
+def rounded_encoder(**changes: Any) -> RoundedEncoder:
+    """An encoder that rounds by a plan of its own."""
+    model = random_encoder(small_config(head_transform=True, **changes))
+    return RoundedEncoder(model, plan_of(model))
+
+
+def test_weights_lie_on_a_grid_of_their_own_row() -> None:
+    """At most 255 values of a row over its factors; what is on the grid stays there."""
+    generator = torch.Generator().manual_seed(2)
+    weight = torch.randn(7, 500, generator=generator)
+    factors = torch.rand(500, generator=generator) + 0.5
+    factors[:3] = 0
+    rounded = round_weight(weight, factors)
+    equalized = rounded[:, 3:] / factors[3:]
+    multiples = equalized / (equalized.abs().amax(dim=1, keepdim=True) / 127)
+    torch.testing.assert_close(multiples, multiples.round(), rtol=0, atol=1e-3)
+    torch.testing.assert_close(rounded, weight, rtol=0, atol=0.04)
+    torch.testing.assert_close(round_weight(rounded, factors), rounded, rtol=1e-6, atol=1e-8)
+    assert torch.equal(rounded[:, :3], weight[:, :3])
+    assert bool((round_weight(torch.zeros(2, 500), factors) == 0).all())
+
+
+def test_logits_move_a_little() -> None:
+    """Rounding changes them, by far less than they differ, and leaves the encoder as it was."""
+    rounded = rounded_encoder()
+    plain = rounded.model(IDS, ALL).detach()
+    moved = rounded.logits(IDS, ALL).detach()
+    assert 0 < float((plain - moved).abs().max()) < 0.2 * float(plain.std())
+    assert torch.equal(rounded.model(IDS, ALL), plain)
+
+
+def test_the_settled_encoder_computes_what_training_computed() -> None:
+    """Every rounded tensor is in it, the table for lookup and head alike."""
+    rounded = rounded_encoder()
+    settled = rounded.settled()
+    torch.testing.assert_close(settled(IDS, ALL), rounded.logits(IDS, ALL))
+    for name in (TABLE, "blocks.0.value.weight", "blocks.1.ffn_out.weight", "head.dense.weight"):
+        assert not torch.equal(settled.get_parameter(name), rounded.model.get_parameter(name))
+
+
+def test_gradients_reach_the_weights_behind_the_rounded_ones() -> None:
+    """They are those of the settled encoder, as if it had been the one trained."""
+    rounded = rounded_encoder()
+    gradients = []
+    for model, logits in (
+        (rounded.model, rounded.logits(IDS, ALL)),
+        (settled := rounded.settled(), settled(IDS, ALL)),
+    ):
+        loss = torch.nn.functional.cross_entropy(logits, torch.arange(24))
+        loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
+        gradients.append({name: p.grad for name, p in model.named_parameters()})
+    for name, gradient in gradients[0].items():
+        if gradient is None:
+            assert gradients[1][name] is None
+        else:
+            torch.testing.assert_close(gradient, gradients[1][name], rtol=1e-4, atol=1e-6)
+
+
+def test_a_run_ends_on_the_grid(pretraining: Any, no_curve: None) -> None:
+    """It learns, and the checkpoint says how its weights were rounded."""
+    run = pretraining(steps=60, learning_rate=1e-2, round_weights=True)
+    run.run()
+    losses = [line["loss"] for line in metrics_of(run.directory) if "loss" in line]
+    assert losses[-1] < 0.7 * losses[0]
+    saved = load_checkpoint(run.directory)
+    assert saved.rounding is not None
+    table, factors = saved.model.embeddings.word.weight, saved.rounding.factors[VOCABULARY]
+    torch.testing.assert_close(round_weight(table, factors), table, rtol=1e-6, atol=1e-8)
+    assert not torch.equal(table, run.model.get_parameter(TABLE))
+
+
+def test_a_run_without_it_says_nothing_of_rounding(pretraining: Any, no_curve: None) -> None:
+    """No factors in the checkpoint, and the very weights of the run."""
+    run = pretraining(steps=10)
+    run.run()
+    saved = load_checkpoint(run.directory)
+    assert saved.rounding is None
+    assert torch.equal(saved.model.embeddings.word.weight, run.model.get_parameter(TABLE))
+
+
+def test_a_resumed_run_rounds_by_the_plan_it_began_with(
+    pretraining: Any, no_curve: None, tmp_path: Path
+) -> None:
+    """Stopped half-way and resumed, it ends with the very weights of an uninterrupted one."""
+    settings = {"steps": 20, "round_weights": True, "checkpoint_every_steps": 10}
+    whole = pretraining(name="whole", **settings)
+    whole.run()
+    pretraining(name="parts", **settings).run(until_step=10)
+    resumed = pretraining(name="parts", weights_seed=5, **settings)
+    resumed.resume()
+    resumed.run()
+    for name, tensor in whole.model.state_dict().items():
+        assert torch.equal(tensor, resumed.model.state_dict()[name]), name
+    assert load_checkpoint(tmp_path / "whole").rounding is not None

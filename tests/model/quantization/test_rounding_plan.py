@@ -1,0 +1,99 @@
+"""Which channels stay in float32, and that every map of every encoder has its factors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from model.encoder.config import EncoderConfig
+from model.encoder.encoder import TiedEncoder
+from model.quantization.calibration import VOCABULARY, InputStatistics
+from model.quantization.rounding_plan import FLOAT_CHANNELS, RoundingPlan, float_channels_of
+from tests.model.samples import plan_of, random_encoder, small_config
+
+CONFIGS = {
+    "bert": small_config(),
+    "packed": EncoderConfig.packed(
+        vocab_size=50, d_model=16, num_layers=2, num_heads=4, max_positions=17
+    ),
+}
+
+
+def searched_plan(model: TiedEncoder) -> RoundingPlan:
+    """By a few random texts."""
+    rows = np.random.default_rng(4).integers(0, model.config.vocab_size, (40, 12), np.int32)
+    return RoundingPlan.by_rows(model, rows, mask_token_id=0, seed=0)
+
+
+def statistics_of(rows: np.ndarray) -> InputStatistics:
+    """As if these were all the inputs."""
+    return InputStatistics(rows.T @ rows, rows.astype(np.float32))
+
+
+def test_a_channel_that_widens_every_row_goes_before_one_that_is_widest_once() -> None:
+    """What counts is what a channel does to the rows' scales, not its single largest value."""
+    x = np.random.default_rng(3).uniform(-1, 1, (400, 32))
+    x[:, 7] = 10
+    x[11, 5] = 100
+    assert float_channels_of(statistics_of(np.delete(x, 11, axis=0)), 1).tolist() == [7]
+    assert float_channels_of(statistics_of(x), 2).tolist() == [5, 7]
+
+
+def test_a_narrow_map_keeps_most_channels_in_int8() -> None:
+    """At most an eighth is computed in float32."""
+    x = np.random.default_rng(2).normal(size=(50, 20))
+    assert len(float_channels_of(statistics_of(x), FLOAT_CHANNELS)) == 2
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_map_has_factors(name: str) -> None:
+    """Maps of one input share them; zeros are float32 channels, and all else is positive."""
+    model = random_encoder(CONFIGS[name])
+    plan = searched_plan(model)
+    plan.check(model)
+    linear = {n for n, module in model.named_modules() if isinstance(module, nn.Linear)}
+    assert set(plan.factors) == linear | {VOCABULARY}
+    for part in ("key", "value"):
+        assert torch.equal(plan.factors["blocks.1.query"], plan.factors[f"blocks.1.{part}"])
+    width = model.config.d_model
+    assert int((plan.factors["blocks.0.query"] == 0).sum()) == min(FLOAT_CHANNELS, width // 8)
+    assert int((plan.factors["blocks.0.ffn_in"] == 0).sum()) == 0
+    assert set(plan.factors["blocks.1.ffn_out"].tolist()) == {0, 1}
+    assert all(bool((factors >= 0).all()) for factors in plan.factors.values())
+
+
+def test_the_largest_channels_are_the_float_ones() -> None:
+    """Outliers of a layer norm's gain are found by the inputs they make."""
+    model = random_encoder(small_config(d_model=32, num_heads=2))
+    with torch.no_grad():
+        model.get_parameter("embeddings.norm.weight")[[3, 17]] = 50
+    factors = searched_plan(model).factors["blocks.0.query"]
+    assert {3, 17} <= set(torch.nonzero(factors == 0).flatten().tolist())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"blocks.0.query": None}, "missing or left over: blocks.0.query"),
+        ({"blocks.9.query": torch.ones(24)}, "missing or left over: blocks.9.query"),
+        ({"blocks.0.query": torch.ones(23)}, "blocks.0.query has factors of shape"),
+        ({"blocks.0.query": -torch.ones(24)}, "blocks.0.query has a factor that is negative"),
+        ({"blocks.0.key": torch.rand(24)}, "blocks.0.key has other factors than blocks.0.query"),
+        ({"blocks.1.output": torch.zeros(24)}, "blocks.1.output has channels in float32"),
+        ({"blocks.1.ffn_in": torch.zeros(24)}, "blocks.1.ffn_in has channels in float32"),
+        ({VOCABULARY: torch.zeros(24)}, "vocabulary has channels in float32"),
+        ({"blocks.1.ffn_out": torch.full((40,), 0.5)}, "blocks.1.ffn_out has a factor other than"),
+        ({VOCABULARY: torch.full((24,), torch.nan)}, "vocabulary has a factor"),
+    ],
+)
+def test_a_plan_of_another_encoder_is_refused(
+    change: dict[str, torch.Tensor | None], message: str
+) -> None:
+    """Names, shapes and values are looked at."""
+    model = random_encoder(small_config())
+    factors = {**plan_of(model).factors, **change}
+    plan = RoundingPlan({name: f for name, f in factors.items() if f is not None})
+    with pytest.raises(ValueError, match=message):
+        plan.check(model)

@@ -1,0 +1,47 @@
+"""Files that are replaced whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from model.files import replacing
+
+
+def test_a_file_is_replaced_at_the_end(tmp_path: Path) -> None:
+    """Until then the file from before is there, and afterwards nothing else."""
+    path = tmp_path / "file"
+    path.write_text("before")
+    with replacing(path) as temporary:
+        temporary.write_text("after")
+        assert path.read_text() == "before"
+    assert path.read_text() == "after"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_error_leaves_the_file_from_before(tmp_path: Path) -> None:
+    """A write that fails replaces nothing and leaves nothing behind."""
+    path = tmp_path / "file"
+    path.write_text("before")
+
+    def fail() -> None:
+        with replacing(path) as temporary:
+            temporary.write_text("aft")
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        fail()
+    assert path.read_text() == "before"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_content_is_on_the_disk_before_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is synchronised under its temporary name, the directory after the rename."""
+    path, seen = tmp_path / "file", []
+    monkeypatch.setattr("model.files._sync", lambda what: seen.append((what.name, path.exists())))
+    with replacing(path) as temporary:
+        temporary.write_text("content")
+    assert seen == [("file.tmp", False), (tmp_path.name, True)]

@@ -1,0 +1,156 @@
+"""Broken tokenizer files: one clear sentence each, which names the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.model.tokenizers.tokenizer_directories import KINDS, read, write
+from tests.model.tokenizers.tokenizer_samples import sentence_pieces, write_json
+
+Break = Callable[[Path], object]
+
+
+def cut(name: str) -> Break:
+    """Keep the first half of a file."""
+    return lambda d: (d / name).write_bytes(
+        (d / name).read_bytes()[: (d / name).stat().st_size // 2]
+    )
+
+
+def put(name: str, content: bytes) -> Break:
+    """Replace a file."""
+    return lambda d: (d / name).write_bytes(content)
+
+
+def remove(name: str) -> Break:
+    """Delete a file."""
+    return lambda d: (d / name).unlink()
+
+
+def settings(**fields: Any) -> Break:
+    """Replace tokenizer_config.json."""
+    return lambda d: write_json(d / "tokenizer_config.json", fields)
+
+
+BROKEN: dict[str, tuple[str, bool, Break, str]] = {
+    "JSON cut short": (
+        "BERT",
+        True,
+        cut("tokenizer.json"),
+        r"tokenizer\.json cannot be read as a ",
+    ),
+    "JSON of something else": ("BERT", True, put("tokenizer.json", b"[]"), r"cannot be read as a "),
+    "JSON not UTF-8": (
+        "BERT",
+        True,
+        put("tokenizer.json", b"\xff"),
+        r"tokenizer\.json is not UTF-8",
+    ),
+    "settings not JSON": (
+        *("BERT", True, put("tokenizer_config.json", b"{")),
+        r"tokenizer_config\.json is not valid JSON",
+    ),
+    "settings of something else": (
+        *("BERT", False, put("tokenizer_config.json", b"[]")),
+        r"tokenizer_config\.json must hold a JSON object",
+    ),
+    "setting of a wrong kind": (
+        *("BERT", False, settings(do_lower_case="no")),
+        r"tokenizer_config\.json: do_lower_case must be true or false, not 'no'",
+    ),
+    "token of a wrong kind": ("BERT", False, settings(mask_token=7), r"describes a token as 7"),
+    "decoder of a wrong kind": (
+        *("BERT", False, settings(added_tokens_decoder=[])),
+        r"added_tokens_decoder must be an object, not \[\]",
+    ),
+    "id of a wrong kind": (
+        *("BERT", False, put("added_tokens.json", b'{"x": "y"}')),
+        r"added_tokens\.json gives a token the id 'y'",
+    ),
+    "mask of another tokenizer": (
+        *("BERT", True, settings(mask_token="<mask>")),  # noqa: S106 - a token of another kind
+        r"tokenizer\.json lacks the mask token <mask>, which a file beside it names",
+    ),
+    "vocab.txt without a mask": (
+        *("BERT", False, put("vocab.txt", b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n")),
+        r"vocab\.txt has no mask token: \[MASK\] and <mask> are not in it",
+    ),
+    "vocab.txt cut short": (
+        *("BERT", False, put("vocab.txt", b"[MASK]\n[UNK]\n[CLS]\n[S")),
+        r"vocab\.txt lacks the special token \[SEP\]",
+    ),
+    "vocab.txt empty": ("BERT", False, put("vocab.txt", b""), r"vocab\.txt is empty"),
+    "vocab.txt not UTF-8": ("ESM-2", False, put("vocab.txt", b"\xff"), r"vocab\.txt is not UTF-8"),
+    "vocab.json cut short": (
+        "RoBERTa",
+        False,
+        cut("vocab.json"),
+        r"vocab\.json is not (valid|UTF-8)",
+    ),
+    "vocab.json with words for ids": (
+        *("RoBERTa", False, put("vocab.json", b'{"a": "b"}')),
+        r"vocab\.json must give each token an id",
+    ),
+    "vocab.json with an id twice": (
+        *("RoBERTa", False, put("vocab.json", b'{"a": 0, "b": 0}')),
+        r"vocab\.json gives two tokens the same id",
+    ),
+    "merges of another vocabulary": (
+        *("RoBERTa", False, put("merges.txt", b"#version: 0.2\na l\nal xyz\n")),
+        r"merges\.txt does not fit its vocabulary: line 3 needs 'xyz', which vocab\.json lacks",
+    ),
+    "merges cut short": (
+        *("RoBERTa", False, put("merges.txt", b"#version: 0.2\na l\nal")),
+        r"merges\.txt, line 3: not two pieces",
+    ),
+    "no merges": ("RoBERTa", False, remove("merges.txt"), r"merges\.txt does not exist"),
+    "SentencePiece garbage": (
+        *("CamemBERT", False, put("sentencepiece.bpe.model", b"\x00\xff" * 40)),
+        r"sentencepiece\.bpe\.model is not a SentencePiece model",
+    ),
+    "SentencePiece empty": (
+        *("ALBERT", False, put("spiece.model", b"")),
+        r"spiece\.model is not a SentencePiece model, or was cut short",
+    ),
+    "SentencePiece cut short": (
+        *("XLM-RoBERTa", False, cut("sentencepiece.bpe.model")),
+        r"sentencepiece\.bpe\.model is not a SentencePiece model, or was cut short",
+    ),
+    "SentencePiece of another kind": (
+        "ALBERT",
+        False,
+        lambda d: (d / "spiece.model").write_bytes(
+            sentence_pieces(model_type="bpe", vocab_size=300)
+        ),
+        r"spiece\.model is a SentencePiece model of another kind than Unigram",
+    ),
+    "SentencePiece of another family": (
+        "XLM-RoBERTa",
+        False,
+        lambda d: (d / "sentencepiece.bpe.model").write_bytes(
+            sentence_pieces(bos_id=-1, eos_id=-1)
+        ),
+        r"does not begin with three special pieces, as XLM-RoBERTa's does",
+    ),
+    "class of another language": (
+        *("BERT", False, settings(tokenizer_class="BertJapaneseTokenizer")),
+        r"has vocab\.txt but no tokenizer\.json, and .* not for BertJapaneseTokenizer$",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_files(case: str, tmp_path: Path) -> None:
+    """One clear sentence that names the file."""
+    name, fast, spoil, message = BROKEN[case]
+    directory = write(tmp_path, name, fast=fast)
+    read(directory, KINDS[name].model_type)
+    spoil(directory)
+    with pytest.raises(ValueError, match=message) as caught:
+        read(directory, KINDS[name].model_type)
+    assert str(directory) in str(caught.value)
+    assert len(str(caught.value)) < 500

@@ -1,0 +1,198 @@
+"""A checkpoint's tokenizer: which files it lies in, its special tokens and its mask."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sentencepiece import SentencePieceProcessor
+from tokenizers import Tokenizer, models
+from transformers import AutoTokenizer
+
+from model.checkpoints.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+from model.tokenizers.loading import TokenizerFiles, read_tokenizer_files
+from tests.model.samples import random_encoder, small_config
+from tests.model.tokenizers.tokenizer_directories import (
+    KINDS,
+    edit,
+    encode,
+    load,
+    minilm_directory,
+    read,
+    write,
+)
+from tests.model.tokenizers.tokenizer_samples import (
+    TOKENIZER_JSON,
+    byte_pair_files,
+    sentence_pieces,
+    write_json,
+)
+
+
+def added_tokens(files: TokenizerFiles) -> dict[str, dict[str, Any]]:
+    """The added tokens by text."""
+    return {t["content"]: t for t in json.loads(files.tokenizer_json)["added_tokens"]}
+
+
+def test_a_directory_without_a_tokenizer(tmp_path: Path) -> None:
+    """It has none, which is no mistake."""
+    write_json(tmp_path / "tokenizer_config.json", {"mask_token": "<mask>"})
+    assert read_tokenizer_files(tmp_path, "bert") is None
+
+
+def test_a_complete_file_stays_as_it_is() -> None:
+    """To the byte."""
+    files = read(minilm_directory(), "bert")
+    assert files.tokenizer_json == (minilm_directory() / "tokenizer.json").read_bytes()
+    assert files.mask_token == "[MASK]"  # noqa: S105 - a token of another kind
+
+
+@pytest.mark.parametrize(
+    ("name", "pair"),
+    [
+        ("BERT", "[CLS] . [SEP] . [SEP]"),
+        ("RoBERTa", "<s> . </s> </s> . </s>"),
+        ("CamemBERT", "<s> . </s> </s> . </s>"),
+        ("ALBERT", "[CLS] . [SEP] . [SEP]"),
+        ("ESM-2", "<cls> . <eos> . <eos>"),
+    ],
+)
+def test_two_texts(name: str, pair: str, tmp_path: Path) -> None:
+    """Each class has its own way to frame and part them."""
+    encoding = encode(read(write(tmp_path, name), KINDS[name].model_type), "A", "K")
+    framing = zip(encoding.tokens, encoding.special_tokens_mask, strict=True)
+    tokens = [token if special else "." for token, special in framing]
+    assert " ".join(tokens).replace(". .", ".") == pair
+
+
+def test_ids_of_fairseq(tmp_path: Path) -> None:
+    """As published: 32,000 pieces give CamemBERT 32,005 ids; 250,000 give XLM-RoBERTa 250,002."""
+    processor = SentencePieceProcessor(model_proto=sentence_pieces())
+    names = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+    count = len(names)
+    camembert = load(read(write(tmp_path / "camembert", "CamemBERT"), "camembert"))
+    special = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+    assert [camembert.token_to_id(token) for token in special] == [1, 3, 5, 6, count + 4]
+    assert camembert.get_vocab_size() == count + 5
+    xlm_roberta = load(read(write(tmp_path / "xlm", "XLM-RoBERTa"), "xlm-roberta"))
+    special = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+    assert [xlm_roberta.token_to_id(token) for token in special] == [0, 1, 2, 3, count + 1]
+    assert xlm_roberta.get_vocab_size() == count + 2
+    for index in range(3, count):
+        assert camembert.token_to_id(names[index]) == index + 4
+        assert xlm_roberta.token_to_id(names[index]) == index + 1
+
+
+def test_robertas_mask_takes_the_space_before_it(tmp_path: Path) -> None:
+    """Where nothing says otherwise; a description of the token does."""
+    byte_pair_files(tmp_path)
+    with_space = encode(read(tmp_path, "roberta"), "a <mask>").tokens
+    assert with_space == ["<s>", "a", " <mask>", "</s>"]
+    write_json(tmp_path / "added_tokens.json", {"<mask>": 4})
+    assert encode(read(tmp_path, "roberta"), "a <mask>").tokens == with_space
+    described = {"content": "<mask>", "lstrip": False, "special": True, "normalized": False}
+    write_json(tmp_path / "tokenizer_config.json", {"added_tokens_decoder": {"4": described}})
+    tokens = encode(read(tmp_path, "roberta"), "a <mask>").tokens
+    assert tokens == ["<s>", "a", "Ġ", "<mask>", "</s>"]
+
+
+def test_a_bare_tokenizer_json_is_completed(tmp_path: Path) -> None:
+    """Where the class is known: special tokens marked, texts framed, nothing else changed."""
+    path = write(tmp_path, "BERT", fast=True) / "tokenizer.json"
+    whole = read(path.parent, "bert")
+    (path.parent / "tokenizer_config.json").unlink()
+    edit(path, lambda fields: fields.update(added_tokens=[], post_processor=None))
+    completed = read(path.parent, "bert")
+    assert json.loads(completed.tokenizer_json) == json.loads(whole.tokenizer_json)
+    unknown = read(path.parent, None)
+    assert unknown.mask_token == "[MASK]"  # noqa: S105 - a token of another kind
+    assert encode(unknown, "a").tokens == ["a"]
+    assert list(added_tokens(unknown)) == ["[MASK]"]
+
+
+def test_tokens_added_beside_the_vocabulary(tmp_path: Path) -> None:
+    """added_tokens.json and added_tokens_decoder continue the vocabulary, in the order of ids."""
+    directory = write(tmp_path, "BERT")
+    size = (directory / "vocab.txt").read_bytes().count(b"\n")
+    write_json(directory / "added_tokens.json", {"[TWO]": size + 1, "[ONE]": size})
+    write_json(directory / "special_tokens_map.json", {"additional_special_tokens": ["[TWO]"]})
+    files = read(directory, "bert")
+    assert encode(files, "[ONE][TWO]").ids[1:-1] == [size, size + 1]
+    assert not added_tokens(files)["[ONE]"]["special"]
+    oracle = AutoTokenizer.from_pretrained(directory)
+    for text in ("[ONE][TWO]", "a[one] b", "[two]"):
+        assert encode(files, text).ids == oracle(text)["input_ids"]
+    write_json(directory / "added_tokens.json", {"[TWO]": size + 1})
+    with pytest.raises(ValueError, match=rf"leaves no place for '\[TWO\]' at the id {size + 1}"):
+        read(directory, "bert")
+    write_json(directory / "added_tokens.json", {"[MASK]": 7})
+    with pytest.raises(ValueError, match=r"gives '\[MASK\]' the id 4, and a file beside it 7"):
+        read(directory, "bert")
+
+
+def test_extra_special_tokens_are_marked(tmp_path: Path) -> None:
+    """By either name of the list; those the vocabulary lacks are no tokens of the model."""
+    directory = write(tmp_path, "BERT")
+    for key in ("additional_special_tokens", "extra_special_tokens"):
+        write_json(directory / "tokenizer_config.json", {key: ["the", "[NEW]"]})
+        marked = added_tokens(read(directory, "bert"))
+        assert marked["the"]["special"] is True
+        assert "[NEW]" not in marked
+
+
+@pytest.mark.parametrize(
+    ("special", "mask_token"),
+    [
+        (["[MASK]", "other"], "[MASK]"),
+        (["<mask>"], "<mask>"),
+        ([], None),
+        (["[MASK]", "<mask>"], None),
+    ],
+)
+def test_the_mask_of_a_class_unknown(
+    special: list[str], mask_token: str | None, tmp_path: Path
+) -> None:
+    """It is found by its usual names if it is clear which; or else a file has to name it."""
+    vocabulary = {"[MASK]": 0, "<mask>": 1, "other": 2}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="other"))  # noqa: S106 - a token of another kind
+    tokenizer.add_special_tokens(special)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    if mask_token:
+        assert read(tmp_path, None).mask_token == mask_token
+    else:
+        with pytest.raises(ValueError, match=r"has both \[MASK\] and <mask>; name one of them as"):
+            read(tmp_path, None)
+    write_json(tmp_path / "special_tokens_map.json", {"mask_token": {"content": "other"}})
+    assert read(tmp_path, None).mask_token == "other"  # noqa: S105 - a token of another kind
+
+
+def test_code_of_a_checkpoint_is_not_run(tmp_path: Path) -> None:
+    """A tokenizer class that a directory brings along is a name and nothing else."""
+    directory = write(tmp_path, "BERT", fast=True)
+    plain = read(directory, "bert")
+    (directory / "tokenization_own.py").write_text("raise SystemExit\n")
+    auto_map = {"AutoTokenizer": ["tokenization_own.Own", None]}
+    edit(directory / "tokenizer_config.json", lambda fields: fields.update(auto_map=auto_map))
+    assert read(directory, "bert") == plain
+
+
+def test_vocabulary_files_of_a_model_type_unknown(tmp_path: Path) -> None:
+    """How to read them is not guessed."""
+    directory = write(tmp_path, "BERT")
+    with pytest.raises(ValueError, match=r"but no tokenizer\.json, .* not for model_type 'own'$"):
+        read(directory, "own")
+    write_json(directory / "tokenizer_config.json", {"tokenizer_class": "BertTokenizerFast"})
+    assert read(directory, "own").mask_token == "[MASK]"  # noqa: S105 - a token of another kind
+    write_json(directory / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast"})
+    assert read(directory, "bert").mask_token == "[MASK]"  # noqa: S105 - a token of another kind
+
+
+def test_a_checkpoint_carries_its_mask(tmp_path: Path) -> None:
+    """load_checkpoint reads the tokenizer, and says what is wrong with it as its own."""
+    save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)
+    assert load_checkpoint(tmp_path).mask_token == "[MASK]"  # noqa: S105 - a token of another kind
+    (tmp_path / "tokenizer.json").write_bytes(TOKENIZER_JSON.replace(b"[MASK]", b"[BLANK]"))
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json has no mask token"):
+        load_checkpoint(tmp_path)

@@ -1,0 +1,74 @@
+"""What tokenizer_config.json says of how a text is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from transformers import AutoTokenizer
+
+from tests.model.tokenizers.tokenizer_directories import edit, encode, read, write
+from tests.model.tokenizers.tokenizer_samples import BERT_SPECIAL, byte_pair_files, write_json
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens"),
+    [
+        ({}, ["e", "中", "文"]),
+        ({"do_lower_case": False, "strip_accents": False}, ["[UNK]", "中", "文"]),
+        ({"do_lower_case": False, "strip_accents": True}, ["[UNK]", "中", "文"]),
+        ({"strip_accents": False}, ["é", "中", "文"]),
+        ({"tokenize_chinese_chars": False}, ["[UNK]"]),
+        ({"do_lower_case": False, "strip_accents": None}, ["[UNK]", "中", "文"]),
+        ({"do_lower_case": None}, ["e", "中", "文"]),
+        ({"do_lower_case": False, "tokenizer_class": "PreTrainedTokenizerFast"}, ["e", "中", "文"]),
+    ],
+)
+def test_settings_beside_a_tokenizer_json(
+    options: dict[str, Any], tokens: list[str], tmp_path: Path
+) -> None:
+    """What tokenizer_config.json says goes, unless its class is one that only does the file."""
+    vocabulary = {token: i for i, token in enumerate([*BERT_SPECIAL, "e", "é", "中", "文"])}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of another kind
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    write_json(tmp_path / "tokenizer_config.json", options)
+    framed = encode(read(tmp_path, "bert"), "É中文").tokens
+    assert [token for token in framed if token not in {"[CLS]", "[SEP]"}] == tokens
+
+
+def test_capital_letters_stay_where_nothing_is_said(tmp_path: Path) -> None:
+    """A tokenizer.json that keeps them is not lowercased by a class's default."""
+    directory = write(tmp_path, "BERT, cased", fast=True)
+    (directory / "tokenizer_config.json").unlink()
+    assert json.loads(read(directory, "bert").tokenizer_json)["normalizer"]["lowercase"] is False
+
+
+def test_a_space_before_the_text_by_setting(tmp_path: Path) -> None:
+    """add_prefix_space goes for byte-level BPE in a tokenizer.json too."""
+    directory = write(tmp_path, "RoBERTa", fast=True)
+    assert encode(read(directory, "roberta"), "a").tokens[1] == "a"
+    edit(directory / "tokenizer_config.json", lambda fields: fields.update(add_prefix_space=True))
+    assert encode(read(directory, "roberta"), "a").tokens[1:-1] in (["Ġa"], ["Ġ", "a"])
+
+
+def test_no_space_before_words_by_setting(tmp_path: Path) -> None:
+    """SentencePiece then reads words without the mark of their start."""
+    directory = write(tmp_path, "XLM-RoBERTa")
+    assert "▁" in encode(read(directory, "xlm-roberta"), "capital").tokens[1]
+    write_json(directory / "tokenizer_config.json", {"add_prefix_space": False})
+    encoding = encode(read(directory, "xlm-roberta"), "the capital")
+    assert not any("▁" in token for token in encoding.tokens)
+    assert encoding.ids == AutoTokenizer.from_pretrained(directory)("the capital")["input_ids"]
+
+
+def test_offsets_leave_the_space_out_or_not(tmp_path: Path) -> None:
+    """trim_offsets says whether a byte-level token begins at its space or behind it."""
+    byte_pair_files(tmp_path)
+    assert encode(read(tmp_path, "roberta"), "a .").offsets[2:-1] in ([(2, 3)], [(2, 2), (2, 3)])
+    write_json(tmp_path / "tokenizer_config.json", {"trim_offsets": False})
+    assert encode(read(tmp_path, "roberta"), "a .").offsets[2:-1] in ([(1, 3)], [(1, 2), (2, 3)])

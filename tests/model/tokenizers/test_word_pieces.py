@@ -1,0 +1,44 @@
+"""The WordPiece tokenizer that training makes."""
+
+from __future__ import annotations
+
+import pytest
+from tokenizers import Tokenizer
+
+from model.tokenizers.word_pieces import SPECIAL_TOKENS, train_word_pieces
+from tests.model.samples import VERSES
+
+WORDS = {word for verse in VERSES for word in verse.split()}
+
+
+def test_it_knows_the_words_it_learnt_from(tokenizer: Tokenizer) -> None:
+    """With room for every word, each is one token and decodes to itself."""
+    for word in WORDS:
+        assert tokenizer.encode(word, add_special_tokens=False).tokens == [word]
+    ids = tokenizer.encode(VERSES[0]).ids
+    assert tokenizer.decode(ids) == VERSES[0]
+
+
+def test_the_vocabulary_is_bounded_and_begins_with_the_special_tokens() -> None:
+    """At most vocab_size entries, [PAD] at 0 and the other special tokens after it."""
+    small = train_word_pieces(VERSES, vocab_size=50)
+    assert small.get_vocab_size() <= 50
+    assert [small.id_to_token(i) for i in range(5)] == list(SPECIAL_TOKENS)
+    pieces = small.encode("mat tree", add_special_tokens=False).tokens
+    assert len(pieces) > 2
+    assert all(piece.startswith("##") for piece in pieces if piece not in {"m", "t"})
+
+
+def test_text_is_framed_as_bert_frames_it(tokenizer: Tokenizer) -> None:
+    """[CLS] text [SEP], the second text of a pair with type 1, and [MASK] one token."""
+    pair = tokenizer.encode("the [MASK]", "sun")
+    assert pair.tokens == ["[CLS]", "the", "[MASK]", "[SEP]", "sun", "[SEP]"]
+    assert pair.type_ids == [0, 0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(("lowercase", "tokens"), [(True, ["cafe"]), (False, ["[UNK]"])])
+def test_case_and_accents_fold_when_asked(lowercase: bool, tokens: list[str]) -> None:  # noqa: FBT001 - a parameter of the table
+    """Lower-casing strips accents too; without it another case is another word."""
+    tokenizer = train_word_pieces(["cafe cafe"], vocab_size=40, lowercase=lowercase)
+    spelt = "CAF\N{LATIN CAPITAL LETTER E WITH ACUTE}"
+    assert tokenizer.encode(spelt, add_special_tokens=False).tokens == tokens

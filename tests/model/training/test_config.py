@@ -1,0 +1,38 @@
+"""The learning rate of every step of a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.training.config import TrainConfig, learning_rate
+
+
+def test_without_a_decay_length_the_rate_falls_from_the_peak() -> None:
+    """Linear from 0 to the peak at the end of warm-up, then linear to 0 at the last step."""
+    config = TrainConfig(steps=40, warmup_steps=8, learning_rate=1e-3)
+    rates = [learning_rate(config, step) for step in range(41)]
+    assert rates[:9] == pytest.approx([1e-3 * step / 8 for step in range(9)])
+    assert rates[8:] == pytest.approx([1e-3 * (40 - step) / 32 for step in range(8, 41)])
+
+
+def test_without_warm_up_the_first_step_has_nearly_the_peak() -> None:
+    """The decay begins at once."""
+    config = TrainConfig(steps=40, warmup_steps=0, learning_rate=1e-3)
+    assert learning_rate(config, 1) == pytest.approx(39e-3 / 40)
+
+
+def test_the_peak_is_kept_until_the_decay() -> None:
+    """Warm-up of 8 steps, 22 at the peak, and a decay of 10."""
+    config = TrainConfig(steps=40, warmup_steps=8, decay_steps=10, learning_rate=1e-3)
+    rates = [learning_rate(config, step) for step in range(41)]
+    assert rates[:9] == pytest.approx([1e-3 * step / 8 for step in range(9)])
+    assert rates[8:31] == [1e-3] * 23
+    assert rates[30:] == pytest.approx([1e-3 * (40 - step) / 10 for step in range(30, 41)])
+
+
+def test_warm_up_and_decay_may_fill_a_run_but_not_more() -> None:
+    """32 of 40 steps after 8 of warm-up are allowed, 33 are a ValueError."""
+    full = TrainConfig(steps=40, warmup_steps=8, decay_steps=32)
+    assert learning_rate(full, 8) == full.learning_rate
+    with pytest.raises(ValueError, match=r"\(8\) and decay_steps \(33\) must not exceed steps"):
+        TrainConfig(steps=40, warmup_steps=8, decay_steps=33)

@@ -1,0 +1,146 @@
+"""Held-out figures against sums made in float64 NumPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from model.data.masking import Masker
+from model.encoder.encoder import TiedEncoder
+from model.training.evaluation import EVALUATION_SEED, RowScores, evaluate
+from tests.model import oracle
+from tests.model.samples import random_encoder, random_ids, small_config
+
+MASKER = Masker(61, 4, (0, 1, 2, 3, 4))
+
+
+@pytest.fixture
+def rows() -> NDArray[np.int32]:
+    """(37, 16) tokens: one full batch and a shorter one."""
+    return random_ids((37, 16), 61).int().numpy()
+
+
+@pytest.fixture
+def model() -> TiedEncoder:
+    """A random encoder, so that figures are neither 0 nor 1."""
+    return random_encoder(small_config())
+
+
+def expected(model: TiedEncoder, groups: list[NDArray[np.int32]]) -> dict[str, float]:
+    """The figures, position by position."""
+    generator = torch.Generator().manual_seed(EVALUATION_SEED)
+    losses, ranks = [], []
+    for rows in (group[start : start + 32] for group in groups for start in (0, 32)):
+        corrupted = MASKER(torch.from_numpy(rows).long(), generator)
+        with torch.inference_mode():
+            logits_MV = model(corrupted.input_ids, corrupted.selected).double().numpy()
+        for logits, label in zip(logits_MV, corrupted.labels.tolist(), strict=True):
+            losses.append(-oracle.log_softmax(logits)[label])
+            ranks.append(int((logits > logits[label]).sum()))
+    loss = math.fsum(losses) / len(losses)
+    return {
+        "loss": loss,
+        "perplexity": math.exp(loss),
+        "top_1": sum(rank == 0 for rank in ranks) / len(ranks),
+        "top_5": sum(rank < 5 for rank in ranks) / len(ranks),
+        "predicted_tokens": len(ranks),
+    }
+
+
+def test_figures_are_the_oracles(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
+    """Of rows of two lengths: loss and perplexity to 1e-5, shares and the count exactly."""
+    groups = [rows[:, :7], rows]
+    with torch.no_grad():  # biased towards a few tokens, so that some predictions are right
+        model.head_bias.add_(8 * torch.linspace(0, 1, 61) ** 8)
+    figures = evaluate(model, groups, MASKER).figures().to_dict()
+    reference = expected(model, groups)
+    assert 0 < reference["top_1"] < reference["top_5"] < 1
+    assert figures == pytest.approx(reference, rel=1e-5)
+    assert figures["top_1"] == reference["top_1"]
+    assert figures["top_5"] == reference["top_5"]
+
+
+def test_an_encoder_that_knows_nothing_scores_the_vocabulary(rows: NDArray[np.int32]) -> None:
+    """Equal logits everywhere give a perplexity of V."""
+    model = TiedEncoder(small_config(head_transform=False, head_bias=False))
+    with torch.no_grad():
+        model.embeddings.word.weight.zero_()
+    figures = evaluate(model, [rows], MASKER).figures()
+    assert figures.loss == pytest.approx(math.log(61), rel=1e-6)
+    assert figures.perplexity == pytest.approx(61, rel=1e-5)
+
+
+def test_the_same_model_gets_the_same_figures(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
+    """The positions to predict are fixed; torch's own state has no say and is left alone."""
+    torch.manual_seed(1)
+    first = evaluate(model, [rows], MASKER).figures()
+    after = torch.rand(1)
+    torch.manual_seed(1)
+    assert torch.equal(torch.rand(1), after)
+    assert evaluate(model, [rows], MASKER).figures() == first
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_training_mode_is_restored(
+    model: TiedEncoder,
+    rows: NDArray[np.int32],
+    training: bool,  # noqa: FBT001 - a parameter of the table
+) -> None:
+    """Evaluation leaves the encoder in the mode it found it in, with no gradient."""
+    model.train(training)
+    evaluate(model, [rows], MASKER)
+    assert model.training == training
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("rows", [np.empty((0, 16), np.int32), np.full((4, 16), 2, np.int32)])
+def test_nothing_to_predict_is_an_error(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
+    """No row, or special tokens only, is a ValueError and no division by zero."""
+    with pytest.raises(ValueError, match="nothing to evaluate"):
+        evaluate(model, [rows], MASKER)
+
+
+def scores_of(first: NDArray[np.int64], predicted: NDArray[np.int64]) -> RowScores:
+    """Rows of which only the first of several figures counts."""
+    return RowScores(2.5 * predicted.astype(np.float64), first, first, predicted)
+
+
+def test_intervals_are_as_wide_as_sampling_theory_says() -> None:
+    """Of 2,000 rows of 20 independent positions, 30 % right: 1.96 standard errors, to 10 %."""
+    rng = np.random.default_rng(0)
+    predicted = np.full(2000, 20)
+    scores = scores_of(rng.binomial(20, 0.3, size=2000), predicted)
+    share = scores.figures().top_1
+    low, high = scores.intervals().top_1
+    half_width = 1.96 * math.sqrt(share * (1 - share) / 40_000)
+    assert high - share == pytest.approx(half_width, rel=0.1)
+    assert share - low == pytest.approx(half_width, rel=0.1)
+
+
+def test_intervals_know_that_positions_of_a_row_go_together() -> None:
+    """Rows all right or all wrong count as so many draws, not as 20 times as many."""
+    rng = np.random.default_rng(0)
+    predicted = np.full(2000, 20)
+    scores = scores_of(20 * rng.binomial(1, 0.3, size=2000), predicted)
+    low, high = scores.intervals().top_1
+    half_width = 1.96 * math.sqrt(0.3 * 0.7 / 2000)
+    assert (high - low) / 2 == pytest.approx(half_width, rel=0.1)
+
+
+def test_intervals_of_what_does_not_vary_are_points() -> None:
+    """Equal rows have equal resamples: loss 2.5 nats, perplexity exp(2.5), half of them right."""
+    intervals = scores_of(np.full(50, 4), np.full(50, 8)).intervals()
+    assert intervals.loss == (2.5, 2.5)
+    assert intervals.perplexity == (math.exp(2.5), math.exp(2.5))
+    assert intervals.top_1 == intervals.top_5 == (0.5, 0.5)
+
+
+def test_intervals_hold_where_samples_may_be_empty() -> None:
+    """One row with positions and one without: what was drawn without any is left out."""
+    intervals = scores_of(np.array([1, 0]), np.array([2, 0])).intervals()
+    assert intervals.top_1 == (0.5, 0.5)
+    assert intervals.loss == (2.5, 2.5)

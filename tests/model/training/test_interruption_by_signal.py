@@ -1,0 +1,125 @@
+"""Runs that end early, on request or by force, and continue."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from model.checkpoints.checkpoint import load_checkpoint
+from model.training.interruption import StopRequest
+from tests.model.command_line import QUICK, pretrain
+from tests.model.samples import assert_same_weights, metrics_of
+
+SLOW_START_S = 120  # to import torch, with the machine busy
+
+
+def test_a_requested_stop_saves_and_ends(pretraining: Any, no_curve: None) -> None:
+    """Asked after step 7, far from a checkpoint, a run saves step 7, and resuming loses nothing."""
+    whole, stopped = pretraining(name="whole"), pretraining(name="stopped")
+    whole.run()
+    stopped.run(stop=lambda: stopped.step == 7)
+    assert stopped.step == 7
+    assert_same_weights(load_checkpoint(stopped.directory).model, stopped.model)
+    resumed = pretraining(name="stopped", weights_seed=9)
+    resumed.resume()
+    assert resumed.step == 7
+    resumed.run()
+    assert_same_weights(resumed.model, whole.model)
+
+
+def test_a_time_limit_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing before 1.5 hours, a stop from then on; without a limit there is no end."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    limited, unlimited = StopRequest(1.5), StopRequest()
+    now[0] += 1.5 * 3600 - 1
+    assert not limited()
+    now[0] += 1
+    assert limited()
+    assert not unlimited()
+
+
+def test_sigterm_is_a_request_while_a_run_listens() -> None:
+    """The signal ends nothing by itself, and afterwards has its meaning from before."""
+    before = signal.getsignal(signal.SIGTERM)
+    with StopRequest() as stop:
+        assert not stop()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_hours_end_a_run_with_status_0(workplace: Path) -> None:
+    """With no time at all it is one step, saved."""
+    assert pretrain("--output=run", "--hours=0") == 0
+    assert metrics_of(Path("run")) == []
+    assert pretrain("--output=run", "--resume") == 0
+    assert metrics_of(Path("run"))[-1]["step"] == 4
+
+
+class Training:
+    """A `pretrain` process on text.txt that saves every step.
+
+    Args:
+        arguments: further ones.
+    """
+
+    def __init__(self, *arguments: str) -> None:
+        many = [argument for argument in QUICK if not argument.startswith("--steps")]
+        sizes = ["--steps=100000", "--checkpoint-every-steps=1", "--evaluate-every-steps=100000"]
+        command = [sys.executable, "-m", "model", "pretrain", "text.txt", "--config=encoder.json"]
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+        self.process = subprocess.Popen(
+            [*command, *many, *sizes, "--tokenizer=tokenizer.json", "--output=run", *arguments],
+            env=environment,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def wait_for_step(self, step: int) -> None:
+        """Wait until the log tells of this step or a later one."""
+        log, end = Path("run/metrics.jsonl"), time.monotonic() + SLOW_START_S
+        while time.monotonic() < end and self.process.poll() is None:
+            if log.exists() and f'"step": {step}' in log.read_text():
+                return
+            time.sleep(0.01)
+        raise AssertionError(f"step {step} was not reached, status {self.process.poll()}")
+
+    def end(self, number: int) -> int:
+        """Send a signal; the exit status."""
+        self.process.send_signal(number)
+        return self.process.wait(SLOW_START_S)
+
+
+def test_sigterm_saves_and_gives_status_0(workplace: Path) -> None:
+    """A real process, in the middle of its run."""
+    training = Training()
+    training.wait_for_step(10)
+    assert training.end(signal.SIGTERM) == 0
+    load_checkpoint(Path("run"))
+
+
+def test_a_killed_process_loses_nothing_that_was_saved(workplace: Path) -> None:
+    """SIGKILL three times while every step is saved: the next process always goes on.
+
+    Whatever it was writing, the state is at most one step behind the log.
+    """
+    reached = 0
+    for attempt in range(3):
+        training = Training(*(["--resume"] if attempt else []))
+        training.wait_for_step(reached + 20)
+        assert training.end(signal.SIGKILL) == -signal.SIGKILL
+        last = int(metrics_of(Path("run"))[-1]["step"])
+        assert last >= reached + 20
+        assert torch.load("run/train_state.pt", weights_only=True)["step"] >= last - 1
+        reached = last - last % 10
+    load_checkpoint(Path("run"))
+    steps = [int(line["step"]) for line in metrics_of(Path("run"))]
+    assert steps == list(range(10, steps[-1] + 1, 10))

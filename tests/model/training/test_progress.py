@@ -1,0 +1,73 @@
+"""What a run leaves to be read."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from model.training.progress import MetricsLog, draw_curve
+from tests.model.samples import metrics_of
+
+
+def test_figures_are_appended_one_object_a_line(tmp_path: Path) -> None:
+    """Each line is on disk as soon as it is appended, and numbers come back exactly."""
+    log = MetricsLog(tmp_path, first_step=1)
+    log.append(step=1, tokens=64, loss=1 / 3)
+    assert metrics_of(tmp_path) == [{"step": 1, "tokens": 64, "loss": 1 / 3}]
+    log.append(step=2, tokens=128, held_out_loss=0.1)
+    assert metrics_of(tmp_path) == log.read()
+    assert [line["step"] for line in log.read()] == [1, 2]
+
+
+def test_a_resumed_run_writes_its_steps_anew(tmp_path: Path) -> None:
+    """Lines from the first step on are dropped, earlier ones kept to the byte."""
+    log = MetricsLog(tmp_path, first_step=1)
+    log.append(step=1, loss=0.1)
+    kept = log.path.read_bytes()
+    log.append(step=2, loss=0.2)
+    log.append(step=3, loss=0.3)
+    MetricsLog(tmp_path, first_step=2)
+    assert log.path.read_bytes() == kept
+
+
+def test_a_line_cut_short_is_dropped(tmp_path: Path) -> None:
+    """A process killed while it appended leaves a part of a line, which hinders nobody."""
+    log = MetricsLog(tmp_path, first_step=1)
+    log.append(step=1, loss=0.1)
+    kept = log.path.read_bytes()
+    log.path.write_bytes(kept + b'{"step": 2, "lo')
+    assert [line["step"] for line in log.read()] == [1]
+    MetricsLog(tmp_path, first_step=2)
+    assert log.path.read_bytes() == kept
+
+
+def test_the_curve_is_a_picture(tmp_path: Path) -> None:
+    """A PNG of a readable size, before any figure is held out and after."""
+    log = MetricsLog(tmp_path, first_step=1)
+    sizes = []
+    for figures in (
+        {"step": 1, "tokens": 64, "loss": 4.0},
+        {
+            "step": 2,
+            "tokens": 128,
+            "held_out_loss": 3.0,
+            "held_out_top_1": 0.1,
+            "held_out_top_5": 1,
+        },
+        {
+            "step": 3,
+            "tokens": 192,
+            "held_out_loss": 1.0,
+            "held_out_top_1": 0.9,
+            "held_out_top_5": 1,
+        },
+    ):
+        log.append(**figures)
+        draw_curve(log)
+        picture = (tmp_path / "curve.png").read_bytes()
+        assert picture.startswith(b"\x89PNG\r\n\x1a\n")
+        assert picture.endswith(b"IEND\xaeB`\x82")
+        width, height = struct.unpack(">II", picture[16:24])
+        assert (width, height) == (1080, 480)
+        sizes.append(len(picture))
+    assert len(set(sizes)) == 3

@@ -1,0 +1,136 @@
+"""Interrupted runs: what they go on from, and that nobody could tell afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from model.checkpoints.checkpoint import load_checkpoint
+from model.encoder.encoder import TiedEncoder
+from model.training.loop import Pretraining
+from tests.model.samples import assert_same_weights, metrics_of, small_config
+
+
+def interrupt_at(run: Pretraining, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kill a run in the middle of a step."""
+    clip = torch.nn.utils.clip_grad_norm_
+
+    def dying(*arguments: Any) -> Any:
+        if run.step + 1 == step:
+            raise KeyboardInterrupt
+        return clip(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.nn.utils, "clip_grad_norm_", dying)
+        with pytest.raises(KeyboardInterrupt):
+            run.run()
+
+
+@pytest.mark.parametrize("accumulate_passes", [1, 3])
+def test_an_interrupted_run_resumes_bit_exact(
+    pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch, accumulate_passes: int
+) -> None:
+    """Killed between checkpoints and resumed, it ends with the same weights and the same log.
+
+    40 steps of 8 or 24 rows are several epochs of 56 rows, and the kill at step 37 leaves lines
+    after the checkpoint of step 20 that the resumed run has to write anew.
+    """
+    whole = pretraining(name="whole", accumulate_passes=accumulate_passes)
+    whole.run()
+    killed = pretraining(name="killed", accumulate_passes=accumulate_passes)
+    interrupt_at(killed, 37, monkeypatch)
+    assert metrics_of(killed.directory)[-1]["step"] == 35
+    resumed = pretraining(name="killed", weights_seed=9, accumulate_passes=accumulate_passes)
+    resumed.resume()
+    assert resumed.step == 20
+    resumed.run()
+    assert_same_weights(resumed.model, whole.model)
+    assert_same_weights(load_checkpoint(resumed.directory).model, whole.model)
+    logs = [(run.directory / "metrics.jsonl").read_bytes() for run in (whole, resumed)]
+    assert logs[0] == logs[1]
+
+
+def test_a_run_may_stop_early_and_go_on(pretraining: Any, no_curve: None) -> None:
+    """Stopped on purpose at step 20, it goes on to the weights of the run that did not stop."""
+    whole, halves = pretraining(name="whole"), pretraining(name="halves")
+    whole.run()
+    halves.run(until_step=20)
+    assert halves.step == 20
+    second = pretraining(name="halves", weights_seed=9)
+    second.resume()
+    second.run()
+    assert_same_weights(second.model, whole.model)
+
+
+def test_until_step_0_does_nothing(pretraining: Any, no_curve: None) -> None:
+    """A run told to stop at once stops at once."""
+    run = pretraining()
+    run.run(until_step=0)
+    assert run.step == 0
+    assert not (run.directory / "model.safetensors").exists()
+
+
+def test_resuming_nothing_is_refused(pretraining: Any) -> None:
+    """Without a saved state there is no run to resume."""
+    with pytest.raises(ValueError, match=r"train_state\.pt does not exist"):
+        pretraining().resume()
+
+
+def test_resuming_another_run_is_refused(pretraining: Any, no_curve: None) -> None:
+    """A state saved under another configuration or encoder is not continued."""
+    pretraining().run(until_step=1)
+    with pytest.raises(ValueError, match="another configuration"):
+        pretraining(learning_rate=1e-3).resume()
+    other = pretraining()
+    other.model = TiedEncoder(small_config(d_ff=8))
+    with pytest.raises(ValueError, match="another encoder"):
+        other.resume()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"steps": 60},
+        {"decay_steps": 15},
+        {"evaluate_every_steps": 7},
+        {"checkpoint_every_steps": 3},
+    ],
+)
+def test_length_decay_and_intervals_may_change(
+    pretraining: Any, no_curve: None, changes: dict[str, int]
+) -> None:
+    """Resumed at step 20 with another plan, a run follows that plan to its end."""
+    pretraining(decay_steps=10).run(until_step=20)
+    resumed = pretraining(**({"decay_steps": 10} | changes))
+    resumed.resume()
+    resumed.run()
+    assert resumed.step == resumed.config.steps
+    assert metrics_of(resumed.directory)[-1]["step"] == resumed.config.steps
+
+
+def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve: None) -> None:
+    """Before the decay, 40 steps and 60 steps are the same: lengthened in time, nothing differs."""
+    whole = pretraining(name="whole", steps=60, decay_steps=10)
+    whole.run()
+    pretraining(name="longer", steps=40, decay_steps=10).run(until_step=20)
+    longer = pretraining(name="longer", steps=60, decay_steps=10, weights_seed=9)
+    longer.resume()
+    longer.run()
+    assert_same_weights(longer.model, whole.model)
+
+
+def test_a_run_cannot_end_before_its_state(pretraining: Any, no_curve: None) -> None:
+    """Fewer steps than were made are a ValueError."""
+    pretraining().run(until_step=20)
+    with pytest.raises(ValueError, match=r"at step 20: steps must be at least that \(got 19\)"):
+        pretraining(steps=19).resume()
+
+
+def test_the_error_names_what_differs(pretraining: Any, no_curve: None) -> None:
+    """The values of before and now, and what would be allowed."""
+    pretraining().run(until_step=1)
+    message = r"configuration: select_rate was 0\.3 and is 0\.2 now; .* Only checkpoint_every_steps"
+    with pytest.raises(ValueError, match=message):
+        pretraining(select_rate=0.2, warmup_steps=6).resume()
