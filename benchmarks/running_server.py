@@ -28,7 +28,7 @@ class Served(NamedTuple):
 
 
 @contextlib.contextmanager
-def served(
+def running_server(
     *flags: str,
     command: tuple[str, ...] = SERVICE,
     errors: IO[str] | None = None,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from export.verify import TOP_K, VerificationError, encoder_logits
 from model.encoder.encoder import TiedEncoder
 from model.memory import give_back
-from service.engine.batch import Batch, Request
+from service.engine.batch import Batch, ModelPass
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
@@ -51,7 +51,7 @@ class Fp32Answers:
         log_probs: (M, 5) their log-probabilities.
     """
 
-    requests: tuple[Request, ...]
+    requests: tuple[ModelPass, ...]
     log_probs: NDArray[np.float32]
 
     @classmethod
@@ -69,7 +69,7 @@ class Fp32Answers:
         Raises:
             VerificationError: no text is short enough.
         """
-        requests: list[Request] = []
+        requests: list[ModelPass] = []
         parts = []
         for text in texts:
             give_back()
@@ -89,7 +89,7 @@ class Fp32Answers:
 
 @torch.inference_mode()
 def _top(
-    model: TiedEncoder, requests: Sequence[Request]
+    model: TiedEncoder, requests: Sequence[ModelPass]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """(M, 5) ids and log-probabilities of texts of one length with one mask each."""
     logits_MV = encoder_logits(model, requests)
@@ -129,7 +129,7 @@ def measure_agreement(runtime: Runtime, expected: Fp32Answers) -> Int8Figures:
     return figures
 
 
-def _each_token_masked(text: str, tokenizer: Tokenizer, max_tokens: int) -> list[Request]:
+def _each_token_masked(text: str, tokenizer: Tokenizer, max_tokens: int) -> list[ModelPass]:
     """One request for each ordinary token of a text, masked alone."""
     input_ids = tokenizer.encode(text).input_ids
     if len(input_ids) > max_tokens:
@@ -140,5 +140,5 @@ def _each_token_masked(text: str, tokenizer: Tokenizer, max_tokens: int) -> list
             masked = input_ids.copy()
             masked[position] = tokenizer.mask_token_id
             where = np.array([position], np.int64)
-            requests.append(Request(masked, where, TOP_K, np.zeros((1, 0), np.int64)))
+            requests.append(ModelPass(masked, where, TOP_K, np.zeros((1, 0), np.int64)))
     return requests

@@ -17,7 +17,7 @@ from export.reference import reference_graph
 from export.weights import encoder_weights
 from export.write_bundle import BundleLabel, SampleTexts, write_bundle
 from model.checkpoints.checkpoint import load_checkpoint
-from service.errors import StartError
+from service.errors import StartupError
 
 VERIFICATION_TEXTS = Path(__file__).parent / "verification_texts.txt"
 CALIBRATION_TEXTS = Path(__file__).parent / "calibration_texts.txt"
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
             _write_bundle(options)
         else:
             _renew_golden_prompts(options)
-    except (ValueError, OSError, StartError) as error:
+    except (ValueError, OSError, StartupError) as error:
         print(f"fillmask-export: {error}", file=sys.stderr)
         return 2
     return 0

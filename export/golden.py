@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from service.bundles.bundle import DESCRIPTION_FILE, read_bundle
-from service.engine.batch import Batch, Request
+from service.engine.batch import Batch, ModelPass
 from service.engine.runtime import Runtime
 from service.registry.golden import largest_int8_difference
 from service.tokenization.tokenizer import Tokenizer
@@ -111,7 +111,7 @@ def _fills(
         return []
     offered = FILLS + len(tokenizer.special_token_ids)
     no_targets = np.zeros((masks, 0), np.int64)
-    request = Request(encoded.input_ids, encoded.mask_positions, offered, no_targets)
+    request = ModelPass(encoded.input_ids, encoded.mask_positions, offered, no_targets)
     outputs = runtime.run(Batch.pack([request]))
     return [
         [

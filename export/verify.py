@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.encoder.encoder import TiedEncoder
-from service.engine.batch import Batch, Request
+from service.engine.batch import Batch, ModelPass
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
@@ -49,7 +49,7 @@ class GraphFigures:
 
 def verification_requests(
     texts: Sequence[str], tokenizer: Tokenizer, vocab_size: int, max_tokens: int
-) -> list[Request]:
+) -> list[ModelPass]:
     """Real and random inputs of mixed lengths, one to three masks each, from a fixed seed.
 
     Args:
@@ -71,11 +71,11 @@ def verification_requests(
         masked = input_ids.copy()
         masked[positions] = tokenizer.mask_token_id
         no_targets = np.zeros((count, 0), np.int64)
-        requests.append(Request(masked, positions.astype(np.int64), TOP_K, no_targets))
+        requests.append(ModelPass(masked, positions.astype(np.int64), TOP_K, no_targets))
     return requests
 
 
-def encoder_logits(model: TiedEncoder, requests: Sequence[Request]) -> Tensor:
+def encoder_logits(model: TiedEncoder, requests: Sequence[ModelPass]) -> Tensor:
     """(M, V) logits of the PyTorch encoder for requests of one length."""
     input_ids_NT = torch.from_numpy(np.stack([request.input_ids for request in requests]))
     indicator_NT = torch.zeros(input_ids_NT.shape)
@@ -86,14 +86,14 @@ def encoder_logits(model: TiedEncoder, requests: Sequence[Request]) -> Tensor:
 
 
 @torch.inference_mode()
-def encoder_log_probs(model: TiedEncoder, requests: Sequence[Request]) -> NDArray[np.float32]:
+def encoder_log_probs(model: TiedEncoder, requests: Sequence[ModelPass]) -> NDArray[np.float32]:
     """(M, V) log-probabilities of the PyTorch encoder, one text at a time, without padding."""
     parts = [encoder_logits(model, [request]).log_softmax(-1).numpy() for request in requests]
     return np.concatenate(parts)
 
 
 def compare_graph(
-    runtime: Runtime, requests: Sequence[Request], expected_MV: NDArray[np.float32]
+    runtime: Runtime, requests: Sequence[ModelPass], expected_MV: NDArray[np.float32]
 ) -> GraphFigures:
     """Run all requests as one mixed batch and compare.
 

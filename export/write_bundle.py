@@ -33,7 +33,7 @@ from service.bundles.bundle import (
     WEIGHTS_FILE,
     read_bundle,
 )
-from service.engine.batch import Request
+from service.engine.batch import ModelPass
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
@@ -154,7 +154,7 @@ class _Expected:
         answers: for the graph in int8; None where the bundle is in fp32.
     """
 
-    requests: Sequence[Request]
+    requests: Sequence[ModelPass]
     log_probs: NDArray[np.float32]
     answers: Fp32Answers | None
 

@@ -16,7 +16,7 @@ from service import __version__
 from service.api.docs_page import add_docs_page
 from service.api.fill_mask import FillMaskEndpoint
 from service.api.metrics_page import add_metrics_page
-from service.api.openapi import documented_methods, with_common_parts
+from service.api.openapi import allowed_methods, with_common_parts
 from service.api.playground_page import add_playground_page
 from service.api.protocols.open_inference import MODEL_VERSION
 from service.api.protocols.routes import create_protocol_router
@@ -24,23 +24,23 @@ from service.api.routes import FILL_MASK_PATH, MODEL_PATH, ROOT_PATH, create_rou
 from service.engine.batcher import Batcher
 from service.engine.memory import return_after_bursts
 from service.errors import FillMaskError, OverloadedError, SettingsError
-from service.http.disconnect import CallerLeftError
-from service.http.memory_budget import ByteBudget
-from service.http.middleware.access_log import Access, BodyLog
-from service.http.middleware.authentication import ApiKeys, Authenticate
-from service.http.middleware.cors import Cors
-from service.http.middleware.deadline import Deadline
-from service.http.middleware.head import Head
-from service.http.middleware.request_id import RequestId
-from service.http.middleware.request_memory import RequestMemory
-from service.http.throttle import CROWD_S, Breath, OnTheWay
+from service.http.disconnect import ClientDisconnectedError
+from service.http.memory_budget import MemoryBudget
+from service.http.middleware.access_log import AccessLogMiddleware, BodyLogMiddleware
+from service.http.middleware.authentication import ApiKeys, AuthenticationMiddleware
+from service.http.middleware.cors import CorsMiddleware
+from service.http.middleware.deadline import DeadlineMiddleware
+from service.http.middleware.head import HeadMiddleware
+from service.http.middleware.request_id import RequestIdMiddleware
+from service.http.middleware.request_memory import RequestMemoryMiddleware
+from service.http.throttle import CROWDED_WAIT_S, LoopThrottle, RequestsElsewhere
 from service.observability.health import Health
 from service.observability.statistics import ProcessStatistics
-from service.registry.registry import Models
+from service.registry.registry import ModelRegistry
 from service.settings import Settings
 
 if TYPE_CHECKING:
-    from service.observability.opentelemetry import Traces
+    from service.observability.opentelemetry import OpenTelemetryTracer
 
 LONG_WORK_THREADS = 2
 
@@ -62,7 +62,7 @@ class _Endpoint(NamedTuple):
     batcher: Batcher
 
 
-class Service(FastAPI):
+class FillMaskApp(FastAPI):
     """FastAPI, past which the requests that count go straight to their endpoint.
 
     FastAPI's own way there and back costs 35 us of CPU; all that is done here with a short text,
@@ -75,7 +75,7 @@ class Service(FastAPI):
     fill_mask_endpoints: Mapping[str, _Endpoint] = {}
     _layers: Sequence[Layer] = ()
 
-    def surround(self, layers: Sequence[Layer]) -> None:
+    def add_layers(self, layers: Sequence[Layer]) -> None:
         """Put middleware around all endpoints, the outermost first."""
         self._layers = layers
         for layer in reversed(layers):
@@ -84,7 +84,7 @@ class Service(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document, with the names of the models once they are known."""
         if self.openapi_schema is None:
-            models: Models | None = getattr(self.state, "models", None)
+            models: ModelRegistry | None = getattr(self.state, "models", None)
             names = [] if models is None else list(models.by_name)
             allowed = {"name": names, "version": [MODEL_VERSION]}
             self.openapi_schema = with_common_parts(super().openapi(), allowed)
@@ -115,14 +115,14 @@ class Service(FastAPI):
         endpoint = self.fill_mask_endpoints.get(path)
         if endpoint is None or self.state.health.reason is not None:
             return None
-        if endpoint.batcher.wait_s > CROWD_S:
+        if endpoint.batcher.estimated_wait_s > CROWDED_WAIT_S:
             self.state.breath.take()
-        seconds = endpoint.batcher.refuse_s(max(0, ahead - self.state.on_the_way.elsewhere))
+        seconds = endpoint.batcher.retry_after_s(max(0, ahead - self.state.on_the_way.elsewhere))
         if seconds is not None:
             self.state.statistics.requests.of("POST", endpoint.path_format).note_refused(429)
         return seconds
 
-    def answer_with(self, models: Models) -> None:
+    def use_models(self, models: ModelRegistry) -> None:
         """Take these models from the next request on."""
 
         def endpoint(path_format: str, name: str | None = None) -> _Endpoint:
@@ -140,21 +140,21 @@ class Service(FastAPI):
         self.openapi_schema = None  # it has their names
 
 
-def create_app(settings: Settings) -> Service:
+def create_app(settings: Settings) -> FillMaskApp:
     """The service; its lifespan loads and verifies the models, and drains them at the end.
 
     `app.state.health` tells whether it can answer; end it to have it say that it stops.
     `app.state.statistics` and `app.state.breath` are to be told of connections.
 
     Raises:
-        StartError: a setting is no good; or, when the lifespan begins, a bundle.
+        StartupError: a setting is no good; or, when the lifespan begins, a bundle.
     """
     health = Health()
     statistics = ProcessStatistics()
     traces = _open_traces(settings)
     bodies_bytes = max(BODIES_BYTES, 10 * settings.max_body_bytes)
-    bodies = ByteBudget("bodies", bodies_bytes, FREE_BODY_BYTES)
-    answers = ByteBudget("answers", ANSWERS_BYTES, FREE_ANSWER_BYTES)
+    bodies = MemoryBudget("bodies", bodies_bytes, FREE_BODY_BYTES)
+    answers = MemoryBudget("answers", ANSWERS_BYTES, FREE_ANSWER_BYTES)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -162,8 +162,8 @@ def create_app(settings: Settings) -> Service:
         asyncio.get_running_loop().set_default_executor(
             ThreadPoolExecutor(LONG_WORK_THREADS, thread_name_prefix="fillmask-long-work")
         )
-        models = Models(
-            settings, health.fail, lambda: service.answer_with(models), statistics, traces
+        models = ModelRegistry(
+            settings, health.fail, lambda: service.use_models(models), statistics, traces
         )
         returning = asyncio.create_task(
             return_after_bursts(lambda: bodies.taken_bytes + answers.taken_bytes)
@@ -181,7 +181,7 @@ def create_app(settings: Settings) -> Service:
             if traces is not None:
                 await traces.close()
 
-    service = Service(
+    service = FillMaskApp(
         title="fillmask",
         description="Fills the masks of a text with the words a language model finds likely.",
         version=__version__,
@@ -195,42 +195,44 @@ def create_app(settings: Settings) -> Service:
     )
     service.state.health = health
     service.state.statistics = statistics
-    service.state.breath = Breath()
-    service.state.on_the_way = on_the_way = OnTheWay()
+    service.state.breath = LoopThrottle()
+    service.state.on_the_way = on_the_way = RequestsElsewhere()
     memory = partial(
-        RequestMemory,
+        RequestMemoryMiddleware,
         max_body_bytes=settings.max_body_bytes,
         bodies=bodies,
         answers=answers,
         on_the_way=on_the_way,
     )
-    service.add_middleware(Head)  # the innermost, so that requests are counted by their own method
-    service.surround([*_tracing(traces), *_layers(settings, statistics, memory)])
+    service.add_middleware(
+        HeadMiddleware
+    )  # the innermost, so that requests are counted by their own method
+    service.add_layers([*_tracing(traces), *_layers(settings, statistics, memory)])
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
     service.include_router(create_protocol_router(settings.max_texts, settings.max_top_k))
     add_docs_page(service)
     add_metrics_page(service, statistics, health, settings.metrics_port or None)
     add_playground_page(service)
     service.add_exception_handler(FillMaskError, _answer_error)
-    service.add_exception_handler(CallerLeftError, _answer_nobody)
+    service.add_exception_handler(ClientDisconnectedError, _answer_nobody)
     service.add_exception_handler(HTTPException, _answer_http_exception)
     return service
 
 
-def _open_traces(settings: Settings) -> "Traces | None":
+def _open_traces(settings: Settings) -> "OpenTelemetryTracer | None":
     if not settings.traced:
         return None
     try:
-        from service.observability.opentelemetry import Traces  # noqa: PLC0415 - its packages need not be installed
+        from service.observability.opentelemetry import OpenTelemetryTracer  # noqa: PLC0415 - its packages need not be installed
     except ImportError as error:
         raise SettingsError(
             "Traces are asked for, and OpenTelemetry's packages are not installed; install "
             "fillmask[otel], or set traces to off."
         ) from error
-    return Traces()
+    return OpenTelemetryTracer()
 
 
-def _tracing(traces: "Traces | None") -> list[Layer]:
+def _tracing(traces: "OpenTelemetryTracer | None") -> list[Layer]:
     if traces is None:
         return []
     from service.http.middleware.tracing import TracingMiddleware  # noqa: PLC0415 - as above
@@ -242,15 +244,17 @@ def _layers(settings: Settings, statistics: ProcessStatistics, memory: Layer) ->
     layers: list[Layer] = []
     if settings.cors_origins:  # outside of all: a page must be able to read errors too
         origins = [origin.strip() for origin in settings.cors_origins.split(",")]
-        layers.append(partial(Cors, origins=origins))
-    access = partial(Access, statistics=statistics.requests, logged=settings.access_log)
-    layers += [access, RequestId]
+        layers.append(partial(CorsMiddleware, origins=origins))
+    access = partial(
+        AccessLogMiddleware, statistics=statistics.requests, logged=settings.access_log
+    )
+    layers += [access, RequestIdMiddleware]
     if settings.api_keys_file is not None:
-        layers.append(partial(Authenticate, keys=ApiKeys(settings.api_keys_file)))
+        layers.append(partial(AuthenticationMiddleware, keys=ApiKeys(settings.api_keys_file)))
     layers.append(memory)
-    layers.append(partial(Deadline, default_ms=settings.request_timeout_ms))
+    layers.append(partial(DeadlineMiddleware, default_ms=settings.request_timeout_ms))
     if settings.log_texts:
-        layers.append(BodyLog)
+        layers.append(BodyLogMiddleware)
     return layers
 
 
@@ -274,7 +278,7 @@ async def _answer_http_exception(request: Request, error: Exception) -> JSONResp
     headers = error.headers
     if error.status_code == 405 and headers:
         # Starlette knows only the methods of the first endpoint that has the path
-        documented = documented_methods(request.app.openapi(), request.url.path)
+        documented = allowed_methods(request.app.openapi(), request.url.path)
         methods = {*headers["Allow"].split(", "), *documented}
         if "GET" in methods:
             methods.add("HEAD")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def together(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def gather_or_cancel(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """What each returns, in their order.
 
     Raises:
@@ -24,7 +24,7 @@ async def together(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-class Uses:
+class UseCounter:
     """Counts `with` blocks. For one event loop."""
 
     __slots__ = ("_count", "_none")

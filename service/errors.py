@@ -71,15 +71,15 @@ class NotReadyError(FillMaskError):
     status = 503
 
 
-class StartError(Exception):
+class StartupError(Exception):
     """What keeps the service from starting, in one sentence for the person who starts it."""
 
 
-class BundleError(StartError):
+class BundleError(StartupError):
     """A bundle that cannot be read, or is not what it says it is."""
 
 
-class SettingsError(StartError):
+class SettingsError(StartupError):
     """A setting that is unknown or out of range."""
 
 
@@ -91,7 +91,7 @@ def quote(text: str) -> str:
     return quoted[: MAX_QUOTED_CHARS - 2] + '…"'
 
 
-def trace(error: BaseException) -> str:
+def safe_traceback(error: BaseException) -> str:
     """Where the error was raised and of what type, without its text.
 
     The text of an exception may quote what a user sent, and that does not belong in a log.

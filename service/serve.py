@@ -16,13 +16,13 @@ import uvicorn
 from fastapi import FastAPI
 
 from service import __version__
-from service.app import Service, create_app
-from service.errors import SettingsError, StartError
+from service.app import FillMaskApp, create_app
+from service.errors import SettingsError, StartupError
 from service.http.connection import Connection
 from service.http.server import Server
-from service.http.unsent_responses import UnsentAnswers
+from service.http.unsent_responses import UnsentResponses
 from service.observability.logs import log_loop_error, start_logging
-from service.registry.registry import Models
+from service.registry.registry import ModelRegistry
 from service.settings import Settings, read_settings
 
 _log = logging.getLogger("service")
@@ -48,7 +48,7 @@ def serve(arguments: Sequence[str], reload_asked: threading.Event) -> int:
         if settings.log_texts:
             _log.warning("log_texts is on: what callers send is written to the log")
         return _serve(settings, reload_asked)
-    except StartError as error:
+    except StartupError as error:
         print(error, file=sys.stderr)
         return 2
 
@@ -60,7 +60,7 @@ def _serve(settings: Settings, reload_asked: threading.Event) -> int:
         max_connections=settings.max_connections,
         statistics=app.state.statistics,
         breath=app.state.breath,
-        unsent=UnsentAnswers(),
+        unsent=UnsentResponses(),
         retry_after_s=_room(app, settings),
     )
     # uvicorn takes uvloop where it is installed; _run says what lifespan="off" is
@@ -84,7 +84,7 @@ def _serve(settings: Settings, reload_asked: threading.Event) -> int:
         return runner.run(_run(config, app, settings.drain_delay_s, listeners, reload_asked))
 
 
-def _room(app: Service, settings: Settings) -> Callable[[str, int], int | None]:
+def _room(app: FillMaskApp, settings: Settings) -> Callable[[str, int], int | None]:
     """Who says at the door whether there is room for a request.
 
     Pages of other origins could not read an answer without the headers of CORS, and all requests
@@ -115,7 +115,7 @@ async def _run(
     health = app.state.health
     # The lifespan is ours to run: uvicorn would print a traceback for a bad bundle.
     async with app.router.lifespan_context(app):
-        models: Models = app.state.models
+        models: ModelRegistry = app.state.models
         if sys.platform != "win32":
             loop.add_signal_handler(signal.SIGHUP, reload)
             if reload_asked.is_set():

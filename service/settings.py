@@ -110,7 +110,7 @@ class Settings(BaseSettings):
         "measured of late; above it the answer is 429",
     )
     # one text of 512 tokens, scored token by token, is as much
-    max_patient_tokens: int = Field(
+    max_bulk_tokens: int = Field(
         default=262144,
         ge=1,
         description="the same over all passes of requests that take many; they wait for the others",

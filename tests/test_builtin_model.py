@@ -13,7 +13,7 @@ from benchmarks.comparison.texts import masked_texts
 from benchmarks.quality.target_pairs import compare
 from service.app import create_app
 from service.bundles.bundle import WEIGHTS_FILE, default_bundle_path, read_bundle
-from service.engine.batch import Batch, Request, no_targets
+from service.engine.batch import Batch, ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.settings import Settings
 from service.tokenization.tokenizer import Tokenizer
@@ -65,7 +65,7 @@ def test_targets_are_scored_as_by_one_pass_a_token(client: TestClient, target: s
         masks = [bundle.mask_token_id] * (len(tokens) - place)
         ids = encoded.input_ids.tolist()
         ids[position : position + 1] = [*tokens[:place], *masks]
-        request = Request(np.array(ids), np.array([position + place]), 1, np.array([[token]]))
+        request = ModelPass(np.array(ids), np.array([position + place]), 1, np.array([[token]]))
         total += float(runtime.run(Batch.pack([request])).target_log_probs[0, 0])
     assert len(tokens) > 1
     assert fill["tokens"] == tokens
@@ -100,12 +100,12 @@ def test_neighbours_change_nothing(threads_per_run: int) -> None:
     runtime = Runtime(bundle.model_path, threads_per_run)
     generator = np.random.default_rng(0)
 
-    def text(length: int) -> Request:
+    def text(length: int) -> ModelPass:
         input_ids = generator.integers(1_000, bundle.architecture.vocab_size, length)
         positions = np.sort(generator.choice(length, 2, replace=False))
         input_ids[positions] = bundle.mask_token_id
         targets = generator.integers(0, bundle.architecture.vocab_size, (2, 20))
-        return Request(input_ids, positions, 5, targets)
+        return ModelPass(input_ids, positions, 5, targets)
 
     ours = text(23)
     alone = runtime.run(Batch.pack([ours]))
@@ -124,7 +124,7 @@ def test_neighbours_change_no_bit() -> None:
     runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.of(bundle)
     encoded = [tokenizer.encode(text) for text in masked_texts()]
     requests = [
-        Request(text.input_ids, text.mask_positions, 10, no_targets(len(text.mask_spans)))
+        ModelPass(text.input_ids, text.mask_positions, 10, no_targets(len(text.mask_spans)))
         for text in encoded
         if len(text.input_ids) <= 64
     ]

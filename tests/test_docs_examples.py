@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from benchmarks.running_server import served
+from benchmarks.running_server import running_server
 from tests.shell_examples import check_shell_examples
 
 ROOT = Path(__file__).parents[1]
@@ -32,7 +32,7 @@ BLOCKS = [
 @pytest.fixture(scope="module")
 def host() -> Iterator[str]:
     """Where the service listens."""
-    with served() as server:
+    with running_server() as server:
         yield server.url.removeprefix("http://")
 
 

@@ -12,8 +12,8 @@ from service.bundles.bundle import read_bundle
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.errors import BundleError
-from service.registry.golden import replay
-from service.tasks.fill_mask import FillMask
+from service.registry.golden import check_golden_prompts
+from service.tasks.fill_mask import FillMaskPipeline
 from service.tokenization.tokenizer import Tokenizer
 from tests.broken_bundles import (
     copy_bundle,
@@ -33,7 +33,7 @@ def replay_prompts(path: Path) -> None:
         bundle = read_bundle(path)
         tokenizer = Tokenizer.of(bundle)
         batcher = Batcher(Runtime(bundle.model_path).run, 1, 192, 4096, 4096, 1e3, pytest.fail)
-        fill_mask = FillMask(
+        fill_mask = FillMaskPipeline(
             tokenizer,
             batcher,
             max_tokens=bundle.max_tokens,
@@ -42,7 +42,7 @@ def replay_prompts(path: Path) -> None:
             max_passes=1,
         )
         try:
-            await replay(bundle, fill_mask)
+            await check_golden_prompts(bundle, fill_mask)
         finally:
             await batcher.close()
 

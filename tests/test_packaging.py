@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.running_server import served
+from benchmarks.running_server import running_server
 
 ROOT = Path(__file__).parents[1]
 MAX_INSTALL_BYTES = 350e6
@@ -48,7 +48,7 @@ def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_pa
     """The installed command starts anywhere, fills a mask, and exits 0 on SIGTERM."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
     command = (str(environment / "bin/fillmask-serve"),)
-    with served(command=command, cwd=tmp_path, env=variables) as server:
+    with running_server(command=command, cwd=tmp_path, env=variables) as server:
         request = urllib.request.Request(  # noqa: S310 - our own server's address
             f"{server.url}/fill-mask",
             data=json.dumps({"inputs": "The [MASK] barked at the mailman."}).encode(),

@@ -13,7 +13,7 @@ import pytest
 from fastapi.testclient import TestClient
 from pydantic_core import PydanticUndefined
 
-from benchmarks.running_server import served
+from benchmarks.running_server import running_server
 from service.app import create_app
 from service.settings import Settings, _variable
 from tests.shell_examples import check_shell_examples
@@ -75,7 +75,7 @@ def test_python_example_runs() -> None:
     """The README's Python code, run as it stands against a server, prints five fills."""
     code = README.split("```python")[1].split("```")[0]
     assert "http://127.0.0.1:8000" in code
-    with served() as server:
+    with running_server() as server:
         code = code.replace("http://127.0.0.1:8000", server.url)
         printed = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -21,7 +21,7 @@ from benchmarks.comparison.engines import Engine, OnnxRuntimeEngine, OpenVinoEng
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.texts import TOP_K, masked_texts
 from benchmarks.comparison.workspace import PRECISIONS, Workspace
-from service.engine.batch import Batch, Request
+from service.engine.batch import Batch, ModelPass
 from service.engine.memory import collapse_heap
 from service.engine.runtime import Runtime
 from service.settings import Settings
@@ -135,7 +135,7 @@ def our_jobs(workspace: Workspace, variant: str, texts: Sequence[EncodedText]) -
     precision = variant.removesuffix(SESSION_ALONE).removeprefix("fillmask ")
     runtime = Runtime(workspace.bundle(precision) / "model.onnx")
 
-    def pack_run_split(requests: Sequence[Request]) -> object:
+    def pack_run_split(requests: Sequence[ModelPass]) -> object:
         batch = Batch.pack(requests)
         return batch.split(runtime.run(batch))
 
@@ -178,9 +178,9 @@ def peer_jobs(
     return [(len(group), partial(engine.logits, group)) for group in groups]
 
 
-def _request(text: EncodedText, top_k: int) -> Request:
+def _request(text: EncodedText, top_k: int) -> ModelPass:
     no_targets = np.zeros((len(text.mask_positions), 0), np.int64)
-    return Request(text.input_ids, text.mask_positions, top_k, no_targets)
+    return ModelPass(text.input_ids, text.mask_positions, top_k, no_targets)
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from benchmarks.comparison.results import Kept
 from benchmarks.comparison.texts import TOP_K
 from benchmarks.comparison.workspace import LARGE_VOCABULARY_SIZE, PRECISIONS, Workspace
 from service.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
-from service.engine.batch import Batch, Request
+from service.engine.batch import Batch, ModelPass
 from service.engine.runtime import Runtime
 
 SIZE = "minilm"
@@ -106,7 +106,7 @@ class _Served:
         """Median milliseconds of a run over its texts, by precision; runs take turns."""
         rng = np.random.default_rng(SEED)
         requests = [
-            Request(
+            ModelPass(
                 input_ids=rng.integers(1_000, 30_000, tokens),
                 mask_positions=np.sort(rng.choice(tokens, masks, replace=False)),
                 top_k=TOP_K,

@@ -21,8 +21,8 @@ from benchmarks import generated_block
 from benchmarks.comparison.texts import masked_texts
 from benchmarks.load import pod_size
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.admission import Speed
-from service.engine.queue import Waiting
+from service.engine.admission import Throughput
+from service.engine.queue import LaneQueue
 from service.settings import Settings
 from service.tokenization.tokenizer import Tokenizer
 
@@ -97,9 +97,9 @@ class Pod:
         self._workers = self._idle = cpus
         full = settings.max_batch_tokens
         self._token_s = cpus / tokens_per_s - PASS_S / full
-        self._speed = Speed(full // 2)  # of a worker
+        self._speed = Throughput(full // 2)  # of a worker
         self._speed.note(full, self.batch_s(full))  # as at the service's start
-        self._waiting: Waiting[Arrival] = Waiting(lambda arrival: arrival.tokens)
+        self._waiting: LaneQueue[Arrival] = LaneQueue(lambda arrival: arrival.tokens)
         self._accepted_tokens = 0
         self._running: list[tuple[float, int, float, list[Arrival]]] = []
         self._batches = 0
@@ -111,7 +111,7 @@ class Pod:
             self._run_until(arrival.at_s, outcome)
             if self._has_room(arrival.tokens):
                 self._accepted_tokens += arrival.tokens
-                self._waiting.extend([arrival], patient=False)
+                self._waiting.extend([arrival], bulk=False)
                 self._start(arrival.at_s)
             else:
                 outcome.refused += 1

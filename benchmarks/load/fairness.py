@@ -21,7 +21,7 @@ from itertools import cycle
 from pathlib import Path
 
 from benchmarks.comparison.texts import FILE, masked_texts
-from benchmarks.running_server import served
+from benchmarks.running_server import running_server
 
 ROOT = Path(__file__).parents[2]
 ROUNDS, SECONDS = 4, 8.0
@@ -35,7 +35,7 @@ def main() -> None:
         flood(int(sys.argv[2]))
         return
     environment = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / ".venv"
-    with served(command=(str(environment / "bin" / "fillmask-serve"),)) as server:
+    with running_server(command=(str(environment / "bin" / "fillmask-serve"),)) as server:
         port = int(server.url.rpartition(":")[2])
         quiet, flooded = [], []
         fills_ms(port, 2.0)

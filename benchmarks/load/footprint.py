@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.running_server import served
+from benchmarks.running_server import running_server
 
 ROOT = Path(__file__).parents[2]
 STARTS = 3
@@ -51,7 +51,7 @@ def main() -> None:
 def measure(program: Path, bundle: Path, mask_token: str = "[MASK]") -> Footprint:  # noqa: S107 - not a password
     """Start the service on a free port, ask it for fills, stop it."""
     started = time.perf_counter()
-    with served("--bundle", str(bundle), command=(str(program),)) as server:
+    with running_server("--bundle", str(bundle), command=(str(program),)) as server:
         _get(f"{server.url}/health/ready")
         ready_s = time.perf_counter() - started
         idle_mb = _memory_mb(server.process.pid, "VmRSS")

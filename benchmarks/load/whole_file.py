@@ -27,7 +27,7 @@ from benchmarks.comparison.load import check_wrk, load
 from benchmarks.comparison.process import environment, running
 from benchmarks.comparison.texts import FILE, TOP_K, mask_words, request_body
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch import Batch, Request, no_targets
+from service.engine.batch import Batch, ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.settings import Settings
 from service.tokenization.tokenizer import Tokenizer
@@ -97,7 +97,7 @@ class RuntimeAlone:
         encoded = map(tokenizer.encode, texts)
         self._batches = list(
             self._full_batches(
-                Request(
+                ModelPass(
                     text.input_ids, text.mask_positions, asked, no_targets(len(text.mask_spans))
                 )
                 for text in encoded
@@ -112,11 +112,11 @@ class RuntimeAlone:
                 pass
             return time.perf_counter() - started_s
 
-    def _compute(self, requests: Sequence[Request]) -> None:
+    def _compute(self, requests: Sequence[ModelPass]) -> None:
         self._runtime.run(Batch.pack(requests))
 
-    def _full_batches(self, requests: Iterator[Request]) -> Iterator[list[Request]]:
-        batch: list[Request] = []
+    def _full_batches(self, requests: Iterator[ModelPass]) -> Iterator[list[ModelPass]]:
+        batch: list[ModelPass] = []
         tokens = 0
         for request in requests:
             tokens += request.tokens

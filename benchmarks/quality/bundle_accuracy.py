@@ -29,7 +29,7 @@ from model.training.evaluation import (
     score,
 )
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch import Batch, Request
+from service.engine.batch import Batch, ModelPass
 from service.engine.runtime import Runtime
 
 ROW_TOKENS = (128, 256)
@@ -77,7 +77,7 @@ def _predict(runtime: Runtime, corrupted: Corrupted) -> Predictions:
         positions = np.flatnonzero(selected)
         label, labels = labels[: len(positions), None], labels[len(positions) :]
         if len(positions):
-            output = runtime.run(Batch.pack([Request(ids, positions, TOP_K, label)]))
+            output = runtime.run(Batch.pack([ModelPass(ids, positions, TOP_K, label)]))
             log_probs.append(output.target_log_probs[:, 0])
             top_ids.append(output.top_ids)
     return Predictions(np.concatenate(log_probs), np.concatenate(top_ids))

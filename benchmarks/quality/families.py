@@ -32,7 +32,7 @@ from benchmarks.comparison.texts import masked_texts
 from export.graph_files import int8_weights, save_graph
 from model.checkpoints.checkpoint import load_checkpoint
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch import Batch, Request
+from service.engine.batch import Batch, ModelPass
 from service.engine.runtime import Runtime
 from service.host import usable_cpus
 from service.tokenization.tokenizer import Tokenizer
@@ -203,7 +203,7 @@ def _spread(model: Any) -> None:
                 torch.nn.init.normal_(parameter, std=0.1)
 
 
-def _requests(config: Any) -> list[Request]:
+def _requests(config: Any) -> list[ModelPass]:
     """As long as the race's texts and with as many masks, of random tokens."""
     tokenizer = Tokenizer.of(read_bundle(default_bundle_path()))
     generator = np.random.default_rng(0)
@@ -214,12 +214,12 @@ def _requests(config: Any) -> list[Request]:
         ids = generator.integers(5, config.vocab_size - 1, len(encoded.input_ids))
         ids[encoded.mask_positions] = mask
         no_targets = np.zeros((len(encoded.mask_positions), 0), np.int64)
-        requests.append(Request(ids, encoded.mask_positions, TOP_K, no_targets))
+        requests.append(ModelPass(ids, encoded.mask_positions, TOP_K, no_targets))
     return requests
 
 
 @torch.inference_mode()
-def _log_probs(model: Any, request: Request) -> NDArray[np.float32]:
+def _log_probs(model: Any, request: ModelPass) -> NDArray[np.float32]:
     """(m, V) what transformers says: of all logits, those of the masks."""
     logits = model(input_ids=torch.from_numpy(request.input_ids)[None]).logits[0]
     log_probs: NDArray[np.float32] = logits[request.mask_positions].log_softmax(-1).numpy()
@@ -227,26 +227,26 @@ def _log_probs(model: Any, request: Request) -> NDArray[np.float32]:
 
 
 def _ours(
-    runtime: Runtime, requests: list[Request], expected: NDArray[np.float32]
+    runtime: Runtime, requests: list[ModelPass], expected: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """(M, V), text by text."""
     every = np.arange(expected.shape[1])
     parts = []
     for r in requests:
         targets = np.tile(every, (len(r.mask_positions), 1))
-        batch = Batch.pack([Request(r.input_ids, r.mask_positions, 1, targets)])
+        batch = Batch.pack([ModelPass(r.input_ids, r.mask_positions, 1, targets)])
         parts.append(runtime.run(batch).target_log_probs)
     return np.concatenate(parts)
 
 
-def _texts_s(runtime: Runtime, requests: list[Request]) -> float:
-    batches: list[list[Request]] = [[]]
+def _texts_s(runtime: Runtime, requests: list[ModelPass]) -> float:
+    batches: list[list[ModelPass]] = [[]]
     for request in requests:
         if sum(r.tokens for r in batches[-1]) + request.tokens > BATCH_TOKENS and batches[-1]:
             batches.append([])
         batches[-1].append(request)
 
-    def run(batch: list[Request]) -> object:
+    def run(batch: list[ModelPass]) -> object:
         packed = Batch.pack(batch)
         return packed.split(runtime.run(packed))
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.comparison.texts import FILE as TEXTS
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch import Batch, Fills, Request
+from service.engine.batch import Batch, ModelPass, PassOutputs
 from service.engine.runtime import Runtime
 from service.tasks.joint import fill_jointly
 from service.tasks.options import Order
@@ -45,7 +45,7 @@ async def compare(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], 
     bundle = read_bundle(directory)
     tokenizer, runtime = Tokenizer.of(bundle), Runtime(bundle.model_path)
 
-    async def submit(requests: Sequence[Request]) -> list[Fills]:
+    async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
         batch = Batch.pack(requests)
         return batch.split(runtime.run(batch))
 
@@ -57,7 +57,7 @@ async def compare(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], 
             encoded = tokenizer.encode(masked)
             asked = 1 + len(tokenizer.special_token_ids)
             none = np.empty((2, 0), dtype=np.int64)
-            request = Request(encoded.input_ids, encoded.mask_positions, asked, none)
+            request = ModelPass(encoded.input_ids, encoded.mask_positions, asked, none)
             [answer] = await submit([request])
             alone = [
                 next(token for token in row if token not in tokenizer.special_token_ids)

@@ -25,7 +25,7 @@ from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.host import usable_cpus
 from service.settings import Settings
-from service.tasks.scoring import Scoring, TextScore, Variant
+from service.tasks.scoring import ScoringPipeline, TextScore, Variant
 from service.tokenization.tokenizer import Tokenizer
 
 TEXTS, ROUNDS, TOGETHER = 20, 2, 8
@@ -93,7 +93,7 @@ def _ours(directory: Path, texts: Sequence[str]) -> Callable[[Variant], list[lis
             print,
         )
         try:
-            scoring = Scoring(tokenizer, batcher, bundle.max_tokens, 10**6)
+            scoring = ScoringPipeline(tokenizer, batcher, bundle.max_tokens, 10**6)
             scores = await scoring.score(texts, [variant] * len(texts), "inputs")
             return [
                 [token.log_prob for token in one.tokens]

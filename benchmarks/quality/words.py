@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.comparison.texts import FILE as TEXTS
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch import Batch, Fills, Request, no_targets
+from service.engine.batch import Batch, ModelPass, PassOutputs, no_targets
 from service.engine.runtime import Runtime
 from service.tasks.ranking import rank
 from service.tasks.results import WordFill
@@ -55,7 +55,7 @@ async def look(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], lis
     bundle = read_bundle(directory)
     tokenizer, runtime = Tokenizer.of(bundle), Runtime(bundle.model_path)
 
-    async def submit(requests: Sequence[Request]) -> list[Fills]:
+    async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
         batch = Batch.pack(requests)
         return batch.split(runtime.run(batch))
 
@@ -73,7 +73,7 @@ async def look(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], lis
         found[kind] += 1
         encoded = tokenizer.encode(masked)
         asked = TOP_K + len(tokenizer.special_token_ids)
-        request = Request(encoded.input_ids, encoded.mask_positions, asked, no_targets(1))
+        request = ModelPass(encoded.input_ids, encoded.mask_positions, asked, no_targets(1))
         [[single]] = rank(tokenizer, [masked], [encoded], await submit([request]), TOP_K)
         words = await search.fill(masked, encoded, 0)
         for granularity, fills in (("token", single), ("word", words)):

@@ -4,15 +4,15 @@ import asyncio
 
 from starlette.types import Receive, Scope, Send
 
-from service.api.fill_request import FillMaskBody
-from service.api.fill_response import answer_json
+from service.api.fill_request import FillMaskRequest
+from service.api.fill_response import fills_to_json
 from service.errors import FillMaskError
-from service.http.disconnect import CallerLeftError, WhileConnected
+from service.http.disconnect import CancelOnDisconnect, ClientDisconnectedError
 from service.http.middleware.request_memory import LONG_BODY_BYTES
 from service.http.responses import header, send_error, send_json
 from service.observability.request_context import MODEL, RESERVE
-from service.registry.registry import Models
-from service.registry.served_model import Served
+from service.registry.registry import ModelRegistry
+from service.registry.served_model import ServedModel
 from service.tasks.response_size import Reserve
 
 
@@ -24,7 +24,7 @@ class FillMaskEndpoint:
         name: of the one that answers here; None for the default.
     """
 
-    def __init__(self, models: Models, name: str | None) -> None:
+    def __init__(self, models: ModelRegistry, name: str | None) -> None:
         self._models = models
         self._name = name
 
@@ -34,10 +34,10 @@ class FillMaskEndpoint:
         try:
             served = self._models.get(self._name)
             scope[MODEL] = served.info.name
-            with served.uses, WhileConnected(receive):
+            with served.uses, CancelOnDisconnect(receive):
                 reserve = scope[RESERVE]
                 content = await _answer(served, body, header(scope, b"content-type"), reserve)
-        except CallerLeftError:
+        except ClientDisconnectedError:
             return
         except FillMaskError as error:
             await send_error(send, error)
@@ -45,16 +45,18 @@ class FillMaskEndpoint:
         await send_json(send, 200, content)
 
 
-async def _answer(served: Served, body: bytes, content_type: str | None, reserve: Reserve) -> bytes:
-    served.batcher.check_room()
+async def _answer(
+    served: ServedModel, body: bytes, content_type: str | None, reserve: Reserve
+) -> bytes:
+    served.batcher.raise_if_overloaded()
     limits = served.info.limits
     if len(body) < LONG_BODY_BYTES:
-        request = FillMaskBody.read(body, content_type, limits)
+        request = FillMaskRequest.read(body, content_type, limits)
     else:
-        request = await asyncio.to_thread(FillMaskBody.read, body, content_type, limits)
+        request = await asyncio.to_thread(FillMaskRequest.read, body, content_type, limits)
     answer = await served.fill_mask.fill(
         request.texts, request.options, report=request.report, reserve=reserve
     )
     if answer.long:
-        return await asyncio.to_thread(answer_json, answer, single=request.single)
-    return answer_json(answer, single=request.single)
+        return await asyncio.to_thread(fills_to_json, answer, single=request.single)
+    return fills_to_json(answer, single=request.single)

@@ -12,7 +12,13 @@ from pydantic import (
     model_validator,
 )
 
-from service.api.request_body import TextsBody, integer_of, reading_of, sentence_error, show
+from service.api.request_body import (
+    TextsRequest,
+    client_error,
+    describe,
+    integer_of,
+    validation_context,
+)
 from service.errors import quote
 from service.tasks.options import (
     DEFAULT_TOP_K,
@@ -35,7 +41,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
-class Parameters(BaseModel):
+class FillParameters(BaseModel):
     """How to rank; null is the same as nothing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -84,8 +90,8 @@ class Parameters(BaseModel):
         allowed = _CHOICES[info.field_name or ""]
         if value is None or value in allowed:
             return value
-        name = f"{reading_of(info).parameters}.{info.field_name}"
-        raise sentence_error(f"{name} must be {' or '.join(allowed)}, not {show(value)}.")
+        name = f"{validation_context(info).parameters}.{info.field_name}"
+        raise client_error(f"{name} must be {' or '.join(allowed)}, not {describe(value)}.")
 
     @field_validator("max_word_tokens", mode="before")
     @classmethod
@@ -95,23 +101,23 @@ class Parameters(BaseModel):
     @field_validator("top_k", mode="before")
     @classmethod
     def _check_top_k(cls, value: object, info: ValidationInfo) -> object:
-        return _whole_number(value, reading_of(info).limits.max_top_k, info)
+        return _whole_number(value, validation_context(info).limits.max_top_k, info)
 
     @field_validator("targets", mode="before")
     @classmethod
     def _check_targets(cls, value: object, info: ValidationInfo) -> object:
         if value is None:
             return value
-        reading = reading_of(info)
+        reading = validation_context(info)
         name = reading.targets or f"{reading.parameters}.targets"
         if not isinstance(value, list) or not 1 <= len(value) <= MAX_TARGETS:
-            raise sentence_error(f"{name} must be a list of 1 to {MAX_TARGETS} texts.")
+            raise client_error(f"{name} must be a list of 1 to {MAX_TARGETS} texts.")
         seen = set()
         for index, target in enumerate(value):
             if not isinstance(target, str) or not target.strip():
-                raise sentence_error(f"{name}[{index}] must be a text that is not empty.")
+                raise client_error(f"{name}[{index}] must be a text that is not empty.")
             if target in seen:
-                raise sentence_error(f"The target {quote(target)} is given twice.")
+                raise client_error(f"The target {quote(target)} is given twice.")
             seen.add(target)
         return value
 
@@ -127,7 +133,7 @@ class Parameters(BaseModel):
             if given
         ]
         if len(chosen) > 1:
-            raise sentence_error(f"{chosen[0]} and {chosen[1]} cannot be asked for together.")
+            raise client_error(f"{chosen[0]} and {chosen[1]} cannot be asked for together.")
         return self
 
     @property
@@ -143,8 +149,8 @@ def _whole_number(value: object, most: int, info: ValidationInfo) -> object:
     number = integer_of(value)
     if value is None or (number is not None and 1 <= number <= most):
         return number
-    name = f"{reading_of(info).parameters}.{info.field_name}"
-    raise sentence_error(f"{name} must be a whole number from 1 to {most}, not {show(value)}.")
+    name = f"{validation_context(info).parameters}.{info.field_name}"
+    raise client_error(f"{name} must be a whole number from 1 to {most}, not {describe(value)}.")
 
 
 NOT_BLANK = r"\S"  # at least one character that is no white space
@@ -155,16 +161,16 @@ _EXAMPLE: dict[str, JsonValue] = {
 }
 
 
-class FillMaskBody(TextsBody):
+class FillMaskRequest(TextsRequest):
     """What to fill."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
-    parameters_model = Parameters
+    parameters_model = FillParameters
 
     inputs: str | list[str] = Field(
         description="A text with at least one mask, or a list of such texts."
     )
-    parameters: Parameters | list[Parameters] | None = None
+    parameters: FillParameters | list[FillParameters] | None = None
 
     @property
     def options(self) -> FillOptions | list[FillOptions]:

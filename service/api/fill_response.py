@@ -4,15 +4,15 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, Field, RootModel, TypeAdapter
 
-from service.api.request_body import ErrorBody
+from service.api.request_body import ErrorResponse
 from service.errors import InvalidRequestError
 from service.tasks.results import (
     NO_SINGLE_TOKEN,
-    Answer,
     Fill,
+    FillResult,
     JointFill,
-    RefusedTarget,
-    RefusedText,
+    RejectedTarget,
+    RejectedText,
     TargetFill,
     WordFill,
 )
@@ -24,8 +24,8 @@ _SERIALIZERS = {
     WordFill: TypeAdapter(list[WordFill]).serializer,
     JointFill: TypeAdapter(list[JointFill]).serializer,
 }
-_REFUSED_TEXT = TypeAdapter(RefusedText).serializer
-_REFUSED_TARGETS = TypeAdapter(Sequence[RefusedTarget]).serializer
+_REFUSED_TEXT = TypeAdapter(RejectedText).serializer
+_REFUSED_TARGETS = TypeAdapter(Sequence[RejectedTarget]).serializer
 
 
 class FillBody(BaseModel):
@@ -66,11 +66,11 @@ _Mask = list[FillBody | RefusedTargetBody]
 _Text = _Mask | list[_Mask]
 
 
-class FillMaskAnswer(RootModel[_Text | list[_Text | ErrorBody]]):
+class FillMaskAnswer(RootModel[_Text | list[_Text | ErrorResponse]]):
     """Fills, best first: one list, or one a mask for several masks; one of those a text."""
 
 
-def answer_json(answer: Answer, *, single: bool) -> bytes:
+def fills_to_json(answer: FillResult, *, single: bool) -> bytes:
     """The body of an answer, nested as Hugging Face does.
 
     Args:
@@ -83,7 +83,7 @@ def answer_json(answer: Answer, *, single: bool) -> bytes:
     return b"".join(answer_parts(answer, single=single))
 
 
-def answer_parts(answer: Answer, *, single: bool) -> list[bytes]:
+def answer_parts(answer: FillResult, *, single: bool) -> list[bytes]:
     """The body of an answer in parts, to be joined once: each join is another copy.
 
     Raises:
@@ -104,7 +104,7 @@ def answer_parts(answer: Answer, *, single: bool) -> list[bytes]:
     return texts[0] if single else _listed(texts)
 
 
-def _fills_json(fills: Sequence[Fill], refused: Sequence[RefusedTarget] | None) -> bytes:
+def _fills_json(fills: Sequence[Fill], refused: Sequence[RejectedTarget] | None) -> bytes:
     content = _SERIALIZERS[type(fills[0]) if fills else Fill].to_json(fills, exclude_none=True)
     # so a number that is none is written; in a text its quotes would be escaped
     if b'"score":null' in content:

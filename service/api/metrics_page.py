@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from service.observability.health import Health
 from service.observability.metrics import Metrics, ModelState
 from service.observability.statistics import ProcessStatistics
-from service.registry.registry import Models
+from service.registry.registry import ModelRegistry
 
 METRICS_PATH = "/metrics"
 
@@ -26,7 +26,7 @@ def add_metrics_page(
     """
 
     def states() -> list[ModelState]:
-        models: Models | None = getattr(app.state, "models", None)
+        models: ModelRegistry | None = getattr(app.state, "models", None)
         return [] if models is None else models.states
 
     metrics = Metrics(statistics, states, lambda: health.reason)

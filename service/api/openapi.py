@@ -6,7 +6,7 @@ from typing import Any
 
 from service.http.middleware.deadline import MAX_TIMEOUT_MS
 
-_ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}}
+_ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}}
 _ERRORS = {
     "4XX": {
         "description": "The request cannot be answered; the error says why.",
@@ -31,13 +31,13 @@ BEYOND_THE_SCHEMA = """
 """
 
 
-def takes(schema: dict[str, Any]) -> dict[str, Any]:
+def json_request_body(schema: dict[str, Any]) -> dict[str, Any]:
     """An operation's request body: JSON of a schema, in one piece."""
     content = {"application/json": {"schema": schema}}
     return {"requestBody": {"required": True, "content": content}}
 
 
-def in_one_piece(schema: dict[str, Any]) -> dict[str, Any]:
+def inline_refs(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema of pydantic's, with its definitions in the places that refer to them."""
     definitions = schema.get("$defs", {})
 
@@ -82,7 +82,7 @@ def with_common_parts(
     return document
 
 
-def documented_methods(document: dict[str, Any], path: str) -> list[str]:
+def allowed_methods(document: dict[str, Any], path: str) -> list[str]:
     """The methods of a path: those of the template that has the most of it in so many words."""
     fitting = [
         template

@@ -23,13 +23,13 @@ _ON_ERROR: tuple[str, ...] = get_args(OnError)
 SENTENCE = "sentence"  # type of the errors whose text is ours
 
 
-class ErrorBody(BaseModel):
+class ErrorResponse(BaseModel):
     """Why there is no answer."""
 
     error: str = Field(description="one sentence: what, where, what is allowed")
 
 
-class Reading(NamedTuple):
+class ValidationContext(NamedTuple):
     """What a request is checked against.
 
     Attributes:
@@ -45,7 +45,7 @@ class Reading(NamedTuple):
     targets: str | None = None
 
 
-class TextsBody(BaseModel):
+class TextsRequest(BaseModel):
     """A request about one text or several.
 
     Attributes:
@@ -71,35 +71,35 @@ class TextsBody(BaseModel):
     def _check_on_error(cls, value: object) -> object:
         if value is None or value in _ON_ERROR:
             return value
-        raise sentence_error(f"on_error must be {' or '.join(_ON_ERROR)}, not {show(value)}.")
+        raise client_error(f"on_error must be {' or '.join(_ON_ERROR)}, not {describe(value)}.")
 
     @field_validator("inputs", mode="before")
     @classmethod
     def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
-        limits, name, *_ = reading_of(info)
+        limits, name, *_ = validation_context(info)
         if not isinstance(value, str | list):
-            raise sentence_error(f"{name} must be a text or a list of texts.")
+            raise client_error(f"{name} must be a text or a list of texts.")
         if not value:
-            raise sentence_error(f"{name} is empty; it must be a text or a list of texts.")
+            raise client_error(f"{name} is empty; it must be a text or a list of texts.")
         if isinstance(value, str):
             return value
         if len(value) > limits.max_texts:
-            raise sentence_error(
+            raise client_error(
                 f"{name} holds {len(value)} texts; at most {limits.max_texts} are allowed."
             )
         for index, text in enumerate(value):
             if not isinstance(text, str):
-                raise sentence_error(f"{name}[{index}] must be a text.")
+                raise client_error(f"{name}[{index}] must be a text.")
         return value
 
     @model_validator(mode="after")
     def _check_as_many(self, info: ValidationInfo) -> Self:
         if isinstance(self.parameters, list):
-            name = reading_of(info).texts
+            name = validation_context(info).texts
             if self.single:
-                raise sentence_error(f"parameters is a list, and {name} is one text.")
+                raise client_error(f"parameters is a list, and {name} is one text.")
             if len(self.parameters) != len(self.inputs):
-                raise sentence_error(
+                raise client_error(
                     f"parameters holds {len(self.parameters)} objects, and {name} "
                     f"{len(self.inputs)} texts; a list must have one for each."
                 )
@@ -127,10 +127,10 @@ class TextsBody(BaseModel):
         Raises:
             FillMaskError: one sentence about the first thing that is wrong.
         """
-        return cls.check(read_json(body, content_type), Reading(limits))
+        return cls.check(read_json(body, content_type), ValidationContext(limits))
 
     @classmethod
-    def check(cls, value: object, reading: Reading) -> Self:
+    def check(cls, value: object, reading: ValidationContext) -> Self:
         """Check a request that has been parsed.
 
         Raises:
@@ -145,7 +145,9 @@ class TextsBody(BaseModel):
             raise InvalidRequestError(cls._sentence(error.errors()[0])) from None
 
     @classmethod
-    def _check_parameters(cls, value: object, reading: Reading) -> BaseModel | list[BaseModel]:
+    def _check_parameters(
+        cls, value: object, reading: ValidationContext
+    ) -> BaseModel | list[BaseModel]:
         """Those of all texts, or of each; a list is checked before it is known to be as long."""
         if isinstance(value, list):
             each = []
@@ -156,7 +158,7 @@ class TextsBody(BaseModel):
         return cls._check_one(value, reading)
 
     @classmethod
-    def _check_one(cls, value: object, reading: Reading) -> BaseModel:
+    def _check_one(cls, value: object, reading: ValidationContext) -> BaseModel:
         _refuse_more_fields(value, reading.parameters, cls.parameters_model)
         try:
             return cls.parameters_model.model_validate(value, context=reading)
@@ -211,13 +213,13 @@ def _unknown(name: str, where: str, model: type[BaseModel]) -> str:
     return f"Unknown field {quote(name)} in {where}; allowed {verb} {allowed}."
 
 
-def reading_of(info: ValidationInfo) -> Reading:
+def validation_context(info: ValidationInfo) -> ValidationContext:
     """What `check` was given."""
-    assert isinstance(info.context, Reading)  # noqa: S101 - `check` is the only way in
+    assert isinstance(info.context, ValidationContext)  # noqa: S101 - `check` is the only way in
     return info.context
 
 
-def sentence_error(sentence: str) -> PydanticCustomError:
+def client_error(sentence: str) -> PydanticCustomError:
     """To be raised by a validator whose sentence is for the caller."""
     return PydanticCustomError(SENTENCE, "{sentence}", {"sentence": sentence})
 
@@ -230,7 +232,7 @@ def integer_of(value: object) -> int | None:
     return value if type(value) is int else None
 
 
-def show(value: object) -> str:
+def describe(value: object) -> str:
     """A JSON value, short enough for a sentence; one that may be nested only by its kind."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"

@@ -8,22 +8,22 @@ from pydantic import (
     BaseModel,
 )
 
-from service.api.dependencies import asked_model, models_of, ready_model
-from service.api.fill_request import FillMaskBody
+from service.api.dependencies import get_model, get_ready_model, get_registry
+from service.api.fill_request import FillMaskRequest
 from service.api.fill_response import FillMaskAnswer
-from service.api.openapi import BEYOND_THE_SCHEMA, takes
+from service.api.openapi import BEYOND_THE_SCHEMA, json_request_body
 from service.api.request_body import (
-    ErrorBody,
+    ErrorResponse,
 )
-from service.api.score import ScoreAnswer, ScoreBody, scores_json
+from service.api.score import ScoreAnswer, ScoreRequest, scores_to_json
 from service.errors import NotReadyError
-from service.http.disconnect import WhileConnected
+from service.http.disconnect import CancelOnDisconnect
 from service.observability.health import Health
 from service.observability.request_context import RESERVE
-from service.registry.served_model import InfoBody
+from service.registry.served_model import ModelInfo
 
 
-class StatusBody(BaseModel):
+class HealthStatus(BaseModel):
     """What the service says of its health."""
 
     status: str
@@ -34,7 +34,7 @@ FILL_MASK_PATH = "/fill-mask"
 ROOT_PATH, MODEL_PATH = "/", "/models/{name}"
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorBody, "description": description}
+    status: {"model": ErrorResponse, "description": description}
     for status, description in {
         400: "The body is not JSON, or a header has a value that is not allowed.",
         401: "An API key is needed, where the server has any.",
@@ -52,7 +52,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 _NO_SUCH_MODEL: dict[int | str, dict[str, Any]] = {
-    404: {"model": ErrorBody, "description": "There is no model of that name."}
+    404: {"model": ErrorResponse, "description": "There is no model of that name."}
 }
 
 
@@ -68,28 +68,30 @@ def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
 def _add_fills(router: APIRouter, health: Health, max_texts: int, max_top_k: int) -> None:
     fills: dict[str, Any] = {
         "summary": "Fill the masks of one text or several",
-        "openapi_extra": takes(FillMaskBody.schema_with_limits(max_texts, max_top_k)),
+        "openapi_extra": json_request_body(
+            FillMaskRequest.schema_with_limits(max_texts, max_top_k)
+        ),
     }
     answers = {200: {"model": FillMaskAnswer}, **_ERRORS}
 
     @router.post(FILL_MASK_PATH, tags=["Fills"], responses=answers, **fills)
     @router.post(ROOT_PATH, tags=["Hugging Face"], responses=answers, **fills)
     async def fill_mask() -> None:
-        # `service.app.Service` has such requests answered by FillMaskEndpoint, once it can answer
+        # FillMaskApp has such requests answered by FillMaskEndpoint, once it can answer
         raise NotReadyError(health.reason or "The service is starting.")
 
     @router.post(
         "/models/{name:path}", tags=["Hugging Face"], responses=answers | _NO_SUCH_MODEL, **fills
     )
     async def fill_mask_of_model(request: Request, name: str) -> None:
-        models_of(request.app).get(name)
+        get_registry(request.app).get(name)
         await fill_mask()
 
 
 def _add_scores(router: APIRouter, max_texts: int) -> None:
     scores: dict[str, Any] = {
         "summary": "Score each token of one text or several",
-        "openapi_extra": takes(ScoreBody.schema_with_limits(max_texts)),
+        "openapi_extra": json_request_body(ScoreRequest.schema_with_limits(max_texts)),
     }
     answers = {200: {"model": ScoreAnswer}, **_ERRORS}
 
@@ -105,11 +107,13 @@ def _add_scores(router: APIRouter, max_texts: int) -> None:
 
     async def score(request: Request, name: str | None) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type")
-        served = asked_model(request, name)
+        served = get_model(request, name)
         with served.uses:
-            served.batcher.check_room(patient=True)
-            read = await asyncio.to_thread(ScoreBody.read, body, content_type, served.info.limits)
-            with WhileConnected(request.receive):
+            served.batcher.raise_if_overloaded(bulk=True)
+            read = await asyncio.to_thread(
+                ScoreRequest.read, body, content_type, served.info.limits
+            )
+            with CancelOnDisconnect(request.receive):
                 scored = await served.scoring.score(
                     read.texts,
                     read.variants,
@@ -117,39 +121,39 @@ def _add_scores(router: APIRouter, max_texts: int) -> None:
                     report=read.report,
                     reserve=request.scope[RESERVE],
                 )
-        content = await asyncio.to_thread(scores_json, scored, single=read.single)
+        content = await asyncio.to_thread(scores_to_json, scored, single=read.single)
         return Response(content, media_type="application/json")
 
 
 def _add_service(router: APIRouter) -> None:
     @router.get("/health/live", summary="Is the process there?", tags=["Service"])
-    async def live() -> StatusBody:
-        return StatusBody(status="live")
+    async def live() -> HealthStatus:
+        return HealthStatus(status="live")
 
     @router.get(
         "/health/ready",
         summary="Can it answer?",
         tags=["Service"],
-        responses={503: {"model": ErrorBody, "description": "Not yet, or not any more."}},
+        responses={503: {"model": ErrorResponse, "description": "Not yet, or not any more."}},
     )
-    async def ready(request: Request) -> StatusBody:
-        for name in models_of(request.app).by_name:
-            await ready_model(request.app, name)
-        return StatusBody(status="ready")
+    async def ready(request: Request) -> HealthStatus:
+        for name in get_registry(request.app).by_name:
+            await get_ready_model(request.app, name)
+        return HealthStatus(status="ready")
 
     @router.get("/info", summary="The model that answers where none is named", tags=["Service"])
-    async def info(request: Request) -> InfoBody:
-        return models_of(request.app).default.info
+    async def info(request: Request) -> ModelInfo:
+        return get_registry(request.app).default.info
 
     @router.get("/models", summary="Which models are served", tags=["Service"])
-    async def models(request: Request) -> list[InfoBody]:
-        return [served.info for served in models_of(request.app).by_name.values()]
+    async def models(request: Request) -> list[ModelInfo]:
+        return [served.info for served in get_registry(request.app).by_name.values()]
 
     @router.get(
         "/models/{name:path}",
         summary="One of them",
         tags=["Service"],
-        responses={"4XX": {"model": ErrorBody, "description": "There is none of that name."}},
+        responses={"4XX": {"model": ErrorResponse, "description": "There is none of that name."}},
     )
-    async def model(request: Request, name: str) -> InfoBody:
-        return models_of(request.app).get(name).info
+    async def model(request: Request, name: str) -> ModelInfo:
+        return get_registry(request.app).get(name).info

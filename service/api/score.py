@@ -13,13 +13,19 @@ from pydantic import (
     field_validator,
 )
 
-from service.api.request_body import ErrorBody, TextsBody, reading_of, sentence_error, show
+from service.api.request_body import (
+    ErrorResponse,
+    TextsRequest,
+    client_error,
+    describe,
+    validation_context,
+)
 from service.errors import InvalidRequestError
-from service.tasks.results import RefusedText
+from service.tasks.results import RejectedText
 from service.tasks.scoring import DEFAULT_VARIANT, TextScore, Variant
 
 _VARIANTS: tuple[Variant, ...] = ("within_word", "original")
-_SCORES = TypeAdapter(list[TextScore | RefusedText]).serializer
+_SCORES = TypeAdapter(list[TextScore | RejectedText]).serializer
 _SCORE = TypeAdapter(TextScore).serializer
 _EXAMPLE: dict[str, JsonValue] = {
     "inputs": ["The capital of France is Paris.", "The capital of France is Rome."]
@@ -42,11 +48,11 @@ class ScoreParameters(BaseModel):
     def _check_variant(cls, value: object, info: ValidationInfo) -> object:
         if value is None or value in _VARIANTS:
             return value
-        name = f"{reading_of(info).parameters}.variant"
-        raise sentence_error(f"{name} must be {' or '.join(_VARIANTS)}, not {show(value)}.")
+        name = f"{validation_context(info).parameters}.variant"
+        raise client_error(f"{name} must be {' or '.join(_VARIANTS)}, not {describe(value)}.")
 
 
-class ScoreBody(TextsBody):
+class ScoreRequest(TextsRequest):
     """What to score."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
@@ -84,11 +90,11 @@ class TextScoreBody(BaseModel):
     tokens: list[TokenScoreBody]
 
 
-class ScoreAnswer(RootModel[TextScoreBody | list[TextScoreBody | ErrorBody]]):
+class ScoreAnswer(RootModel[TextScoreBody | list[TextScoreBody | ErrorResponse]]):
     """The scores of one text, or of each of a list."""
 
 
-def scores_json(scores: Sequence[TextScore | RefusedText], *, single: bool) -> bytes:
+def scores_to_json(scores: Sequence[TextScore | RejectedText], *, single: bool) -> bytes:
     """The body of an answer.
 
     Args:
@@ -98,7 +104,7 @@ def scores_json(scores: Sequence[TextScore | RefusedText], *, single: bool) -> b
     Raises:
         InvalidRequestError: that one text is refused.
     """
-    if single and isinstance(scores[0], RefusedText):
+    if single and isinstance(scores[0], RejectedText):
         raise InvalidRequestError(scores[0].error)
     content = _SCORE.to_json(scores[0]) if single else _SCORES.to_json(scores)
     if b'"log_prob":null' in content:  # so a number that is none is written

@@ -11,10 +11,10 @@ from service.cli.errors import CommandError, reason
 from service.cli.formats.durable_files import STANDARD_OUTPUT, naming
 from service.cli.one_text import fill_text
 from service.cli.row_options import FileTask, StreamTask, Task
-from service.cli.signals import SignalError, run
+from service.cli.signals import SignalError, run_until_signal
 from service.cli.stream import fill_stream
 from service.cli.whole_file import fill_file
-from service.errors import FillMaskError, InvalidRequestError, StartError
+from service.errors import FillMaskError, InvalidRequestError, StartupError
 from service.settings import Settings, read_settings
 
 _FAILED, _REFUSED = 1, 2
@@ -44,10 +44,10 @@ def execute(arguments: Sequence[str]) -> int:
     try:
         typed = read_arguments(arguments)
         settings = read_settings(typed.settings)
-        run(lambda: _do(typed.task, settings))
+        run_until_signal(lambda: _do(typed.task, settings))
         with naming(STANDARD_OUTPUT):
             sys.stdout.flush()
-    except (SignalError, CommandError, StartError, FillMaskError, OSError) as error:
+    except (SignalError, CommandError, StartupError, FillMaskError, OSError) as error:
         code, sentence = _end(error)
         if sentence:
             print(sentence, file=sys.stderr)
@@ -65,7 +65,7 @@ def _end(error: Exception) -> tuple[int, str]:
             sentence = ""  # who reads has had enough
         case CommandError():
             code = error.exit_code
-        case StartError() | InvalidRequestError():
+        case StartupError() | InvalidRequestError():
             code = _REFUSED
         case OSError():
             where = f"{error.filename}: " if error.filename else ""

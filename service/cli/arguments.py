@@ -13,7 +13,7 @@ from service.cli.problems import OnError
 from service.cli.row_options import (
     DEFAULT_FIELD,
     FileTask,
-    Filling,
+    RowOptions,
     Shard,
     StreamTask,
     Task,
@@ -113,7 +113,7 @@ def _rows_task(given: dict[str, Any], parameters: dict[str, Any]) -> FileTask | 
         raise CommandError(f"{_flag(next(iter(to_files)))} is for files, and --output - is none.")
     if "shard" in given:
         given["shard"] = Shard.parse(given["shard"])
-    filling = Filling(parameters, **given)
+    filling = RowOptions(parameters, **given)
     if target == STANDARD_STREAM:
         return StreamTask(None if source == STANDARD_STREAM else Path(source), filling)
     return FileTask(Path(source), Path(target), filling, **to_files)

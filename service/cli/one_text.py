@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self, TextIO
 
-from service.api.fill_response import answer_json
+from service.api.fill_response import fills_to_json
 from service.cli.errors import CommandError
 from service.cli.formats.base import is_text
 from service.cli.formats.durable_files import STANDARD_OUTPUT, naming
 from service.cli.requests import limits_of, read_options, without_limits
 from service.cli.row_options import TextTask
-from service.registry.loader import load
+from service.registry.loader import load_model
 from service.settings import Settings
 from service.tasks.results import Fill, TargetFill
 
@@ -64,7 +64,7 @@ class Style:
         return f"{escape}{text}{_PLAIN}" if self.escapes else text
 
 
-def table(text: str, masks: Sequence[Sequence[Fill]], style: Style) -> Iterator[str]:
+def format_table(text: str, masks: Sequence[Sequence[Fill]], style: Style) -> Iterator[str]:
     """The lines to print.
 
     Args:
@@ -175,20 +175,20 @@ async def fill_text(task: TextTask, settings: Settings) -> None:
 
     Raises:
         CommandError: the text is none.
-        StartError: the bundle is no good.
+        StartupError: the bundle is no good.
         FillMaskError: the text cannot be filled.
     """
     if not task.text:
         raise CommandError(f"{_CALLED} is empty.")
     if not is_text(task.text):
         raise CommandError(f"{_CALLED} is not valid UTF-8.")
-    async with load(without_limits(settings), lambda _: None) as model:
+    async with load_model(without_limits(settings), lambda _: None) as model:
         options = read_options(task.parameters, limits_of(model.bundle))
         answer = await model.fill_mask.fill([task.text], options, _CALLED)
     with naming(STANDARD_OUTPUT):
         if task.as_json:
-            sys.stdout.buffer.write(answer_json(answer, single=True) + b"\n")
+            sys.stdout.buffer.write(fills_to_json(answer, single=True) + b"\n")
             return
         [masks] = answer.fills
-        lines = table(task.text, masks, Style.of(sys.stdout))
+        lines = format_table(task.text, masks, Style.of(sys.stdout))
         sys.stdout.writelines(f"{line}\n" for line in lines)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from service.api.fill_response import answer_json
+from service.api.fill_response import fills_to_json
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Block, Write
-from service.cli.requests import Asked, Item, Question
+from service.cli.requests import Item, RequestBlock, RowRequest
 from service.errors import InvalidRequestError
-from service.tasks.fill_mask import FillMask
+from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import DEFAULT_TOP_K
 
 # batches that wait for each worker, so that none is idle while the next texts are tokenized
@@ -31,7 +31,7 @@ _LOOK_AGAIN_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
+class _InFlightRow:
     """A row on its way.
 
     Attributes:
@@ -52,7 +52,7 @@ class _Begun:
         return self.place + 1 == len(self.block)
 
 
-class Flow:
+class RowPipeline:
     """Answers the rows of a file.
 
     Rows begin while less waits in the batcher than keeps its workers busy. So batches are full
@@ -65,13 +65,15 @@ class Flow:
         batch_tokens: of a full batch on each worker.
     """
 
-    def __init__(self, fill_mask: FillMask, field: str, mask_token: str, batch_tokens: int) -> None:
+    def __init__(
+        self, fill_mask: FillMaskPipeline, field: str, mask_token: str, batch_tokens: int
+    ) -> None:
         self._fill_mask = fill_mask
         self._field = field
         self._mask_token = mask_token
         self._enough_tokens = _WAITING_BATCHES * batch_tokens
-        self._begun: asyncio.Queue[_Begun | None] = asyncio.Queue()  # None is the end
-        self._ready: list[tuple[_Begun, bytes]] = []
+        self._begun: asyncio.Queue[_InFlightRow | None] = asyncio.Queue()  # None is the end
+        self._ready: list[tuple[_InFlightRow, bytes]] = []
         self._ready_bytes = 0
         self._written_s = -math.inf
         self._on_their_way = self._unwritten = self._chars = 0
@@ -79,7 +81,7 @@ class Flow:
         # for reading and for writing, which would hold up the event loop
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="fillmask-files")
 
-    async def run(self, asked: Iterator[Asked], write: Write) -> None:
+    async def run(self, asked: Iterator[RequestBlock], write: Write) -> None:
         """Answer all rows and have them written in order; once.
 
         Args:
@@ -126,7 +128,7 @@ class Flow:
         self._chars -= sum(row.chars for row, _ in ready)
         self._changed.set()
 
-    async def _feed(self, asked: Iterator[Asked]) -> None:
+    async def _feed(self, asked: Iterator[RequestBlock]) -> None:
         """Begin one row after the other, whenever there is room."""
         loop = asyncio.get_running_loop()
         upcoming = loop.run_in_executor(self._threads, next, asked, None)
@@ -140,7 +142,7 @@ class Flow:
                     self._unwritten += 1
                     self._chars += chars
                     answer = asyncio.create_task(self._answer(item))
-                    self._begun.put_nowait(_Begun(answer, block, place, chars))
+                    self._begun.put_nowait(_InFlightRow(answer, block, place, chars))
                     await asyncio.sleep(0)  # it has reached the batcher now, if it is short
         finally:
             self._begun.put_nowait(None)
@@ -153,8 +155,8 @@ class Flow:
         try:
             answer = await self._fill_mask.fill([item.text], item.options, self._field)
             if answer.long:
-                return await asyncio.to_thread(answer_json, answer, single=True)
-            return answer_json(answer, single=True)
+                return await asyncio.to_thread(fills_to_json, answer, single=True)
+            return fills_to_json(answer, single=True)
         except InvalidRequestError as error:
             return Problem(error.text).line
         finally:
@@ -175,7 +177,7 @@ class Flow:
                     await self._changed.wait()
 
     def _chars_of(self, item: Item) -> int:
-        if not isinstance(item, Question):
+        if not isinstance(item, RowRequest):
             return 0
         masks = 1 if item.options.strategy == "joint" else item.text.count(self._mask_token)
         fills = item.options.top_k or len(item.options.targets or ()) or DEFAULT_TOP_K

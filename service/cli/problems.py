@@ -10,7 +10,7 @@ from service.cli.formats.base import Block, Write, row_name
 OnError = Literal["error", "report"]
 
 
-class Problems:
+class ErrorPolicy:
     """Lets answers through to where they are written.
 
     Args:

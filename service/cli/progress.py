@@ -105,7 +105,7 @@ def show_progress(
     return ProgressLines(stream, label, total, done)
 
 
-def say(sentence: str) -> None:
+def print_status(sentence: str) -> None:
     """Tell the person who started the command; not where its output goes."""
     sys.stderr.write(f"{sentence}\n")
     sys.stderr.flush()

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.api.fill_request import FillMaskBody
-from service.api.request_body import Reading, show
+from service.api.fill_request import FillMaskRequest
+from service.api.request_body import ValidationContext, describe
 from service.bundles.bundle import Bundle
 from service.cli.errors import CommandError
 from service.cli.formats.answers import Problem
@@ -29,7 +29,7 @@ def without_limits(settings: Settings) -> Settings:
             "max_masks": _NO_LIMIT,
             "max_passes": MAX_PASSES,
             "max_waiting_tokens": _NO_LIMIT,
-            "max_patient_tokens": _NO_LIMIT,
+            "max_bulk_tokens": _NO_LIMIT,
             "max_wait_ms": _NO_LIMIT,
         }
     )
@@ -52,7 +52,7 @@ _NAMED_AT_MOST = 8  # of a row's fields
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RowRequest:
     """A text and how its masks are to be filled."""
 
     text: str
@@ -60,8 +60,8 @@ class Question:
 
 
 # a question that a row asks, or why it asks none
-Item = Question | Problem
-Asked = tuple[Block, Sequence[Item]]
+Item = RowRequest | Problem
+RequestBlock = tuple[Block, Sequence[Item]]
 
 
 def read_options(parameters: object, limits: Limits) -> FillOptions:
@@ -72,12 +72,12 @@ def read_options(parameters: object, limits: Limits) -> FillOptions:
     """
     # the text is not looked at
     body = {"inputs": "-", PARAMETERS: parameters}
-    options = FillMaskBody.check(body, Reading(limits)).options
+    options = FillMaskRequest.check(body, ValidationContext(limits)).options
     assert isinstance(options, FillOptions)  # noqa: S101 - of one text there is no list
     return options
 
 
-class Questions:
+class RowRequestReader:
     """Asks what each row is about.
 
     Args:
@@ -112,7 +112,7 @@ class Questions:
         if rows.columns is not None and field not in rows.columns:
             raise CommandError(f"{rows.name} has no column {quote(field)}; {_others(rows.columns)}")
 
-    def asked(self, start: int, stop: int | None) -> Iterator[Asked]:
+    def asked(self, start: int, stop: int | None) -> Iterator[RequestBlock]:
         """What is asked of the rows from one number to before another.
 
         Raises:
@@ -136,11 +136,11 @@ class Questions:
         if not isinstance(text, str) or not text:
             return Problem(f"{self._field} must be a text that is not empty{_not(text)}.")
         own = fields.get(PARAMETERS) if self._rows.row_parameters else None
-        return Question(text, self.options) if own is None else self._with_parameters(text, own)
+        return RowRequest(text, self.options) if own is None else self._with_parameters(text, own)
 
-    def _with_parameters(self, text: str, own: object) -> Question | Problem:
+    def _with_parameters(self, text: str, own: object) -> RowRequest | Problem:
         try:
-            return Question(text, read_options(self._over_all(own), self._limits))
+            return RowRequest(text, read_options(self._over_all(own), self._limits))
         except InvalidRequestError as error:
             return Problem(error.text)
 
@@ -156,7 +156,7 @@ def _not(value: object) -> str:
     if value == "":
         return ""
     try:
-        return f", not {show(value)}"
+        return f", not {describe(value)}"
     except TypeError:  # of Parquet, and nothing in JSON
         return f", not a value of the kind {type(value).__name__}"
 

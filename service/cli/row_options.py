@@ -67,7 +67,7 @@ class TextTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class RowOptions:
     """How rows are filled.
 
     Attributes:
@@ -97,7 +97,7 @@ class FileTask:
 
     input: Path
     output: Path
-    filling: Filling
+    filling: RowOptions
     overwrite: bool = False
     restart: bool = False
 
@@ -112,7 +112,7 @@ class StreamTask:
     """
 
     input: Path | None
-    filling: Filling
+    filling: RowOptions
 
 
 Task = TextTask | FileTask | StreamTask

@@ -32,7 +32,7 @@ class SignalError(Exception):
         self.number = number
 
 
-def run(main: Main) -> None:
+def run_until_signal(main: Main) -> None:
     """Run on an event loop on a thread of its own.
 
     So this thread sees a signal at once, even while that one loads a model. What runs is cancelled
@@ -93,7 +93,7 @@ class _Thread(threading.Thread):
         self._error: BaseException | None = None
         self._cancel: Callable[[], object] = bool
 
-    def run(self) -> None:
+    def run_until_signal(self) -> None:
         factory = None if sys.platform == "win32" else uvloop.new_event_loop
         try:
             with asyncio.Runner(loop_factory=factory) as runner:

@@ -8,17 +8,17 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from service.bundles.bundle import read_bundle
-from service.cli.formats.base import Block, Given, Rows
+from service.cli.formats.base import Block, OutputOptions, Rows
 from service.cli.formats.durable_files import STANDARD_OUTPUT, naming
 from service.cli.formats.jsonl import JsonOutput, JsonRows, write_lines
 from service.cli.formats.lines import Stream
 from service.cli.formats.open import check_input, open_rows
-from service.cli.pipeline import Flow
-from service.cli.problems import Problems
-from service.cli.progress import say, show_progress
-from service.cli.requests import Questions, limits_of, read_options, without_limits
+from service.cli.pipeline import RowPipeline
+from service.cli.problems import ErrorPolicy
+from service.cli.progress import print_status, show_progress
+from service.cli.requests import RowRequestReader, limits_of, read_options, without_limits
 from service.cli.row_options import StreamTask
-from service.registry.loader import load
+from service.registry.loader import load_model
 from service.settings import Settings
 
 _STANDARD_INPUT = 0
@@ -33,7 +33,7 @@ async def fill_stream(task: StreamTask, settings: Settings) -> None:
 
     Raises:
         CommandError: what was asked for cannot be done, or a row cannot be filled.
-        StartError: the bundle is no good.
+        StartupError: the bundle is no good.
         FillMaskError: the parameters are wrong, or the model has failed.
     """
     filling = task.filling
@@ -41,8 +41,8 @@ async def fill_stream(task: StreamTask, settings: Settings) -> None:
     bundle = await asyncio.to_thread(read_bundle, settings.bundle)
     limits = limits_of(bundle)
     options = read_options(filling.parameters, limits)
-    output = JsonOutput(rows, Given(options, filling.on_error == "report"))
-    questions = Questions(filling.field, filling.parameters, limits, rows, output.reserved)
+    output = JsonOutput(rows, OutputOptions(options, filling.on_error == "report"))
+    questions = RowRequestReader(filling.field, filling.parameters, limits, rows, output.reserved)
     start, stop = 0, None
     if task.input is not None:
         start, stop = filling.shard.range_of(await asyncio.to_thread(rows.count))
@@ -56,13 +56,13 @@ async def fill_stream(task: StreamTask, settings: Settings) -> None:
                 write_to_output(block, answers)
             progress.update(len(block))
 
-        problems = Problems(write, rows.name, filling.on_error)
-        async with load(without_limits(settings), lambda _: None) as model:
+        problems = ErrorPolicy(write, rows.name, filling.on_error)
+        async with load_model(without_limits(settings), lambda _: None) as model:
             model.fill_mask.check_targets(options)
             batch_tokens = settings.threads * settings.max_batch_tokens
-            flow = Flow(model.fill_mask, filling.field, bundle.mask_token, batch_tokens)
+            flow = RowPipeline(model.fill_mask, filling.field, bundle.mask_token, batch_tokens)
             await flow.run(questions.asked(start, stop), problems.write)
-    say(f"{rows.name}: {problems}.")
+    print_status(f"{rows.name}: {problems}.")
 
 
 def _open(path: Path | None, field: str) -> Rows:

@@ -10,7 +10,7 @@ from typing import Any
 
 from service.bundles.bundle import read_bundle
 from service.cli.errors import CommandError, RowError
-from service.cli.formats.base import Block, Given, Output, Rows
+from service.cli.formats.base import Block, OutputOptions, Rows, RowWriter
 from service.cli.formats.open import (
     WRITTEN,
     check_ending,
@@ -18,14 +18,14 @@ from service.cli.formats.open import (
     make_output,
     open_rows,
 )
-from service.cli.pipeline import Flow
-from service.cli.problems import Problems
-from service.cli.progress import say, show_progress
-from service.cli.requests import Questions, limits_of, read_options, without_limits
+from service.cli.pipeline import RowPipeline
+from service.cli.problems import ErrorPolicy
+from service.cli.progress import print_status, show_progress
+from service.cli.requests import RowRequestReader, limits_of, read_options, without_limits
 from service.cli.resume.job import Job, fingerprint, locked, parts_directory
-from service.cli.resume.parts import Parts
+from service.cli.resume.parts import PartFiles
 from service.cli.row_options import FileTask
-from service.registry.loader import load
+from service.registry.loader import load_model
 from service.settings import Settings
 
 
@@ -77,8 +77,8 @@ class _Plan:
     """
 
     rows: Rows
-    questions: Questions
-    output: Output
+    questions: RowRequestReader
+    output: RowWriter
     start: int
     stop: int
     fingerprint: Mapping[str, Any]
@@ -94,7 +94,7 @@ async def fill_file(task: FileTask, settings: Settings) -> None:
 
     Raises:
         CommandError: what was asked for cannot be done, or a row cannot be filled.
-        StartError: the bundle is no good.
+        StartupError: the bundle is no good.
         FillMaskError: the parameters are wrong, or the model has failed.
     """
     check_input(task.input)
@@ -105,17 +105,19 @@ async def fill_file(task: FileTask, settings: Settings) -> None:
         job = Job(task.output, plan.fingerprint)
         if not job.begin(restart=task.restart):
             job.end()
-            say(f"{task.output.name} was finished before.")
+            print_status(f"{task.output.name} was finished before.")
             return
         check_new(task.output, overwrite=task.overwrite)
-        parts = Parts(job.directory, plan.start)
+        parts = PartFiles(job.directory, plan.start)
         try:
             if parts.next_row < plan.stop:
                 await _fill(task, plan, parts, settings)
             problems = await asyncio.to_thread(_join, task, plan, parts, job.joined)
         except asyncio.CancelledError:
             done, rows = parts.next_row - plan.start, plan.stop - plan.start
-            say(f"Stopped with {done} of {rows} rows done; the same command goes on from there.")
+            print_status(
+                f"Stopped with {done} of {rows} rows done; the same command goes on from there."
+            )
             raise
         except RowError as error:
             raise RowError(
@@ -128,7 +130,7 @@ async def fill_file(task: FileTask, settings: Settings) -> None:
             )
         job.deliver()
         job.end()
-    say(f"{task.output.name}: {problems}.")
+    print_status(f"{task.output.name}: {problems}.")
 
 
 def _make_plan(task: FileTask, settings: Settings) -> _Plan:
@@ -137,11 +139,13 @@ def _make_plan(task: FileTask, settings: Settings) -> _Plan:
     rows = open_rows(task.input, filling.field)
     limits = limits_of(bundle)
     options = read_options(filling.parameters, limits)
-    output = make_output(task.output, rows, Given(options, filling.on_error == "report"))
+    output = make_output(task.output, rows, OutputOptions(options, filling.on_error == "report"))
     start, stop = filling.shard.range_of(rows.count())
     return _Plan(
         rows=rows,
-        questions=Questions(filling.field, filling.parameters, limits, rows, output.reserved),
+        questions=RowRequestReader(
+            filling.field, filling.parameters, limits, rows, output.reserved
+        ),
         output=output,
         start=start,
         stop=stop,
@@ -152,11 +156,11 @@ def _make_plan(task: FileTask, settings: Settings) -> _Plan:
     )
 
 
-async def _fill(task: FileTask, plan: _Plan, parts: Parts, settings: Settings) -> None:
+async def _fill(task: FileTask, plan: _Plan, parts: PartFiles, settings: Settings) -> None:
     """Answer the rows that have no answer yet."""
     filling = task.filling
     if parts.next_row > plan.start:
-        say(f"Going on after row {parts.next_row} of {task.input.name}.")
+        print_status(f"Going on after row {parts.next_row} of {task.input.name}.")
     done, total = parts.next_row - plan.start, plan.stop - plan.start
     with show_progress(sys.stderr, task.output.name, total, done) as progress:
 
@@ -164,18 +168,20 @@ async def _fill(task: FileTask, plan: _Plan, parts: Parts, settings: Settings) -
             parts.write(block, answers)
             progress.update(len(block))
 
-        async with load(without_limits(settings), lambda _: None) as model:
+        async with load_model(without_limits(settings), lambda _: None) as model:
             model.fill_mask.check_targets(plan.questions.options)
             batch_tokens = settings.threads * settings.max_batch_tokens
-            flow = Flow(model.fill_mask, filling.field, plan.mask_token, batch_tokens)
+            flow = RowPipeline(model.fill_mask, filling.field, plan.mask_token, batch_tokens)
             unanswered = plan.questions.asked(parts.next_row, plan.stop)
             try:
-                await flow.run(unanswered, Problems(write, plan.rows.name, filling.on_error).write)
+                await flow.run(
+                    unanswered, ErrorPolicy(write, plan.rows.name, filling.on_error).write
+                )
             finally:
                 await asyncio.to_thread(parts.commit)
 
 
-def _join(task: FileTask, plan: _Plan, parts: Parts, path: Path) -> Problems:
+def _join(task: FileTask, plan: _Plan, parts: PartFiles, path: Path) -> ErrorPolicy:
     """Write all rows with their answers; gives what there is to say of them."""
     answers = parts.answers()
     total = plan.stop - plan.start
@@ -184,7 +190,7 @@ def _join(task: FileTask, plan: _Plan, parts: Parts, path: Path) -> Problems:
         show_progress(sys.stderr, label, total) as progress,
         plan.output.writing(path) as write,
     ):
-        problems = Problems(write, plan.rows.name, task.filling.on_error)
+        problems = ErrorPolicy(write, plan.rows.name, task.filling.on_error)
         for block in plan.rows.blocks(plan.start, plan.stop):
             problems.write(block, list(islice(answers, len(block))))
             progress.update(len(block))

@@ -3,13 +3,13 @@
 import math
 
 from service.errors import InvalidRequestError, OverloadedError, overloaded_text
-from service.observability.statistics import BatchStatistics, Load
+from service.observability.statistics import BatchStatistics, QueueLoad
 
 # of what is known, so much is forgotten with each batch
 _FORGOTTEN = 0.1
 
 
-class Speed:
+class Throughput:
     """Tokens a second, over the large batches of late: of all their tokens and all their time.
 
     A long queue is computed in large batches. Small ones are slow for their tokens, a third as fast
@@ -40,7 +40,7 @@ MAX_RETRY_AFTER_S = 30
 # how much the latest request weighs in the usual length
 _LATEST_WEIGHT = 0.05
 # by whether they can wait
-_LANES = {False: "prompt", True: "patient"}
+_LANES = {False: "interactive", True: "bulk"}
 
 
 class Admission:
@@ -50,7 +50,7 @@ class Admission:
         workers: who compute at the same time.
         max_batch_tokens: most tokens of one of their batches.
         max_waiting_tokens: most tokens accepted and not answered yet, waiting or running.
-        max_patient_tokens: the same for those that can wait.
+        max_bulk_tokens: the same for those that can wait.
         max_wait_s: nothing more is accepted while the tokens that cannot wait would take longer
             than this at the speed of late.
         statistics: told of refusals.
@@ -64,14 +64,14 @@ class Admission:
         workers: int,
         max_batch_tokens: int,
         max_waiting_tokens: int,
-        max_patient_tokens: int,
+        max_bulk_tokens: int,
         max_wait_s: float,
         statistics: BatchStatistics,
     ) -> None:
-        self.speed = Speed(math.ceil(max_batch_tokens / 2))
+        self.speed = Throughput(math.ceil(max_batch_tokens / 2))
         self._workers = workers
         # by whether they can wait
-        self._most = {False: max_waiting_tokens, True: max_patient_tokens}
+        self._most = {False: max_waiting_tokens, True: max_bulk_tokens}
         self._accepted = {False: 0, True: 0}
         self._max_wait_s = max_wait_s
         self._statistics = statistics
@@ -83,51 +83,51 @@ class Admission:
         return sum(self._accepted.values())
 
     @property
-    def load(self) -> Load:
-        """How much there is to do, by lane: `prompt` is computed before `patient`."""
+    def load(self) -> QueueLoad:
+        """How much there is to do, by lane: `interactive` is computed before `bulk`."""
         speed = self.speed.tokens_per_s
-        return Load(
-            {_LANES[patient]: tokens for patient, tokens in self._accepted.items()},
-            {_LANES[patient]: tokens for patient, tokens in self._most.items()},
+        return QueueLoad(
+            {_LANES[bulk]: tokens for bulk, tokens in self._accepted.items()},
+            {_LANES[bulk]: tokens for bulk, tokens in self._most.items()},
             None if speed is None else speed * self._workers,
             self._workers,
         )
 
     @property
-    def wait_s(self) -> float:
+    def estimated_wait_s(self) -> float:
         """How long what is accepted will take, but for what can wait; 0 while nothing is known."""
         return self._seconds_for(self._accepted[False])
 
-    def accept(self, tokens: int, *, patient: bool) -> None:
+    def accept(self, tokens: int, *, bulk: bool) -> None:
         """Count the tokens of a request as accepted.
 
         Raises:
             OverloadedError: too much waits already.
             InvalidRequestError: more tokens than are ever accepted.
         """
-        self.check(tokens, patient=patient)
-        self._accepted[patient] += tokens
-        if not patient:
+        self.check(tokens, bulk=bulk)
+        self._accepted[bulk] += tokens
+        if not bulk:
             self._usual_tokens += _LATEST_WEIGHT * (tokens - self._usual_tokens)
 
-    def check(self, tokens: int, *, patient: bool) -> None:
+    def check(self, tokens: int, *, bulk: bool) -> None:
         """Refuse a request as `accept` would, and count nothing.
 
         Raises:
             OverloadedError: too much waits already.
             InvalidRequestError: more tokens than are ever accepted.
         """
-        most = self._most[patient]
+        most = self._most[bulk]
         if tokens > most:
-            where = "over all its passes" if patient else "in all"
+            where = "over all its passes" if bulk else "in all"
             raise InvalidRequestError(
                 f"The request has {tokens} tokens {where}; at most {most} are allowed."
             )
-        if self._refused(tokens, patient=patient):
-            retry_after_s = self._retry_after_s(patient=patient)
+        if self._refused(tokens, bulk=bulk):
+            retry_after_s = self._retry_after_s(bulk=bulk)
             raise OverloadedError(overloaded_text(retry_after_s), retry_after_s)
 
-    def refuse_s(self, ahead: int) -> int | None:
+    def retry_after_s(self, ahead: int) -> int | None:
         """Refuse a request of which nothing is known, if there is no room for it.
 
         Args:
@@ -138,30 +138,30 @@ class Admission:
             Whole seconds after which there should be room; None where there is.
         """
         unread_tokens = max(0, int(ahead * self._usual_tokens) - self._accepted[False])
-        refused = self._refused(1, patient=False, unread_tokens=unread_tokens)
-        return self._retry_after_s(patient=False) if refused else None
+        refused = self._refused(1, bulk=False, unread_tokens=unread_tokens)
+        return self._retry_after_s(bulk=False) if refused else None
 
-    def give_back(self, tokens: int, *, patient: bool) -> None:
+    def release(self, tokens: int, *, bulk: bool) -> None:
         """They are answered, or nobody wants them any more."""
-        self._accepted[patient] -= tokens
+        self._accepted[bulk] -= tokens
 
-    def give_all_back(self) -> None:
+    def release_all(self) -> None:
         """Nothing will be answered any more."""
         self._accepted = {False: 0, True: 0}
 
-    def _refused(self, tokens: int, *, patient: bool, unread_tokens: int = 0) -> bool:
+    def _refused(self, tokens: int, *, bulk: bool, unread_tokens: int = 0) -> bool:
         """Whether there is no room, which is counted."""
-        accepted_tokens = self._accepted[patient] + unread_tokens
-        if accepted_tokens + tokens > self._most[patient]:
+        accepted_tokens = self._accepted[bulk] + unread_tokens
+        if accepted_tokens + tokens > self._most[bulk]:
             self._statistics.note_refusal("queue_full")
             return True
-        if not patient and self._seconds_for(accepted_tokens) > self._max_wait_s:
+        if not bulk and self._seconds_for(accepted_tokens) > self._max_wait_s:
             self._statistics.note_refusal("wait_too_long")
             return True
         return False
 
-    def _retry_after_s(self, *, patient: bool) -> int:
-        tokens = self._accepted[False] + patient * self._accepted[True]
+    def _retry_after_s(self, *, bulk: bool) -> int:
+        tokens = self._accepted[False] + bulk * self._accepted[True]
         return min(max(1, math.ceil(self._seconds_for(tokens))), MAX_RETRY_AFTER_S)
 
     def _seconds_for(self, tokens: int) -> float:

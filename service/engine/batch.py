@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.arrays import FloatArray, IntArray
-from service.engine.packing import Bins
+from service.engine.packing import RowPacking
 
 # With one query a row, the runtime's attention goes another way, whose last bits differ: what a
 # text is answered would depend on the masks of those that share its row.
@@ -20,7 +20,7 @@ LEAST_QUERIES = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Request:
+class ModelPass:
     """One text to fill.
 
     Attributes:
@@ -47,7 +47,7 @@ def no_targets(masks: int) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outputs:
+class BatchOutputs:
     """What the served graph returns for a batch.
 
     Attributes:
@@ -62,12 +62,12 @@ class Outputs:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fills(Outputs):
+class PassOutputs(BatchOutputs):
     """The part of a batch's outputs that answers one request; M is that request's m."""
 
 
 # has requests computed, and gives their answers in the same order
-Submit = Callable[[Sequence[Request]], Awaitable[Sequence[Fills]]]
+Submit = Callable[[Sequence[ModelPass]], Awaitable[Sequence[PassOutputs]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +88,7 @@ class Batch:
         target_ids: (M, K) ids to score; unused entries are 0.
     """
 
-    requests: tuple[Request, ...]
+    requests: tuple[ModelPass, ...]
     input_ids: IntArray
     positions: IntArray
     pad_index: IntArray
@@ -101,10 +101,10 @@ class Batch:
     target_ids: IntArray
 
     @classmethod
-    def pack(cls, requests: Sequence[Request]) -> "Batch":
+    def pack(cls, requests: Sequence[ModelPass]) -> "Batch":
         """Lay the requests end to end; at least one, each with at least one token."""
         lengths = [len(r.input_ids) for r in requests]
-        bins = Bins.of(lengths)
+        bins = RowPacking.of(lengths)
         lengths_N, rows_N, offsets_N = map(_ints, (lengths, bins.rows, bins.offsets))
         masks_N = _ints([len(r.mask_positions) for r in requests])
         starts_N = np.cumsum(lengths_N) - lengths_N
@@ -150,14 +150,14 @@ class Batch:
         """B * W, what attention computes; those without a token are padding."""
         return self.pad_index.size
 
-    def split(self, outputs: Outputs) -> list[Fills]:
+    def split(self, outputs: BatchOutputs) -> list[PassOutputs]:
         """Each request's own part of the outputs, in the order of `requests`."""
         fills = []
         start = 0
         for request in self.requests:
             masks = slice(start, start + len(request.mask_positions))
             fills.append(
-                Fills(
+                PassOutputs(
                     top_ids=outputs.top_ids[masks, : request.top_k],
                     top_log_probs=outputs.top_log_probs[masks, : request.top_k],
                     target_log_probs=outputs.target_log_probs[masks, : request.target_ids.shape[1]],
@@ -186,7 +186,7 @@ def _places(rows_M: IntArray, rows: int) -> IntArray:
     return places
 
 
-def _stack_targets(requests: Sequence[Request], masks: int) -> IntArray:
+def _stack_targets(requests: Sequence[ModelPass], masks: int) -> IntArray:
     """(M, K): the requests' target ids one under the other, padded with 0 on the right."""
     width = max(r.target_ids.shape[1] for r in requests)
     target_ids_MK = np.zeros((masks, width), dtype=np.int64)

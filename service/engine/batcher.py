@@ -8,16 +8,16 @@ import time
 from collections.abc import Callable, Sequence
 
 from service.engine.admission import Admission
-from service.engine.batch import Batch, Fills, Outputs, Request
-from service.engine.queue import Entry, Submission, Waiting
-from service.errors import NotReadyError, trace
-from service.observability.statistics import BatchStatistics, Load
-from service.observability.tracing import Spans
+from service.engine.batch import Batch, BatchOutputs, ModelPass, PassOutputs
+from service.engine.queue import LaneQueue, PendingRequest, QueuedPass
+from service.errors import NotReadyError, safe_traceback
+from service.observability.statistics import BatchStatistics, QueueLoad
+from service.observability.tracing import Tracer
 
 _log = logging.getLogger(__name__)
 
 # a request of more tokens than fit so many batches waits while others do
-PROMPT_BATCHES = 8
+INTERACTIVE_BATCHES = 8
 
 
 class Batcher:
@@ -36,7 +36,7 @@ class Batcher:
         workers: threads.
         max_batch_tokens: budget of a batch.
         max_waiting_tokens: most tokens accepted and not answered yet, waiting or running.
-        max_patient_tokens: the same for those that can wait.
+        max_bulk_tokens: the same for those that can wait.
         max_wait_s: nothing more is accepted while the tokens that cannot wait would take longer
             than this at the speed of late.
         on_failure: called on the event loop with a sentence when a worker has died and nothing
@@ -47,15 +47,15 @@ class Batcher:
 
     def __init__(
         self,
-        run: Callable[[Batch], Outputs],
+        run: Callable[[Batch], BatchOutputs],
         workers: int,
         max_batch_tokens: int,
         max_waiting_tokens: int,
-        max_patient_tokens: int,
+        max_bulk_tokens: int,
         max_wait_s: float,
         on_failure: Callable[[str], None],
         statistics: BatchStatistics | None = None,
-        spans: Spans | None = None,
+        spans: Tracer | None = None,
     ) -> None:
         self._run = run
         self._max_batch_tokens = max_batch_tokens
@@ -67,12 +67,12 @@ class Batcher:
         self._lock = threading.Lock()
         # who has nothing to do, the last to have worked last: its CPU's caches are the warmest
         self._idle: list[threading.Condition] = []
-        self._waiting: Waiting[Entry] = Waiting(lambda entry: entry.request.tokens)
+        self._waiting: LaneQueue[QueuedPass] = LaneQueue(lambda entry: entry.request.tokens)
         self._admission = Admission(
             workers,
             max_batch_tokens,
             max_waiting_tokens,
-            max_patient_tokens,
+            max_bulk_tokens,
             max_wait_s,
             self._statistics,
         )
@@ -96,14 +96,16 @@ class Batcher:
         """What is known of a worker's speed before the first batch."""
         self._admission.speed.note(tokens, seconds)
 
-    async def submit(self, requests: Sequence[Request], *, patient: bool = False) -> list[Fills]:
+    async def submit(
+        self, requests: Sequence[ModelPass], *, bulk: bool = False
+    ) -> list[PassOutputs]:
         """Answer all the requests, in their order; they are admitted together or not at all.
 
         A caller that is cancelled is taken out of the queue.
 
         Args:
             requests: at least one.
-            patient: whether they are a part of many passes, and wait while others do; so do they
+            bulk: whether they are a part of many passes, and wait while others do; so do they
                 if they are many themselves.
 
         Raises:
@@ -114,14 +116,14 @@ class Batcher:
         """
         assert requests, "nobody would ever be told that nothing is done"  # noqa: S101
         tokens = sum(request.tokens for request in requests)
-        patient |= tokens > PROMPT_BATCHES * self._max_batch_tokens
+        bulk |= tokens > INTERACTIVE_BATCHES * self._max_batch_tokens
         span = None if self._spans is None else self._spans.current()
-        submission = Submission(self._loop.create_future(), len(requests), span)
-        entries = [Entry(request, submission, i, patient) for i, request in enumerate(requests)]
+        submission = PendingRequest(self._loop.create_future(), len(requests), span)
+        entries = [QueuedPass(request, submission, i, bulk) for i, request in enumerate(requests)]
         with self._lock:
             self._refuse_at_the_end()
-            self._admission.accept(tokens, patient=patient)
-            self._waiting.extend(entries, patient=patient)
+            self._admission.accept(tokens, bulk=bulk)
+            self._waiting.extend(entries, bulk=bulk)
             self._wake(len(entries))
         try:
             return await submission.future
@@ -130,21 +132,21 @@ class Batcher:
             raise
 
     @property
-    def answered_s(self) -> float:
+    def last_batch_s(self) -> float:
         """When the last batch was done, by the monotonic clock."""
         return self._answered_s
 
     @property
-    def load(self) -> Load:
-        """How much there is to do, by lane: `prompt` is computed before `patient`."""
+    def load(self) -> QueueLoad:
+        """How much there is to do, by lane: `interactive` is computed before `bulk`."""
         return self._admission.load
 
     @property
-    def wait_s(self) -> float:
+    def estimated_wait_s(self) -> float:
         """How long what is accepted will take, but for what can wait; 0 while nothing is known."""
-        return self._admission.wait_s
+        return self._admission.estimated_wait_s
 
-    def check_room(self, *, patient: bool = False) -> None:
+    def raise_if_overloaded(self, *, bulk: bool = False) -> None:
         """Refuse a request while nothing is known of it; whether it is accepted `submit` decides.
 
         Raises:
@@ -152,9 +154,9 @@ class Batcher:
             NotReadyError: the batcher is closing, or a worker has died.
         """
         self._refuse_at_the_end()
-        self._admission.check(1, patient=patient)
+        self._admission.check(1, bulk=bulk)
 
-    def refuse_s(self, ahead: int = 0) -> int | None:
+    def retry_after_s(self, ahead: int = 0) -> int | None:
         """Refuse a request of which nothing is known, if there is no room for it.
 
         Args:
@@ -164,7 +166,7 @@ class Batcher:
         Returns:
             Whole seconds after which there should be room; None where there is.
         """
-        return self._admission.refuse_s(ahead)
+        return self._admission.retry_after_s(ahead)
 
     async def close(self) -> None:
         """Refuse what comes, answer what was accepted, stop the workers."""
@@ -180,13 +182,13 @@ class Batcher:
         if self._closing:
             raise NotReadyError("The service is shutting down.")
 
-    def _forget(self, submission: Submission) -> None:
+    def _forget(self, submission: PendingRequest) -> None:
         with self._lock:
             for entry in self._waiting.remove(lambda entry: entry.submission is submission):
-                self._admission.give_back(entry.request.tokens, patient=entry.patient)
+                self._admission.release(entry.request.tokens, bulk=entry.bulk)
 
     def _work(self) -> None:
-        entries: list[Entry] = []
+        entries: list[QueuedPass] = []
         try:
             while entries := self._take():
                 started_s = time.perf_counter()
@@ -200,7 +202,7 @@ class Batcher:
         for _ in range(min(workers, len(self._idle))):
             self._idle.pop().notify()
 
-    def _take(self) -> list[Entry]:
+    def _take(self) -> list[QueuedPass]:
         """The next batch, as soon as there is one; empty when there will be none any more."""
         with self._lock:
             while not self._waiting and not self._closing:
@@ -210,16 +212,16 @@ class Batcher:
             share = math.ceil(self._admission.tokens / len(self._workers))
             return self._waiting.take(min(share, self._max_batch_tokens))
 
-    def _compute(self, entries: Sequence[Entry]) -> list[Fills | Exception]:
+    def _compute(self, entries: Sequence[QueuedPass]) -> list[PassOutputs | Exception]:
         started_s = time.perf_counter()
         try:
             batch = Batch.pack([entry.request for entry in entries])
-            answers: list[Fills | Exception] = [*batch.split(self._run(batch))]
+            answers: list[PassOutputs | Exception] = [*batch.split(self._run(batch))]
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's answer
             self._statistics.note_failure()
             if len(entries) == 1:
                 return [error]
-            _log.warning("a batch failed, each request is tried alone:\n%s", trace(error))
+            _log.warning("a batch failed, each request is tried alone:\n%s", safe_traceback(error))
             return [answer for entry in entries for answer in self._compute([entry])]
         ended_s = time.perf_counter()
         self._statistics.note_batch(
@@ -238,31 +240,33 @@ class Batcher:
             )
         return answers
 
-    def _release(self, entries: Sequence[Entry], elapsed_s: float) -> None:
+    def _release(self, entries: Sequence[QueuedPass], elapsed_s: float) -> None:
         tokens = sum(entry.request.tokens for entry in entries)
         with self._lock:
             for entry in entries:
-                self._admission.give_back(entry.request.tokens, patient=entry.patient)
-            if not entries[0].patient:  # those that can wait may be heavier, and hold up nobody
+                self._admission.release(entry.request.tokens, bulk=entry.bulk)
+            if not entries[0].bulk:  # those that can wait may be heavier, and hold up nobody
                 self._admission.speed.note(tokens, elapsed_s)
             self._answered_s = time.monotonic()
 
-    def _deliver(self, entries: Sequence[Entry], answers: Sequence[Fills | Exception]) -> None:
+    def _deliver(
+        self, entries: Sequence[QueuedPass], answers: Sequence[PassOutputs | Exception]
+    ) -> None:
         def settle() -> None:
             for entry, answer in zip(entries, answers, strict=True):
                 entry.submission.settle(entry.index, answer)
 
         self._loop.call_soon_threadsafe(settle)
 
-    def _die(self, entries: list[Entry], error: BaseException) -> None:
+    def _die(self, entries: list[QueuedPass], error: BaseException) -> None:
         """Fail all who wait: with one worker dead, nobody knows what state the rest is in."""
-        _log.critical("a worker has died:\n%s", trace(error))
+        _log.critical("a worker has died:\n%s", safe_traceback(error))
         failure = "The service has failed and must be restarted."
         with self._lock:
             self._failure = failure
             self._closing = True
             entries = [*entries, *self._waiting.remove(lambda _: True)]
-            self._admission.give_all_back()
+            self._admission.release_all()
             self._wake(len(self._workers))
         self._loop.call_soon_threadsafe(self._on_failure, failure)
         self._deliver(entries, [NotReadyError(failure)] * len(entries))

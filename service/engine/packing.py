@@ -14,7 +14,7 @@ ALIGNMENT = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Bins:
+class RowPacking:
     """A place for each text in B rows of W slots.
 
     Attributes:
@@ -30,7 +30,7 @@ class Bins:
     width: int
 
     @classmethod
-    def of(cls, lengths: Sequence[int]) -> "Bins":
+    def of(cls, lengths: Sequence[int]) -> "RowPacking":
         """First fit, longest first; at least one text.
 
         Args:

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from service.engine.batch import Request, no_targets
+from service.engine.batch import ModelPass, no_targets
 from service.engine.batcher import Batcher
 from service.errors import FillMaskError
 
@@ -23,7 +23,7 @@ class Probe:
 
     def __init__(self, batcher: Batcher, token_id: int) -> None:
         self._batcher = batcher
-        self._request = Request(
+        self._request = ModelPass(
             input_ids=np.full(1, token_id, dtype=np.int64),
             mask_positions=np.zeros(1, dtype=np.int64),
             top_k=1,
@@ -39,7 +39,7 @@ class Probe:
 
     async def failure(self) -> str | None:
         """Why it does not answer, in a sentence; None when it does."""
-        if time.monotonic() - self._batcher.answered_s < RECENT_S:
+        if time.monotonic() - self._batcher.last_batch_s < RECENT_S:
             self._last_failure = None
             return None
         if self._running is None:

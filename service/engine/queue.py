@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from service.engine.batch import Fills, Request
+from service.engine.batch import ModelPass, PassOutputs
 
 
-class Submission:
+class PendingRequest:
     """What one caller waits for: the answers to all of its requests, or the first failure.
 
     Attributes:
@@ -25,15 +25,15 @@ class Submission:
     """
 
     def __init__(
-        self, future: asyncio.Future[list[Fills]], count: int, span: object = None
+        self, future: asyncio.Future[list[PassOutputs]], count: int, span: object = None
     ) -> None:
         self.future = future
         self.span = span
         self.arrived_s = time.perf_counter()
-        self._answers: dict[int, Fills] = {}
+        self._answers: dict[int, PassOutputs] = {}
         self._count = count
 
-    def settle(self, index: int, answer: Fills | Exception) -> None:
+    def settle(self, index: int, answer: PassOutputs | Exception) -> None:
         """Note one answer; on the event loop only."""
         if self.future.done():
             return
@@ -46,29 +46,29 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class QueuedPass:
     """One request in the queue, and where its answer goes.
 
     Attributes:
         request: to be computed.
         submission: it is a part of.
         index: its place there.
-        patient: whether it can wait.
+        bulk: whether it can wait.
     """
 
-    request: Request
-    submission: Submission
+    request: ModelPass
+    submission: PendingRequest
     index: int
-    patient: bool
+    bulk: bool
 
 
 Item = TypeVar("Item")
 
 # Of so many batches one is taken from the lane that can wait, even if the other is never empty.
-PATIENT_BATCHES = 8
+BATCHES_PER_BULK_BATCH = 8
 
 
-class Waiting(Generic[Item]):
+class LaneQueue(Generic[Item]):
     """Two queues, first in first out each. Not for several threads at a time.
 
     A long job, such as the scores of a text token by token, is hundreds of passes. In one queue
@@ -80,16 +80,16 @@ class Waiting(Generic[Item]):
 
     def __init__(self, tokens: Callable[[Item], int]) -> None:
         self._tokens = tokens
-        self._prompt: deque[Item] = deque()
-        self._patient: deque[Item] = deque()
-        self._prompt_batches = 0  # since the last patient one
+        self._interactive: deque[Item] = deque()
+        self._bulk: deque[Item] = deque()
+        self._interactive_batches = 0  # since the last bulk one
 
     def __bool__(self) -> bool:
-        return bool(self._prompt or self._patient)
+        return bool(self._interactive or self._bulk)
 
-    def extend(self, items: Iterable[Item], *, patient: bool) -> None:
+    def extend(self, items: Iterable[Item], *, bulk: bool) -> None:
         """Append items to the lane that can wait, or to the other."""
-        (self._patient if patient else self._prompt).extend(items)
+        (self._bulk if bulk else self._interactive).extend(items)
 
     def take(self, budget_tokens: int) -> list[Item]:
         """The next batch: what has waited longest in its lane, at least one item.
@@ -97,9 +97,9 @@ class Waiting(Generic[Item]):
         Args:
             budget_tokens: most tokens of a batch of several items.
         """
-        turn = self._prompt_batches >= PATIENT_BATCHES - 1
-        lane = self._patient if self._patient and (turn or not self._prompt) else self._prompt
-        self._prompt_batches = 0 if lane is self._patient else self._prompt_batches + 1
+        turn = self._interactive_batches >= BATCHES_PER_BULK_BATCH - 1
+        lane = self._bulk if self._bulk and (turn or not self._interactive) else self._interactive
+        self._interactive_batches = 0 if lane is self._bulk else self._interactive_batches + 1
         batch: list[Item] = []
         tokens = 0
         while lane:
@@ -112,7 +112,7 @@ class Waiting(Generic[Item]):
     def remove(self, is_unwanted: Callable[[Item], bool]) -> list[Item]:
         """Take out what is unwanted, wherever it is."""
         removed: list[Item] = []
-        for lane in (self._prompt, self._patient):
+        for lane in (self._interactive, self._bulk):
             kept = [item for item in lane if not is_unwanted(item)]
             removed += [item for item in lane if is_unwanted(item)]
             lane.clear()

@@ -12,7 +12,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime as ort
 
 from service.bundles.bundle import WEIGHTS_FILE
-from service.engine.batch import Batch, Outputs
+from service.engine.batch import Batch, BatchOutputs
 from service.engine.memory import collapse_heap, make_private, return_free_memory
 from service.errors import BundleError
 from service.host import may_saturate_int8
@@ -88,10 +88,10 @@ class Runtime:
         self.private = make_private(model_path.with_name(WEIGHTS_FILE))
         collapse_heap()  # the weights are where they will stay
 
-    def run(self, batch: Batch) -> Outputs:
+    def run(self, batch: Batch) -> BatchOutputs:
         """Compute a batch; releases the interpreter lock meanwhile."""
         feed = {name: getattr(batch, name) for name in _INPUTS}
-        return Outputs(*self._session.run(list(_OUTPUTS), feed))
+        return BatchOutputs(*self._session.run(list(_OUTPUTS), feed))
 
     def close(self) -> None:
         """Free the weights; to be called once nothing runs any more."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from service.engine.batch import Batch, Outputs, Request
+from service.engine.batch import Batch, BatchOutputs, ModelPass
 from service.errors import BundleError
 
 # longer texts are rare, and one of 8,192 tokens would hold up every start by half a minute
@@ -15,7 +15,7 @@ _USUAL_TOKENS = 32
 
 
 def warm_up(
-    run: Callable[[Batch], Outputs],
+    run: Callable[[Batch], BatchOutputs],
     token_id: int,
     max_tokens: int,
     max_batch_tokens: int,
@@ -57,8 +57,8 @@ def warm_up(
         ) from error
 
 
-def _request(token_id: int, tokens: int, masks: int, top_k: int) -> Request:
-    return Request(
+def _request(token_id: int, tokens: int, masks: int, top_k: int) -> ModelPass:
+    return ModelPass(
         input_ids=np.full(tokens, token_id, dtype=np.int64),
         mask_positions=np.arange(masks, dtype=np.int64),
         top_k=top_k,

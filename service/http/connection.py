@@ -13,11 +13,11 @@ from uvicorn.server import ServerState
 
 from service.http import client_timeouts
 from service.http.client_timeouts import ClientTimeouts
-from service.http.early_responses import error_answer, overloaded_answer, too_many_connections
+from service.http.early_responses import error_response, overloaded_response, too_many_connections
 from service.http.exchange import Exchange, Flow
 from service.http.request_parser import HttpError, RequestHead, RequestParser
-from service.http.throttle import Breath
-from service.http.unsent_responses import UnsentAnswers
+from service.http.throttle import LoopThrottle
+from service.http.unsent_responses import UnsentResponses
 from service.observability.statistics import ProcessStatistics
 
 READ_BYTES = 16 * 1024  # of one read, and at most held of the requests behind the present one
@@ -59,8 +59,8 @@ class Connection(asyncio.BufferedProtocol):
         *,
         max_connections: int,
         statistics: ProcessStatistics,
-        breath: Breath,
-        unsent: UnsentAnswers,
+        breath: LoopThrottle,
+        unsent: UnsentResponses,
         retry_after_s: Callable[[str, int], int | None],
         config: uvicorn.Config,
         server_state: ServerState,
@@ -285,7 +285,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _answer_overloaded(self, head: RequestHead, retry_after_s: int) -> None:
         headers = self._server_state.default_headers
-        self._transport.write(overloaded_answer(head, retry_after_s, headers))
+        self._transport.write(overloaded_response(head, retry_after_s, headers))
         self._server_state.total_requests += 1
         if not head.keep_alive:
             self.close()
@@ -295,5 +295,5 @@ class Connection(asyncio.BufferedProtocol):
         self._statistics.refused_connections[reason] += 1
         if self._exchange is None or not self._exchange.response_started:
             headers = self._server_state.default_headers
-            self._transport.write(error_answer(status, sentence, headers))
+            self._transport.write(error_response(status, sentence, headers))
         self.close()

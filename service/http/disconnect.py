@@ -10,14 +10,14 @@ from starlette.types import Receive
 PATIENCE_S = 0.02
 
 
-class CallerLeftError(Exception):
+class ClientDisconnectedError(Exception):
     """The connection has ended, and with it the need for an answer."""
 
 
-class WhileConnected:
+class CancelOnDisconnect:
     """Cancels the body of its `with` when the caller leaves, as `asyncio.timeout` does in time.
 
-    Raises CallerLeftError then, at the end of the `with`.
+    Raises ClientDisconnectedError then, at the end of the `with`.
 
     Args:
         receive: of the connection, after the request has been read to its end.
@@ -49,7 +49,7 @@ class WhileConnected:
             self._watch.cancel()
         # a server that gives up cancels too, and that must not be taken for a caller who left
         if self._left and self._task.uncancel() <= self._cancelling:
-            raise CallerLeftError from exception
+            raise ClientDisconnectedError from exception
 
     def _begin(self) -> None:
         self._watch = self._task.get_loop().create_task(self._cancel_when_left())

@@ -9,10 +9,10 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from service.errors import overloaded_text
 from service.http.middleware.request_id import request_id_of
 from service.http.request_parser import RequestHead
-from service.http.responses import Headers, error_json, send_sentence
+from service.http.responses import Headers, error_json, send_error_message
 
 
-def error_answer(status: int, sentence: str, headers: Headers) -> bytes:
+def error_response(status: int, sentence: str, headers: Headers) -> bytes:
     """Return an error after which the connection is closed.
 
     Args:
@@ -25,7 +25,7 @@ def error_answer(status: int, sentence: str, headers: Headers) -> bytes:
     return b"%b%b%b\r\n\r\n%b" % (STATUS_LINE[status], _lines(headers), own, body)
 
 
-def overloaded_answer(head: RequestHead, retry_after_s: int, headers: Headers) -> bytes:
+def overloaded_response(head: RequestHead, retry_after_s: int, headers: Headers) -> bytes:
     """Return a 429, as the application has it.
 
     Args:
@@ -53,4 +53,6 @@ def _lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
 async def too_many_connections(_scope: Scope, _receive: Receive, send: Send) -> None:
     """Answer 429 and close: the application of connections above the limit."""
     headers = [(b"retry-after", b"1"), (b"connection", b"close")]
-    await send_sentence(send, 429, "There are too many connections; try again in 1 s.", headers)
+    await send_error_message(
+        send, 429, "There are too many connections; try again in 1 s.", headers
+    )

@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from service.http.request_parser import RequestHead, RequestParser
-from service.http.unsent_responses import Reader, UnsentAnswers
+from service.http.unsent_responses import Reader, UnsentResponses
 
 # an answer is handed on in parts of this size, the next one when the client has read the last
 PART_BYTES = 64 * 1024
@@ -70,7 +70,7 @@ class Exchange(RequestResponseCycle):
         head: RequestHead,
         scope: dict[str, Any],
         state: ServerState,
-        unsent: UnsentAnswers,
+        unsent: UnsentResponses,
     ) -> None:
         super().__init__(
             scope=cast("Any", scope),

@@ -12,7 +12,7 @@ RETRY_AFTER_S = 1
 EVICTABLE_AFTER_S = 0.5
 
 
-class ByteBudget:
+class MemoryBudget:
     """A number of bytes that requests claim while they hold them. For one event loop.
 
     Args:
@@ -76,7 +76,7 @@ class Claim:
 
     __slots__ = ("_budget", "_counted_bytes", "_on_eviction", "_size_bytes", "begun_s", "evicted")
 
-    def __init__(self, budget: ByteBudget) -> None:
+    def __init__(self, budget: MemoryBudget) -> None:
         self._budget = budget
         self._size_bytes = self._counted_bytes = 0
         self._on_eviction: Callable[[], object] | None = None

@@ -39,7 +39,7 @@ def error_json(sentence: str) -> bytes:
     return to_json({"error": sentence})
 
 
-async def send_sentence(send: Send, status: int, sentence: str, headers: Headers = ()) -> None:
+async def send_error_message(send: Send, status: int, sentence: str, headers: Headers = ()) -> None:
     """Answer with a sentence about what is wrong."""
     await send_json(send, status, error_json(sentence), headers)
 
@@ -49,4 +49,4 @@ async def send_error(send: Send, error: FillMaskError) -> None:
     headers = []
     if isinstance(error, OverloadedError):
         headers.append((b"retry-after", b"%d" % error.retry_after_s))
-    await send_sentence(send, error.status, error.text, headers)
+    await send_error_message(send, error.status, error.text, headers)

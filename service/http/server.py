@@ -33,7 +33,7 @@ _PROGRAM = (
 )
 
 
-def refuse_more(listener: socket.socket) -> None:
+def drop_new_connections(listener: socket.socket) -> None:
     """Let nobody new connect, while those who have begun to still can.
 
     A listening socket that is closed resets the connections that nobody has accepted yet, and with
@@ -100,7 +100,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let nobody else connect, serve who has, and end."""
         for listener in sockets or []:
-            refuse_more(listener)
+            drop_new_connections(listener)
         # who has connected last may not have been accepted, nor its request have come
         await asyncio.sleep(_LAST_REQUESTS_S)
         await super().shutdown(sockets)

@@ -8,7 +8,7 @@ from typing import Any
 _ELSEWHERE = "fillmask.elsewhere"
 
 
-class OnTheWay:
+class RequestsElsewhere:
     """A count of requests that wait for their clients or a thread, or have been queued already.
 
     The estimate of the work ahead of a request subtracts them from all that have begun. Otherwise
@@ -33,12 +33,12 @@ class OnTheWay:
             self.elsewhere -= 1
 
 
-BREATH_S = 0.01
+PAUSE_S = 0.01
 # a wait that a pause does not make much longer, and in which nobody runs out of work
-CROWD_S = 5 * BREATH_S
+CROWDED_WAIT_S = 5 * PAUSE_S
 
 
-class Breath:
+class LoopThrottle:
     """Puts a pause between the turns of the event loop in which requests come that have to wait.
 
     To wake it for each of them takes the CPU from the workers, for more than a refusal itself
@@ -62,6 +62,6 @@ class Breath:
 
     def _pause(self) -> None:
         if not self._has_new_connection:
-            time.sleep(BREATH_S)
+            time.sleep(PAUSE_S)
         self._asked_for = False
         self._has_new_connection = False

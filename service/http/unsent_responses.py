@@ -15,7 +15,7 @@ class Reader(Protocol):
         """End its connection and drop what it has not read."""
 
 
-class UnsentAnswers:
+class UnsentResponses:
     """Counts the bytes of long answers until their clients have read them.
 
     Above the limit the clients that have read nothing for the longest time are cut off.

@@ -16,7 +16,7 @@ from structlog.processors import EventRenamer, JSONRenderer, TimeStamper
 from structlog.stdlib import ExtraAdder, ProcessorFormatter, add_log_level, add_logger_name
 from structlog.typing import EventDict, Processor
 
-from service.errors import trace
+from service.errors import safe_traceback
 from service.observability.request_context import CURRENT, REQUEST_ID, TRACE_ID, trace_id
 
 Format = Literal["auto", "json", "text"]
@@ -71,7 +71,7 @@ def log_loop_error(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) ->
     if (error := context.get("exception")) is None:
         _log.error("the event loop: %s", context["message"])
     else:
-        _log.error("nobody has handled, in the event loop:\n%s", trace(error))
+        _log.error("nobody has handled, in the event loop:\n%s", safe_traceback(error))
 
 
 def _add_request(_logger: Any, _method: str, event: EventDict) -> EventDict:
@@ -88,21 +88,21 @@ def _leave_out_exception_text(_logger: Any, _method: str, event: EventDict) -> E
     event.pop("stack_info", None)
     exc_info = event.pop("exc_info", None)
     if exc_info and exc_info[1] is not None:
-        event["exception"] = trace(exc_info[1])
+        event["exception"] = safe_traceback(exc_info[1])
     return event
 
 
 def _log_end(
     _type: type[BaseException], error: BaseException, _traceback: TracebackType | None
 ) -> None:
-    _log.critical("the process has failed:\n%s", trace(error))
+    _log.critical("the process has failed:\n%s", safe_traceback(error))
 
 
 def _log_end_of_thread(args: threading.ExceptHookArgs) -> None:
     if args.exc_value is not None:
-        _log.critical("a thread has failed:\n%s", trace(args.exc_value))
+        _log.critical("a thread has failed:\n%s", safe_traceback(args.exc_value))
 
 
 def _log_unraisable(args: "sys.UnraisableHookArgs") -> None:
     if args.exc_value is not None:
-        _log.error("nobody could be told:\n%s", trace(args.exc_value))
+        _log.error("nobody could be told:\n%s", safe_traceback(args.exc_value))

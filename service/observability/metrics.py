@@ -16,7 +16,12 @@ from prometheus_client.registry import Collector
 
 from service import __version__
 from service.host import memory_limit_bytes
-from service.observability.statistics import BatchStatistics, Histogram, Load, ProcessStatistics
+from service.observability.statistics import (
+    BatchStatistics,
+    Histogram,
+    ProcessStatistics,
+    QueueLoad,
+)
 
 _MODEL = ("model",)
 _ROUTE = ("method", "route")
@@ -39,7 +44,7 @@ class ModelState:
 
     name: str
     about: Mapping[str, str]
-    load: Load
+    load: QueueLoad
     failure: str | None
 
 

@@ -35,7 +35,7 @@ Scope = MutableMapping[str, Any]
 CLOSE_S = 3
 
 
-class Traces:
+class OpenTelemetryTracer:
     """Sends spans over OTLP; the OTEL_ variables say where to, which, and as whose."""
 
     def __init__(self) -> None:

@@ -104,7 +104,7 @@ SEQUENCES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class QueueLoad:
     """How much a batcher has to do.
 
     Attributes:

@@ -7,7 +7,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-class Spans(Protocol):
+class Tracer(Protocol):
     """Where spans go. Times are of the performance counter, in seconds."""
 
     def current(self) -> object:

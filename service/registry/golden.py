@@ -9,7 +9,7 @@ from typing import Self
 from service.bundles.bundle import Bundle, GoldenFill
 from service.bundles.fields import BundleFields
 from service.errors import BundleError, FillMaskError
-from service.tasks.fill_mask import FillMask
+from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions
 from service.tasks.results import Fill
 
@@ -58,7 +58,7 @@ def largest_int8_difference(p99: float) -> float:
     return LARGEST_DISTANCES * p99
 
 
-async def replay(bundle: Bundle, fill_mask: FillMask) -> None:
+async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> None:
     """Fill every golden prompt by the way requests take, and compare log-probabilities.
 
     One broken answer shows in the largest difference. Kernels that are a little wrong everywhere

@@ -15,12 +15,12 @@ from service.engine.runtime import Runtime
 from service.engine.warm_up import warm_up
 from service.errors import BundleError, SettingsError
 from service.observability.statistics import ProcessStatistics
-from service.observability.tracing import Spans
-from service.registry.golden import replay
+from service.observability.tracing import Tracer
+from service.registry.golden import check_golden_prompts
 from service.settings import Settings
-from service.tasks.fill_mask import FillMask
+from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import Limits
-from service.tasks.scoring import Scoring
+from service.tasks.scoring import ScoringPipeline
 from service.tokenization.tokenizer import Tokenizer
 
 LOOK_EVERY_S = 1.0
@@ -65,20 +65,20 @@ class LoadedModel:
     bundle: Bundle
     fingerprint: Fingerprint
     limits: Limits
-    fill_mask: FillMask
-    scoring: Scoring
+    fill_mask: FillMaskPipeline
+    scoring: ScoringPipeline
     batcher: Batcher
 
 
 @asynccontextmanager
-async def load(
+async def load_model(
     settings: Settings,
     on_failure: Callable[[str], None],
     path: Path | None = None,
     *,
     background: bool = False,
     statistics: ProcessStatistics | None = None,
-    spans: Spans | None = None,
+    spans: Tracer | None = None,
 ) -> AsyncIterator[LoadedModel]:
     """Load and verify a model; answers what was accepted before it is closed.
 
@@ -91,7 +91,7 @@ async def load(
         spans: told of the parts of requests, where they are traced.
 
     Raises:
-        StartError: the bundle or a setting is no good.
+        StartupError: the bundle or a setting is no good.
     """
     arguments = (settings, path or settings.bundle)
     # at the start on this thread: another one would keep memory of its own
@@ -102,7 +102,7 @@ async def load(
         workers=settings.threads,
         max_batch_tokens=settings.max_batch_tokens,
         max_waiting_tokens=settings.max_waiting_tokens,
-        max_patient_tokens=settings.max_patient_tokens,
+        max_bulk_tokens=settings.max_bulk_tokens,
         max_wait_s=settings.max_wait_ms / 1000,
         on_failure=on_failure,
         statistics=None if statistics is None else statistics.of_model(bundle.name),
@@ -115,7 +115,7 @@ async def load(
         file = bundle.path / WEIGHTS_FILE
         watched = [asyncio.create_task(watch_weights(file, seen[WEIGHTS_FILE], fail))]
     fills = partial(
-        FillMask,
+        FillMaskPipeline,
         tokenizer,
         batcher,
         max_tokens=bundle.max_tokens,
@@ -124,13 +124,13 @@ async def load(
     )
     try:
         # not the users' limits: a golden prompt may have more masks than they may send
-        await replay(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
+        await check_golden_prompts(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
         yield LoadedModel(
             bundle,
             seen,
             limits,
             fills(max_masks=settings.max_masks, max_passes=settings.max_passes),
-            Scoring(tokenizer, batcher, bundle.max_tokens, settings.max_passes, spans),
+            ScoringPipeline(tokenizer, batcher, bundle.max_tokens, settings.max_passes, spans),
             batcher,
         )
     finally:

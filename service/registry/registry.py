@@ -10,12 +10,12 @@ from pathlib import Path
 from service import __version__
 from service.bundles.discovery import Fingerprint, find_bundles, fingerprint
 from service.engine.probe import Probe
-from service.errors import BundleError, NotFoundError, SettingsError, StartError, quote
+from service.errors import BundleError, NotFoundError, SettingsError, StartupError, quote
 from service.observability.metrics import ModelState
 from service.observability.statistics import ProcessStatistics
-from service.observability.tracing import Spans
-from service.registry.loader import LoadedModel, load
-from service.registry.served_model import InfoBody, Served
+from service.observability.tracing import Tracer
+from service.registry.loader import LoadedModel, load_model
+from service.registry.served_model import ModelInfo, ServedModel
 from service.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 class _Open:
     """A loaded model, and how to close it."""
 
-    served: Served
+    served: ServedModel
     fingerprint: Fingerprint
     closing: AsyncExitStack
 
@@ -39,7 +39,7 @@ class _Open:
         await self.closing.aclose()
 
 
-class Models:
+class ModelRegistry:
     """Models by name, one of which is the default. For one event loop.
 
     Args:
@@ -56,7 +56,7 @@ class Models:
         on_failure: Callable[[str], None],
         on_change: Callable[[], None],
         statistics: ProcessStatistics,
-        spans: Spans | None = None,
+        spans: Tracer | None = None,
     ) -> None:
         self._settings = settings
         self._on_failure = on_failure
@@ -64,17 +64,17 @@ class Models:
         self._statistics = statistics
         self._spans = spans
         self._open: dict[Path, _Open] = {}
-        self._by_name: dict[str, Served] = {}
+        self._by_name: dict[str, ServedModel] = {}
         self._reloading = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
-    def by_name(self) -> Mapping[str, Served]:
+    def by_name(self) -> Mapping[str, ServedModel]:
         """All of them, in the order of their directories."""
         return self._by_name
 
     @property
-    def default(self) -> Served:
+    def default(self) -> ServedModel:
         """That of requests that name none: the one of the settings, or else the first."""
         return self._by_name.get(self._settings.model) or next(iter(self._by_name.values()))
 
@@ -86,7 +86,7 @@ class Models:
             for one in self._by_name.values()
         ]
 
-    def get(self, name: str | None = None) -> Served:
+    def get(self, name: str | None = None) -> ServedModel:
         """A model by its name, or the default.
 
         Raises:
@@ -104,7 +104,7 @@ class Models:
         """Load all of them.
 
         Raises:
-            StartError: one is no good, two have the same name, or the default is missing.
+            StartupError: one is no good, two have the same name, or the default is missing.
         """
         for path in find_bundles(self._settings.bundle):
             self._add(path, await self._load(path, background=False))
@@ -123,7 +123,7 @@ class Models:
         async with self._reloading:
             try:
                 paths = find_bundles(self._settings.bundle)
-            except StartError as error:
+            except StartupError as error:
                 self._statistics.reloads["refused"] += 1
                 _log.error("nothing is reloaded: %s", error)
                 return
@@ -159,10 +159,10 @@ class Models:
             new = await self._load(path, background=True)
             try:
                 self._add(path, new)
-            except StartError:
+            except StartupError:
                 await new.closing.aclose()
                 raise
-        except StartError as error:
+        except StartupError as error:
             self._statistics.reloads["refused"] += 1
             _log.error("%s is not reloaded, and the old model stays: %s", path.name, error)
             return
@@ -188,7 +188,7 @@ class Models:
 
     async def _load(self, path: Path, *, background: bool) -> _Open:
         closing = AsyncExitStack()
-        loading = load(
+        loading = load_model(
             self._settings,
             self._on_failure,
             path,
@@ -199,9 +199,9 @@ class Models:
         model = await closing.enter_async_context(loading)
         return _Open(self._served(model), model.fingerprint, closing)
 
-    def _served(self, model: LoadedModel) -> Served:
+    def _served(self, model: LoadedModel) -> ServedModel:
         bundle = model.bundle
-        info = InfoBody(
+        info = ModelInfo(
             name=bundle.name,
             license=bundle.license,
             description=bundle.description,
@@ -213,10 +213,10 @@ class Models:
             threads=self._settings.threads,
         )
         probe = Probe(model.batcher, bundle.mask_token_id)
-        return Served(model.fill_mask, model.scoring, model.batcher, probe, info)
+        return ServedModel(model.fill_mask, model.scoring, model.batcher, probe, info)
 
 
-def _about(info: InfoBody) -> dict[str, str]:
+def _about(info: ModelInfo) -> dict[str, str]:
     return {
         "precision": info.precision,
         "max_tokens": str(info.limits.max_tokens),

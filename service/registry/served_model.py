@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel, Field
 
 from service.bundles.bundle import Architecture
-from service.concurrency import Uses
+from service.concurrency import UseCounter
 from service.engine.batcher import Batcher
 from service.engine.probe import Probe
-from service.tasks.fill_mask import FillMask
+from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import Limits
-from service.tasks.scoring import Scoring
+from service.tasks.scoring import ScoringPipeline
 
 
-class InfoBody(BaseModel):
+class ModelInfo(BaseModel):
     """The model that is served, and the limits."""
 
     name: str
@@ -28,7 +28,7 @@ class InfoBody(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedModel:
     """A model that is served.
 
     Attributes:
@@ -40,9 +40,9 @@ class Served:
         uses: to be entered by who asks it for anything, so that it is not closed meanwhile.
     """
 
-    fill_mask: FillMask
-    scoring: Scoring
+    fill_mask: FillMaskPipeline
+    scoring: ScoringPipeline
     batcher: Batcher
     probe: Probe
-    info: InfoBody
-    uses: Uses = field(default_factory=Uses)
+    info: ModelInfo
+    uses: UseCounter = field(default_factory=UseCounter)

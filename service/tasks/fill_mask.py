@@ -4,24 +4,24 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from service.concurrency import together
+from service.concurrency import gather_or_cancel
 from service.engine.batcher import Batcher
 from service.errors import InvalidRequestError
-from service.observability.tracing import Spans
+from service.observability.tracing import Tracer
 from service.tasks.options import FillOptions
-from service.tasks.plan import FillJob, FillReader
-from service.tasks.response_size import Reserve, answer_size, no_bound
-from service.tasks.results import Answer, RefusedText
-from service.tasks.strategies import FillWays
+from service.tasks.plan import FillPlan, FillPlanner
+from service.tasks.response_size import Reserve, no_bound, response_size
+from service.tasks.results import FillResult, RejectedText
+from service.tasks.strategies import FillStrategies
 from service.tasks.targets import check_size
-from service.tokenization.reader import place
+from service.tokenization.reader import text_label
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
 # tokenizing a target costs about as much as this many characters of text
 _TARGET_COST_CHARS = 20
 
 
-class FillMask:
+class FillMaskPipeline:
     """Fills the masks of texts.
 
     Args:
@@ -43,11 +43,11 @@ class FillMask:
         vocab_size: int,
         max_masks: int,
         max_passes: int,
-        spans: Spans | None = None,
+        spans: Tracer | None = None,
     ) -> None:
-        self._reader = FillReader(tokenizer, max_tokens, max_passes)
+        self._reader = FillPlanner(tokenizer, max_tokens, max_passes)
         self._batcher = batcher
-        self._ways = FillWays(tokenizer, batcher, vocab_size)
+        self._ways = FillStrategies(tokenizer, batcher, vocab_size)
         self._max_masks = max_masks
         self._max_passes = max_passes
         self._spans = spans
@@ -74,7 +74,7 @@ class FillMask:
         *,
         report: bool = False,
         reserve: Reserve = no_bound,
-    ) -> Answer:
+    ) -> FillResult:
         """Rank the fills of each mask of each text, best first.
 
         Args:
@@ -99,22 +99,22 @@ class FillMask:
             read = self._read_all(texts, each, called, report=report)
         else:
             read = await asyncio.to_thread(self._read_all, texts, each, called, report=report)
-        jobs = {index: job for index, job in enumerate(read) if isinstance(job, FillJob)}
+        jobs = {index: job for index, job in enumerate(read) if isinstance(job, FillPlan)}
         self._check_work(jobs.values())
-        _, memory_bytes, long = answer_size(jobs.values())
+        _, memory_bytes, long = response_size(jobs.values())
         reserve(memory_bytes)
         groups = [list(jobs)] if alike and jobs else _groups(jobs)
-        found = await together(
+        found = await gather_or_cancel(
             self._ways.fill([jobs[index] for index in group], long=long) for group in groups
         )
         fills: list[list[list[Any]]] = [[] for _ in texts]
         for group, group_fills in zip(groups, found, strict=True):
             for index, text_fills in zip(group, group_fills, strict=True):
                 fills[index] = text_fills
-        return Answer(
+        return FillResult(
             fills,
             long,
-            {index: one for index, one in enumerate(read) if isinstance(one, RefusedText)},
+            {index: one for index, one in enumerate(read) if isinstance(one, RejectedText)},
             {
                 index: job.targets.refused
                 for index, job in jobs.items()
@@ -123,25 +123,25 @@ class FillMask:
         )
 
     @property
-    def _read_all(self) -> Callable[..., list[FillJob | RefusedText]]:
+    def _read_all(self) -> Callable[..., list[FillPlan | RejectedText]]:
         # not an attribute: with a method of its own the object would outlive the model
         return self._read if self._spans is None else self._spans.around("tokenize", self._read)
 
     def _read(
         self, texts: Sequence[str], each: Sequence[FillOptions], called: str, *, report: bool
-    ) -> list[FillJob | RefusedText]:
-        read: list[FillJob | RefusedText] = []
+    ) -> list[FillPlan | RejectedText]:
+        read: list[FillPlan | RejectedText] = []
         for index, (text, options) in enumerate(zip(texts, each, strict=True)):
             try:
-                where = place(called, index, texts)
+                where = text_label(called, index, texts)
                 read.append(self._reader.read(text, options, where, report=report))
             except InvalidRequestError as error:
                 if not report:
                     raise
-                read.append(RefusedText(error.text))
+                read.append(RejectedText(error.text))
         return read
 
-    def _check_work(self, jobs: Collection[FillJob]) -> None:
+    def _check_work(self, jobs: Collection[FillPlan]) -> None:
         masks = sum(job.masks for job in jobs)
         if masks > self._max_masks:
             raise InvalidRequestError(
@@ -155,7 +155,7 @@ class FillMask:
             )
 
 
-def _groups(jobs: Mapping[int, FillJob]) -> list[list[int]]:
+def _groups(jobs: Mapping[int, FillPlan]) -> list[list[int]]:
     """Texts that are filled alike, by their places."""
     groups: dict[FillOptions, list[int]] = {}
     for index, job in jobs.items():

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.arrays import IntArray
-from service.engine.batch import Fills, Request, Submit, no_targets
+from service.engine.batch import ModelPass, PassOutputs, Submit, no_targets
 from service.tasks.options import Order
 from service.tasks.results import NO_SINGLE_TOKEN, JointFill
 from service.tokenization.tokenizer import EncodedText, Tokenizer
@@ -91,15 +91,15 @@ def _open(partial: _Partial) -> list[int]:
     return [mask for mask, token in enumerate(partial.tokens) if token == NO_SINGLE_TOKEN]
 
 
-def _request(partial: _Partial, positions: IntArray, beam: int, tokenizer: Tokenizer) -> Request:
+def _request(partial: _Partial, positions: IntArray, beam: int, tokenizer: Tokenizer) -> ModelPass:
     asked = beam + len(tokenizer.special_token_ids)
-    return Request(partial.input_ids, positions, asked, no_targets(len(positions)))
+    return ModelPass(partial.input_ids, positions, asked, no_targets(len(positions)))
 
 
 def _grow(
     partial: _Partial,
     masks: Sequence[int],
-    answer: Fills,
+    answer: PassOutputs,
     encoded: EncodedText,
     tokenizer: Tokenizer,
     beam: int,

@@ -19,7 +19,7 @@ CACHED_TARGETS_BYTES = 2**23
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FillJob:
+class FillPlan:
     """A text to fill.
 
     Attributes:
@@ -63,7 +63,7 @@ class FillJob:
         return 0
 
 
-class FillReader:
+class FillPlanner:
     """Reads texts to fill.
 
     Args:
@@ -88,7 +88,7 @@ class FillReader:
         if options.targets:
             self._resolve(options.targets).check()
 
-    def read(self, text: str, options: FillOptions, where: str, *, report: bool) -> FillJob:
+    def read(self, text: str, options: FillOptions, where: str, *, report: bool) -> FillPlan:
         """Read one text.
 
         Args:
@@ -113,12 +113,12 @@ class FillReader:
                     f"{where} has masks that are further apart than the model reads; they cannot "
                     "be filled together."
                 )
-            return FillJob(text, options, targets, windows)
+            return FillPlan(text, options, targets, windows)
         encoded = self._texts.masked(text, where)
         if longest > 1:
             tokens = len(encoded.input_ids) - 1 + longest
             self._texts.check_tokens(tokens, where, f" with {longest} in place of a mask")
-        return FillJob(text, options, targets, [Window(encoded)])
+        return FillPlan(text, options, targets, [Window(encoded)])
 
     def _resolve(self, texts: tuple[str, ...]) -> Targets:
         targets = self._cached.get(texts)

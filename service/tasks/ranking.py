@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.batch import Fills
+from service.engine.batch import PassOutputs
 from service.tasks.results import NO_SINGLE_TOKEN, Fill, TargetFill
 from service.tasks.targets import Targets
 from service.tokenization.tokenizer import EncodedText, Tokenizer
@@ -57,7 +57,7 @@ def rank(
     tokenizer: Tokenizer,
     texts: Sequence[str],
     encoded: Sequence[EncodedText],
-    answers: Sequence[Fills],
+    answers: Sequence[PassOutputs],
     wanted: int,
 ) -> list[list[list[Fill]]]:
     """The best ordinary tokens for each mask of each text.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pydantic_core import to_json
 
 from service.errors import InvalidRequestError
-from service.tasks.plan import FillJob
+from service.tasks.plan import FillPlan
 
 # Each fill repeats its whole text, so an answer can be far larger than its request.
 MAX_ANSWER_BYTES = 5 * 2**20
@@ -37,7 +37,7 @@ def no_bound(_memory_bytes: int) -> None:
     """Reserve nothing: for callers that answer one request at a time."""
 
 
-class AnswerSize(NamedTuple):
+class ResponseSize(NamedTuple):
     """The size of an answer.
 
     Attributes:
@@ -51,7 +51,7 @@ class AnswerSize(NamedTuple):
     long: bool
 
 
-def answer_size(jobs: Iterable[FillJob]) -> AnswerSize:
+def response_size(jobs: Iterable[FillPlan]) -> ResponseSize:
     """Sum up the answers to all texts of a request.
 
     Raises:
@@ -81,14 +81,14 @@ def answer_size(jobs: Iterable[FillJob]) -> AnswerSize:
             f"The answer would have up to {json_bytes} bytes; at most {MAX_ANSWER_BYTES} are "
             "allowed, so ask for fewer texts, masks or fills."
         )
-    return AnswerSize(
+    return ResponseSize(
         json_bytes,
         memory_bytes + _JSON_COPIES * json_bytes,
         ranked > _LONG_RANKING or cost_chars > LONG_ANSWER_CHARS,
     )
 
 
-def _tokens(job: FillJob) -> int:
+def _tokens(job: FillPlan) -> int:
     """Tokens of a fill at most; a target's are counted with its text."""
     if job.targets is not None:
         return 0

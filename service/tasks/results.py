@@ -70,7 +70,7 @@ class WordFill(Fill):
 
 
 @dataclass(slots=True)
-class RefusedText:
+class RejectedText:
     """A text that is not answered; the others are.
 
     Attributes:
@@ -81,7 +81,7 @@ class RefusedText:
 
 
 @dataclass(slots=True)
-class RefusedTarget:
+class RejectedTarget:
     """A target that is not ranked; the others are.
 
     Attributes:
@@ -94,7 +94,7 @@ class RefusedTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FillResult:
     """What a request is answered with.
 
     Attributes:
@@ -107,5 +107,5 @@ class Answer:
 
     fills: Sequence[Sequence[Sequence[Fill]]]
     long: bool
-    refused_texts: Mapping[int, RefusedText] = field(default_factory=dict)
-    refused_targets: Mapping[int, Sequence[RefusedTarget]] = field(default_factory=dict)
+    refused_texts: Mapping[int, RejectedText] = field(default_factory=dict)
+    refused_targets: Mapping[int, Sequence[RejectedTarget]] = field(default_factory=dict)

@@ -17,14 +17,14 @@ from typing import Literal
 
 import numpy as np
 
-from service.engine.batch import Fills, Request
+from service.engine.batch import ModelPass, PassOutputs
 from service.engine.batcher import Batcher
 from service.errors import InvalidRequestError
-from service.observability.tracing import Spans
+from service.observability.tracing import Tracer
 from service.tasks.response_size import Reserve, no_bound
-from service.tasks.results import RefusedText
-from service.tokenization.reader import TextReader, place
-from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer, Words
+from service.tasks.results import RejectedText
+from service.tokenization.reader import TextReader, text_label
+from service.tokenization.tokenizer import LONG_TEXT_CHARS, EncodedWords, Tokenizer
 
 Variant = Literal["within_word", "original"]
 DEFAULT_VARIANT: Variant = "within_word"
@@ -71,7 +71,7 @@ class TextScore:
     tokens: list[TokenScore]
 
 
-class Scoring:
+class ScoringPipeline:
     """Scores texts.
 
     Args:
@@ -88,7 +88,7 @@ class Scoring:
         batcher: Batcher,
         max_tokens: int,
         max_passes: int,
-        spans: Spans | None = None,
+        spans: Tracer | None = None,
     ) -> None:
         self._tokenizer = tokenizer
         self._reader = TextReader(tokenizer, max_tokens)
@@ -104,7 +104,7 @@ class Scoring:
         *,
         report: bool = False,
         reserve: Reserve = no_bound,
-    ) -> list[TextScore | RefusedText]:
+    ) -> list[TextScore | RejectedText]:
         """Score each text.
 
         Args:
@@ -123,34 +123,34 @@ class Scoring:
             read = self._read_all(texts, called, report=report)
         else:
             read = await asyncio.to_thread(self._read_all, texts, called, report=report)
-        reserve(sum(_memory_bytes(words) for words in read if isinstance(words, Words)))
+        reserve(sum(_memory_bytes(words) for words in read if isinstance(words, EncodedWords)))
         mask = self._tokenizer.mask_token_id
         requests = [
             request
             for words, variant in zip(read, variants, strict=True)
-            if isinstance(words, Words)
+            if isinstance(words, EncodedWords)
             for request in score_passes(words, variant, mask)
         ]
-        answers = await self._batcher.submit(requests, patient=True) if requests else []
+        answers = await self._batcher.submit(requests, bulk=True) if requests else []
         return await asyncio.to_thread(self._scores, read, answers)
 
     @property
-    def _read_all(self) -> Callable[..., list[Words | RefusedText]]:
+    def _read_all(self) -> Callable[..., list[EncodedWords | RejectedText]]:
         # not an attribute: with a method of its own the object would outlive the model
         return self._read if self._spans is None else self._spans.around("tokenize", self._read)
 
     def _read(
         self, texts: Sequence[str], called: str, *, report: bool
-    ) -> list[Words | RefusedText]:
-        read: list[Words | RefusedText] = []
+    ) -> list[EncodedWords | RejectedText]:
+        read: list[EncodedWords | RejectedText] = []
         for index, text in enumerate(texts):
             try:
-                read.append(self._reader.words(text, place(called, index, texts)))
+                read.append(self._reader.words(text, text_label(called, index, texts)))
             except InvalidRequestError as error:
                 if not report:
                     raise
-                read.append(RefusedText(error.text))
-        passes = sum(len(words.positions) for words in read if isinstance(words, Words))
+                read.append(RejectedText(error.text))
+        passes = sum(len(words.positions) for words in read if isinstance(words, EncodedWords))
         if passes > self._max_passes:
             raise InvalidRequestError(
                 f"{called} would take {passes} passes of the model, one a token; at most "
@@ -159,12 +159,12 @@ class Scoring:
         return read
 
     def _scores(
-        self, read: Sequence[Words | RefusedText], answers: Sequence[Fills]
-    ) -> list[TextScore | RefusedText]:
+        self, read: Sequence[EncodedWords | RejectedText], answers: Sequence[PassOutputs]
+    ) -> list[TextScore | RejectedText]:
         remaining = iter(answers)
-        scores: list[TextScore | RefusedText] = []
+        scores: list[TextScore | RejectedText] = []
         for words in read:
-            if isinstance(words, RefusedText):
+            if isinstance(words, RejectedText):
                 scores.append(words)
                 continue
             own = islice(remaining, len(words.positions))
@@ -190,13 +190,13 @@ class Scoring:
         return scores
 
 
-def _memory_bytes(words: Words) -> int:
+def _memory_bytes(words: EncodedWords) -> int:
     """Memory of the passes of a text, each with the text's ids, and of their answer."""
     passes = len(words.positions)
     return passes * (_PASS_BYTES + words.input_ids.nbytes)
 
 
-def score_passes(words: Words, variant: Variant, mask_token_id: int) -> Iterator[Request]:
+def score_passes(words: EncodedWords, variant: Variant, mask_token_id: int) -> Iterator[ModelPass]:
     """One request for each token of a text: itself masked, or the rest of its word as well."""
     one = np.zeros(1, dtype=np.int64)
     for index, position in enumerate(words.positions.tolist()):
@@ -205,4 +205,4 @@ def score_passes(words: Words, variant: Variant, mask_token_id: int) -> Iterator
         input_ids = words.input_ids.copy()
         input_ids[masked] = mask_token_id
         target = words.input_ids[position : position + 1]
-        yield Request(input_ids, one + position, 1, target[None, :])
+        yield ModelPass(input_ids, one + position, 1, target[None, :])

@@ -6,11 +6,11 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from service.concurrency import together
-from service.engine.batch import Request, Submit, no_targets
+from service.concurrency import gather_or_cancel
+from service.engine.batch import ModelPass, Submit, no_targets
 from service.engine.batcher import Batcher
 from service.tasks.joint import fill_jointly, joint_passes
-from service.tasks.plan import FillJob
+from service.tasks.plan import FillPlan
 from service.tasks.ranking import rank, rank_targets
 from service.tasks.results import Fill, JointFill, TargetFill, WordFill
 from service.tasks.target_passes import TargetPasses
@@ -18,10 +18,10 @@ from service.tasks.targets import Targets
 from service.tasks.words import WordSearch, word_passes
 from service.tokenization.tokenizer import EncodedText, Tokenizer
 
-PROMPT_PASSES = 8  # more for each text, and the request waits while others do not
+INTERACTIVE_PASSES = 8  # more for each text, and the request waits while others do not
 
 
-class FillWays:
+class FillStrategies:
     """Fills texts that have been read.
 
     Args:
@@ -35,7 +35,7 @@ class FillWays:
         self._batcher = batcher
         self._vocab_size = vocab_size
 
-    async def fill(self, jobs: Sequence[FillJob], *, long: bool) -> list[list[list[Any]]]:
+    async def fill(self, jobs: Sequence[FillPlan], *, long: bool) -> list[list[list[Any]]]:
         """Of each text, of each mask, the fills; of masks filled together one list a text.
 
         Args:
@@ -67,7 +67,7 @@ class FillWays:
         asked = wanted + len(self._tokenizer.special_token_ids)
         answers = await self._batcher.submit(
             [
-                Request(
+                ModelPass(
                     input_ids=text.input_ids,
                     mask_positions=text.mask_positions,
                     top_k=asked,
@@ -75,7 +75,7 @@ class FillWays:
                 )
                 for text in encoded
             ],
-            patient=long,
+            bulk=long,
         )
         arguments = (self._tokenizer, texts, encoded, answers, wanted)
         return await asyncio.to_thread(rank, *arguments) if long else rank(*arguments)
@@ -92,8 +92,8 @@ class FillWays:
         mask = self._tokenizer.mask_token_id
         passes = [TargetPasses(text, targets, mask) for text in encoded]
         requests = [request for one in passes for request in one.requests]
-        patient = long or len(requests) > PROMPT_PASSES * len(texts)
-        answers = iter(await self._batcher.submit(requests, patient=patient))
+        bulk = long or len(requests) > INTERACTIVE_PASSES * len(texts)
+        answers = iter(await self._batcher.submit(requests, bulk=bulk))
 
         def ranked() -> list[list[list[TargetFill]]]:
             fills = []
@@ -106,7 +106,7 @@ class FillWays:
         return await asyncio.to_thread(ranked) if long else ranked()
 
     async def _jointly(
-        self, texts: Sequence[str], encoded: Sequence[EncodedText], job: FillJob
+        self, texts: Sequence[str], encoded: Sequence[EncodedText], job: FillPlan
     ) -> list[list[list[JointFill]]]:
         async def fill(text: str, encoded_text: EncodedText) -> list[list[JointFill]]:
             submit = self._lane(joint_passes(len(encoded_text.mask_spans), job.wanted))
@@ -121,10 +121,10 @@ class FillWays:
                 )
             ]
 
-        return await together(map(fill, texts, encoded))
+        return await gather_or_cancel(map(fill, texts, encoded))
 
     async def _with_words(
-        self, texts: Sequence[str], encoded: Sequence[EncodedText], job: FillJob
+        self, texts: Sequence[str], encoded: Sequence[EncodedText], job: FillPlan
     ) -> list[list[list[WordFill]]]:
         max_tokens = job.options.max_word_tokens
         submit = self._lane(word_passes(max_tokens))
@@ -132,16 +132,16 @@ class FillWays:
 
         async def fill(text: str, encoded_text: EncodedText) -> list[list[WordFill]]:
             masks = range(len(encoded_text.mask_spans))
-            return await together(search.fill(text, encoded_text, mask) for mask in masks)
+            return await gather_or_cancel(search.fill(text, encoded_text, mask) for mask in masks)
 
-        return await together(map(fill, texts, encoded))
+        return await gather_or_cancel(map(fill, texts, encoded))
 
     def _lane(self, passes: int) -> Submit:
         """Where requests are computed of which a text takes so many."""
-        return partial(self._batcher.submit, patient=passes > PROMPT_PASSES)
+        return partial(self._batcher.submit, bulk=passes > INTERACTIVE_PASSES)
 
 
-def _merged(jobs: Sequence[FillJob], fills: Sequence[list[list[Any]]]) -> list[list[list[Any]]]:
+def _merged(jobs: Sequence[FillPlan], fills: Sequence[list[list[Any]]]) -> list[list[list[Any]]]:
     """The fills of each text, from those of its windows; each says what the model saw."""
     remaining = iter(fills)
     whole = []

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.batch import Fills, Request
-from service.tasks.targets import Step, Targets
+from service.engine.batch import ModelPass, PassOutputs
+from service.tasks.targets import PrefixGroup, Targets
 from service.tokenization.tokenizer import EncodedText
 
 
@@ -33,13 +33,13 @@ class TargetPasses:
     def __init__(self, text: EncodedText, targets: Targets, mask_token_id: int) -> None:
         self._masks = len(text.mask_positions)
         self._targets = targets
-        self.requests: list[Request] = []
-        self._steps: list[tuple[Step, int | slice]] = []
+        self.requests: list[ModelPass] = []
+        self._steps: list[tuple[PrefixGroup, int | slice]] = []
         for step, mask, request in _passes(text, targets.steps, mask_token_id):
             self._steps.append((step, mask))
             self.requests.append(request)
 
-    def log_probs(self, answers: Sequence[Fills]) -> NDArray[np.float64]:
+    def log_probs(self, answers: Sequence[PassOutputs]) -> NDArray[np.float64]:
         """(m, K): of each target as a whole, from the answers to `requests` in their order."""
         total_mK = np.zeros((self._masks, len(self._targets)))
         for (step, mask), answer in zip(self._steps, answers, strict=True):
@@ -55,16 +55,16 @@ def passes_needed(text: EncodedText, targets: Targets) -> int:
 
 
 def _passes(
-    text: EncodedText, steps: Sequence[Step], mask_token_id: int
-) -> Iterator[tuple[Step, int | slice, Request]]:
+    text: EncodedText, steps: Sequence[PrefixGroup], mask_token_id: int
+) -> Iterator[tuple[PrefixGroup, int | slice, ModelPass]]:
     for step in steps:
         if step.length == 1:
             # not copied for each mask: of ten thousand targets these would be megabytes
             ids_mC = np.broadcast_to(step.next_ids, (len(text.mask_positions), len(step.next_ids)))
-            yield step, slice(None), Request(text.input_ids, text.mask_positions, 1, ids_mC)
+            yield step, slice(None), ModelPass(text.input_ids, text.mask_positions, 1, ids_mC)
             continue
         inserted = [*step.prefix, *[mask_token_id] * (step.length - len(step.prefix))]
         for mask, position in enumerate(text.mask_positions.tolist()):
             ids = text.widened(mask, inserted)
             asked = np.array([position + len(step.prefix)], dtype=np.int64)
-            yield step, mask, Request(ids, asked, 1, step.next_ids[None, :])
+            yield step, mask, ModelPass(ids, asked, 1, step.next_ids[None, :])

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from service.arrays import IntArray
 from service.errors import InvalidRequestError, quote
-from service.tasks.results import RefusedTarget
+from service.tasks.results import RejectedTarget
 from service.tokenization.tokenizer import Tokenizer
 
 # 10,000 words of 26 letters; a longer list is rejected before it costs the time to tokenize it
@@ -26,7 +26,7 @@ _REFUSED_BYTES = 400  # of a target that cannot be used beside its own text
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PrefixGroup:
     """Where targets of one length that begin alike go on.
 
     Attributes:
@@ -58,8 +58,8 @@ class Targets:
 
     texts: tuple[str, ...]
     token_ids: tuple[tuple[int, ...], ...]
-    refused: tuple[RefusedTarget, ...]
-    steps: tuple[Step, ...]
+    refused: tuple[RejectedTarget, ...]
+    steps: tuple[PrefixGroup, ...]
 
     @classmethod
     def resolve(cls, tokenizer: Tokenizer, texts: Sequence[str], max_passes: int) -> "Targets":
@@ -75,17 +75,17 @@ class Targets:
             InvalidRequestError: they take more passes; the targets that follow are not tokenized.
         """
         first: dict[tuple[int, ...], str] = {}
-        refused: list[RefusedTarget] = []
+        refused: list[RejectedTarget] = []
         found: _Found = {}
         for text in texts:
             try:
                 ids = tokenizer.target_ids(text)
             except InvalidRequestError as error:
-                refused.append(RefusedTarget(text, error.text))
+                refused.append(RejectedTarget(text, error.text))
                 continue
             if ids in first:
                 reason = f"The targets {quote(first[ids])} and {quote(text)} are the same tokens."
-                refused.append(RefusedTarget(text, reason))
+                refused.append(RejectedTarget(text, reason))
                 continue
             _add(found, ids, len(first))
             first[ids] = text
@@ -184,9 +184,9 @@ def _add(found: _Found, ids: tuple[int, ...], index: int) -> None:
         following.setdefault(token_id, []).append(index)
 
 
-def _steps(found: _Found) -> tuple[Step, ...]:
+def _steps(found: _Found) -> tuple[PrefixGroup, ...]:
     return tuple(
-        Step(
+        PrefixGroup(
             length,
             prefix,
             np.array(list(following), dtype=np.int64),

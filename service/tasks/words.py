@@ -10,10 +10,10 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.concurrency import together
-from service.engine.batch import Request, Submit, no_targets
+from service.concurrency import gather_or_cancel
+from service.engine.batch import ModelPass, Submit, no_targets
 from service.tasks.results import NO_SINGLE_TOKEN, WordFill
-from service.tokenization.detokenizer import Piece
+from service.tokenization.detokenizer import TokenText
 from service.tokenization.tokenizer import EncodedText, Tokenizer
 
 # words kept of each length while they grow
@@ -57,10 +57,10 @@ class WordSearch:
         # behind a quotation mark or at the start of a text, a word may come without its space
         bare = not before.isspace() and not before.isalnum()
         lengths = range(1, self.max_tokens + 1)
-        found = await together(
+        found = await gather_or_cancel(
             self._of_length(length, encoded, mask, bare=bare) for length in lengths
         )
-        best: dict[str, tuple[float, tuple[int, ...], Piece]] = {}
+        best: dict[str, tuple[float, tuple[int, ...], TokenText]] = {}
         for ids, log_prob in (word for words in found for word in words):
             piece = self.tokenizer.word(ids)
             if piece.word not in best or log_prob > best[piece.word][0]:
@@ -110,10 +110,10 @@ class WordSearch:
 
     def _request(
         self, encoded: EncodedText, mask: int, length: int, ids: tuple[int, ...], asked: int
-    ) -> Request:
+    ) -> ModelPass:
         masks = [self.tokenizer.mask_token_id] * (length - len(ids))
         position = encoded.mask_positions[mask : mask + 1] + len(ids)
-        return Request(encoded.widened(mask, [*ids, *masks]), position, asked, no_targets(1))
+        return ModelPass(encoded.widened(mask, [*ids, *masks]), position, asked, no_targets(1))
 
     def _fits(self, token: int, place: int, *, bare: bool) -> bool:
         if token in self.tokenizer.special_token_ids:

@@ -20,7 +20,7 @@ _TO_BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 _FROM_BYTES = decoders.ByteLevel()
 
 
-class Piece(NamedTuple):
+class TokenText(NamedTuple):
     """A token as text.
 
     Attributes:
@@ -34,7 +34,7 @@ class Piece(NamedTuple):
     continuation: str | None
 
 
-class Pieces(dict[int, Piece]):
+class Detokenizer(dict[int, TokenText]):
     """Every token as text, made when first asked for.
 
     Args:
@@ -60,7 +60,7 @@ class Pieces(dict[int, Piece]):
             _takes_space(description, mask_token)
         )
 
-    def __missing__(self, token_id: int) -> Piece:
+    def __missing__(self, token_id: int) -> TokenText:
         text = self._text(token_id)
         continuation: str | None = None
         word = text
@@ -71,10 +71,10 @@ class Pieces(dict[int, Piece]):
             continuation = text if word == text else None
         elif self._mark and text.startswith(self._mark):
             continuation = text.removeprefix(self._mark)
-        self[token_id] = piece = Piece(text, word, continuation)
+        self[token_id] = piece = TokenText(text, word, continuation)
         return piece
 
-    def phrase(self, text: str, token_ids: Sequence[int]) -> Piece:
+    def phrase(self, text: str, token_ids: Sequence[int]) -> TokenText:
         """Several tokens as one piece that reads as it was written.
 
         Args:
@@ -82,16 +82,16 @@ class Pieces(dict[int, Piece]):
             token_ids: what it became.
         """
         if self[token_ids[0]].continuation is not None:
-            return Piece(text, text, text)
+            return TokenText(text, text, text)
         word = text.strip()
-        return Piece(f" {word}" if self._spaces_in_tokens else word, word, None)
+        return TokenText(f" {word}" if self._spaces_in_tokens else word, word, None)
 
-    def word(self, token_ids: Sequence[int]) -> Piece:
+    def word(self, token_ids: Sequence[int]) -> TokenText:
         """A token and its continuations as one piece."""
         first, *rest = (self[token_id] for token_id in token_ids)
         end = "".join(piece.continuation or piece.text for piece in rest)
         continuation = None if first.continuation is None else first.continuation + end
-        return Piece(first.text + end, first.word + end, continuation)
+        return TokenText(first.text + end, first.word + end, continuation)
 
     def find(self, text: str) -> int | None:
         """The id of the token that reads this, or whose name in the vocabulary this is."""
@@ -119,12 +119,12 @@ class Pieces(dict[int, Piece]):
         return name if self._decoder is None else str(self._decoder.decode([name]))
 
 
-class Blank:
+class MaskSlot:
     """A mask in a text, to be filled with one token after another."""
 
     __slots__ = ("_after", "_before", "_parted", "_pieces", "_word_before")
 
-    def __init__(self, text: str, span: tuple[int, int], pieces: Pieces) -> None:
+    def __init__(self, text: str, span: tuple[int, int], pieces: Detokenizer) -> None:
         start, end = span
         self._before, self._after = text[:start], text[end:]
         self._word_before = self._before.rstrip()
@@ -135,7 +135,7 @@ class Blank:
         """The token as text, and the user's text with the token in place of the mask."""
         return self.filled_with(self._pieces[token_id])
 
-    def filled_with(self, piece: Piece) -> tuple[str, str]:
+    def filled_with(self, piece: TokenText) -> tuple[str, str]:
         """The piece as text, and the user's text with the piece in place of the mask.
 
         A piece that continues a word keeps its mark in the first, as in "##ing", and one that

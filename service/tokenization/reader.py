@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from service.errors import InvalidRequestError
-from service.tokenization.tokenizer import EncodedText, Tokenizer, Words
+from service.tokenization.tokenizer import EncodedText, EncodedWords, Tokenizer
 from service.tokenization.windows import Window, windows
 
 # White space and unknown words are long text in few tokens. No language comes near this length a
@@ -68,7 +68,7 @@ class TextReader:
             return [Window(self._tokenizer.encode(text))]
         return windows(words, mask_token_id, room)
 
-    def words(self, text: str, where: str) -> Words:
+    def words(self, text: str, where: str) -> EncodedWords:
         """A text without a mask, and where its words are.
 
         Raises:
@@ -115,6 +115,6 @@ class TextReader:
             )
 
 
-def place(called: str, index: int, texts: Sequence[object]) -> str:
+def text_label(called: str, index: int, texts: Sequence[object]) -> str:
     """What the caller calls one of its texts, for errors."""
     return f"{called}[{index}]" if len(texts) > 1 else called

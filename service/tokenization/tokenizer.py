@@ -12,7 +12,7 @@ from tokenizers import Encoding
 from service.arrays import IntArray
 from service.bundles.bundle import Bundle
 from service.errors import BundleError, InvalidRequestError, quote
-from service.tokenization.detokenizer import Blank, Piece, Pieces
+from service.tokenization.detokenizer import Detokenizer, MaskSlot, TokenText
 from service.tokenization.tokenizer_file import load_tokenizer
 
 # A text is encoded on the thread that asks; tokenizers' own pool would take CPUs from the batches.
@@ -47,7 +47,7 @@ class EncodedText:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Words:
+class EncodedWords:
     """A text, and where its words are.
 
     Attributes:
@@ -87,7 +87,7 @@ class Tokenizer:
     ) -> None:
         try:
             loaded = load_tokenizer(tokenizer_json, mask_token, mask_token_id)
-            self._pieces = Pieces(loaded, mask_token)
+            self._pieces = Detokenizer(loaded, mask_token)
         except Exception as error:  # tokenizers raises bare Exception
             raise BundleError(
                 "The bundle is refused: tokenizer.json cannot be read as a tokenizer."
@@ -130,7 +130,7 @@ class Tokenizer:
             mask_spans=tuple(_trim(text, *offsets[p]) for p in positions),
         )
 
-    def encode_words(self, text: str) -> Words:
+    def encode_words(self, text: str) -> EncodedWords:
         """Tokenize one text and find its words, as the tokenizer cuts it before looking up pieces.
 
         Raises:
@@ -140,7 +140,7 @@ class Tokenizer:
         ids, framing = encoding.ids, encoding.special_tokens_mask
         positions = [position for position, special in enumerate(framing) if not special]
         offsets, words = encoding.offsets, encoding.word_ids
-        return Words(
+        return EncodedWords(
             input_ids=np.array(ids, dtype=np.int64),
             positions=np.array(positions, dtype=np.int64),
             spans=tuple(_trim(text, *offsets[p]) for p in positions),
@@ -177,17 +177,17 @@ class Tokenizer:
             )
         return tuple(map(int, ids))
 
-    def phrase(self, target: str, token_ids: Sequence[int]) -> Piece:
+    def phrase(self, target: str, token_ids: Sequence[int]) -> TokenText:
         """A target as a piece of text: as the vocabulary has it if it is one token."""
         if len(token_ids) == 1:
             return self._pieces[token_ids[0]]
         return self._pieces.phrase(target, token_ids)
 
-    def piece(self, token_id: int) -> Piece:
+    def piece(self, token_id: int) -> TokenText:
         """The token as text, alone and in place of a mask."""
         return self._pieces[token_id]
 
-    def word(self, token_ids: Sequence[int]) -> Piece:
+    def word(self, token_ids: Sequence[int]) -> TokenText:
         """A token and its continuations as one piece."""
         return self._pieces.word(token_ids)
 
@@ -199,9 +199,9 @@ class Tokenizer:
         """
         return self._pieces[token_id].text
 
-    def blank(self, text: str, span: tuple[int, int]) -> "Blank":
+    def blank(self, text: str, span: tuple[int, int]) -> "MaskSlot":
         """The mask at this span, to be filled."""
-        return Blank(text, span, self._pieces)
+        return MaskSlot(text, span, self._pieces)
 
     def _encode_text(self, text: str) -> Encoding:
         """A text as the model reads it; refused if a special token other than the mask is in it."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.arrays import IntArray
-from service.tokenization.tokenizer import EncodedText, Words
+from service.tokenization.tokenizer import EncodedText, EncodedWords
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class Window:
     part: tuple[int, int] | None = None
 
 
-def windows(words: Words, mask_token_id: int, max_tokens: int) -> list[Window]:
+def windows(words: EncodedWords, mask_token_id: int, max_tokens: int) -> list[Window]:
     """The windows of a text that is too long, in the order of their masks.
 
     Args:

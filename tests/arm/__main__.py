@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.running_server import ROOT, served
+from benchmarks.running_server import ROOT, running_server
 from export.commands import VERIFICATION_TEXTS
 from export.write_bundle import BundleLabel, SampleTexts, write_bundle
 from model.checkpoints.checkpoint import load_checkpoint
@@ -136,7 +136,7 @@ class EmulatedService:
     def check_built_in_bundle(self, *flags: str) -> None:
         """README's request gets README's answer."""
         began = time.monotonic()
-        with served(*flags, command=self.command, env=self.environment) as service:
+        with running_server(*flags, command=self.command, env=self.environment) as service:
             ready_s = time.monotonic() - began
             self._compare(ask(service.url), README_ANSWER, SCORE_TOLERANCE)
         self._report(f"built-in bundle ready in {ready_s:.0f} s, README's answer given")
@@ -144,9 +144,9 @@ class EmulatedService:
     def check_fp32_bundle(self, path: Path) -> None:
         """The answer is this machine's."""
         flags = (*QUICK, "--bundle", str(path))
-        with served(*flags, env=environment()) as here:
+        with running_server(*flags, env=environment()) as here:
             expected = ask(here.url)
-        with served(*flags, command=self.command, env=self.environment) as service:
+        with running_server(*flags, command=self.command, env=self.environment) as service:
             self._compare(ask(service.url), expected, FP32_SCORE_TOLERANCE)
         self._report("bundle in fp32 answers as on this machine")
 

@@ -17,7 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from benchmarks.running_server import served
+from benchmarks.running_server import running_server
 from service import __version__
 from tests.deploy import files
 
@@ -121,7 +121,7 @@ def test_service_answers_without_the_hubs_client() -> None:
         f"import sys; sys.modules.update(dict.fromkeys({sorted(missing)})); "
         "from service.__main__ import main; main()"
     )
-    with served(command=(sys.executable, "-c", script)) as server:
+    with running_server(command=(sys.executable, "-c", script)) as server:
         filled = httpx.post(f"{server.url}/fill-mask", json={"inputs": "The [MASK] barked."})
     assert filled.status_code == 200
 

@@ -60,7 +60,7 @@ def test_production_has_one_autoscaler() -> None:
     namespace = kustomize.one(PRODUCTION, "Namespace")["metadata"]["name"]
     assert f'namespace="{namespace}"' in waiting["query"]
     assert "fillmask_waiting_tokens{" in waiting["query"]
-    assert 'lane="prompt"' in waiting["query"]
+    assert 'lane="interactive"' in waiting["query"]
 
 
 def test_queue_that_scales_is_one_that_the_service_counts() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
-from service.engine.batch import Request
+from service.engine.batch import ModelPass
 from tests.model.samples import small_config
 
 CONFIGS: dict[str, EncoderConfig] = {
@@ -99,7 +99,7 @@ class PaddedBatch:
         logits: NDArray[np.float32] = result.numpy()
         return logits
 
-    def requests(self, targets: NDArray[np.int64], top_k: int) -> list[Request]:
+    def requests(self, targets: NDArray[np.int64], top_k: int) -> list[ModelPass]:
         """The same texts without padding; targets (M, K) are dealt out row by row."""
         requests, start = [], 0
         for ids, keep, masked in zip(
@@ -107,7 +107,7 @@ class PaddedBatch:
         ):
             positions = np.flatnonzero(masked > 0.5)
             stop = start + len(positions)
-            requests.append(Request(ids[keep == 1], positions, top_k, targets[start:stop]))
+            requests.append(ModelPass(ids[keep == 1], positions, top_k, targets[start:stop]))
             start = stop
         return requests
 

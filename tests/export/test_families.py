@@ -21,7 +21,7 @@ from export.reference import reference_graph
 from export.weights import encoder_weights
 from model.checkpoints.checkpoint import Checkpoint, load_checkpoint
 from model.encoder.encoder import TiedEncoder
-from service.engine.batch import Batch, Request
+from service.engine.batch import Batch, ModelPass
 from service.engine.runtime import Runtime
 from tests.model.checkpoints.families.samples import SAMPLES, Inputs, reading_tokens
 
@@ -57,7 +57,7 @@ class Case:
         ):
             positions = np.flatnonzero(masked)
             targets = np.tile(vocabulary, (len(positions), 1))
-            requests.append(Request(ids[real == 1], positions, 1, targets))
+            requests.append(ModelPass(ids[real == 1], positions, 1, targets))
         outputs = Runtime(directory / "model.onnx").run(Batch.pack(requests))
         np.testing.assert_array_equal(outputs.top_ids[:, 0], outputs.target_log_probs.argmax(1))
         return outputs.target_log_probs

@@ -21,7 +21,7 @@ from export.ranking import ROUND
 from export.weights import encoder_weights
 from model.checkpoints.checkpoint import Checkpoint
 from model.encoder.encoder import TiedEncoder
-from service.engine.batch import Batch, Outputs, Request
+from service.engine.batch import Batch, BatchOutputs, ModelPass
 from service.engine.runtime import Runtime
 from tests.export.samples import CONFIGS, padded_batch
 from tests.model.samples import random_encoder
@@ -115,10 +115,10 @@ def test_neighbours_change_nothing(name: str, threads: int, int8: bool, tmp_path
     runtime = _runtime(tmp_path, random_encoder(config), int8=int8, threads=threads)
     generator = np.random.default_rng(2)
 
-    def text(length: int, masks: int) -> Request:
+    def text(length: int, masks: int) -> ModelPass:
         positions = np.sort(generator.choice(length, masks, replace=False))
         ids = generator.integers(0, config.vocab_size, length)
-        return Request(ids, positions, TOP_K, np.array([[1, 2]] * masks))
+        return ModelPass(ids, positions, TOP_K, np.array([[1, 2]] * masks))
 
     ours = text(9, 2)
     alone = runtime.run(Batch.pack([ours]))
@@ -129,7 +129,7 @@ def test_neighbours_change_nothing(name: str, threads: int, int8: bool, tmp_path
         _assert_alike(fills, alone, NEIGHBOUR_TOLERANCES[int8])
 
 
-def _assert_alike(first: Outputs, second: Outputs, tolerance: float) -> None:
+def _assert_alike(first: BatchOutputs, second: BatchOutputs, tolerance: float) -> None:
     np.testing.assert_array_equal(first.top_ids, second.top_ids)
     for name in ("top_log_probs", "target_log_probs"):
         np.testing.assert_allclose(getattr(first, name), getattr(second, name), atol=tolerance)
@@ -146,7 +146,7 @@ def test_many_masks_are_ranked_in_rounds(masks: int, int8: bool, tmp_path: Path)
     for count in np.diff([0, *range(3, masks, 3), masks]):
         ids = generator.integers(0, config.vocab_size, 7)
         positions = np.arange(count, dtype=np.int64)
-        requests.append(Request(ids, positions, TOP_K, generator.integers(0, 97, (count, 2))))
+        requests.append(ModelPass(ids, positions, TOP_K, generator.integers(0, 97, (count, 2))))
     together = Batch.pack(requests)
     assert len(together.mask_slots) == masks
     for request, fills in zip(requests, together.split(runtime.run(together)), strict=True):
@@ -157,7 +157,7 @@ def test_many_masks_are_ranked_in_rounds(masks: int, int8: bool, tmp_path: Path)
 def test_no_targets_is_allowed(tmp_path: Path) -> None:
     """K = 0 gives (M, 0)."""
     runtime = _runtime(tmp_path, random_encoder(CONFIGS["bert"]), int8=False)
-    request = Request(np.array([3, 4, 5]), np.array([1]), 2, np.zeros((1, 0), np.int64))
+    request = ModelPass(np.array([3, 4, 5]), np.array([1]), 2, np.zeros((1, 0), np.int64))
     outputs = runtime.run(Batch.pack([request]))
     assert outputs.top_ids.shape == (1, 2)
     assert outputs.target_log_probs.shape == (1, 0)
@@ -204,7 +204,7 @@ def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
         for parameter in model.parameters():
             parameter.zero_()
     runtime = _runtime(tmp_path, model, int8=True)
-    request = Request(np.array([3, 4, 5]), np.array([1]), 2, np.zeros((1, 0), np.int64))
+    request = ModelPass(np.array([3, 4, 5]), np.array([1]), 2, np.zeros((1, 0), np.int64))
     outputs = runtime.run(Batch.pack([request]))
     np.testing.assert_allclose(outputs.top_log_probs, -np.log(97), atol=1e-5)
 

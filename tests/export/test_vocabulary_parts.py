@@ -18,7 +18,7 @@ from export.weight_file import WeightFile
 from export.weights import encoder_weights
 from model.checkpoints.checkpoint import Checkpoint
 from model.encoder.encoder import TABLE, TiedEncoder
-from service.engine.batch import Batch, Outputs, Request
+from service.engine.batch import Batch, BatchOutputs, ModelPass
 from service.engine.runtime import Runtime
 from tests.export.samples import CONFIGS
 from tests.model.samples import random_encoder
@@ -28,7 +28,7 @@ BERT = replace(CONFIGS["bert"], max_positions=32)  # 97 tokens
 PARTS = (40, 48)  # 40 + 40 + 17 and 48 + 48 + 1
 
 
-def run(directory: Path, model: TiedEncoder, request: Request, *, int8: bool) -> Outputs:
+def run(directory: Path, model: TiedEncoder, request: ModelPass, *, int8: bool) -> BatchOutputs:
     """The request's answer by a graph with its weights in a file."""
     directory.mkdir()
     weights = encoder_weights(model)
@@ -56,7 +56,7 @@ def test_parts_make_the_whole(
     """The same ids in the same order, for more of them than a part has, and every target."""
     model = random_encoder(replace(BERT, tied=tied))
     targets = np.tile(np.arange(BERT.vocab_size), (20, 1))
-    request = Request(np.arange(5, 29), np.arange(20), 60, targets)  # 20 masks: two rounds
+    request = ModelPass(np.arange(5, 29), np.arange(20), 60, targets)  # 20 masks: two rounds
     whole = run(tmp_path / "whole", model, request, int8=int8)
     monkeypatch.setattr(operators, "PART_ROWS", rows)
     parts = run(tmp_path / "parts", model, request, int8=int8)
@@ -74,7 +74,7 @@ def test_parts_lie_in_the_table(
 ) -> None:
     """A tied table that is multiplied in parts is in the file once."""
     monkeypatch.setattr(operators, "PART_ROWS", 40)
-    request = Request(np.array([3, 4, 5]), np.array([1]), 2, np.zeros((1, 0), np.int64))
+    request = ModelPass(np.array([3, 4, 5]), np.array([1]), 2, np.zeros((1, 0), np.int64))
     run(tmp_path / "bundle", random_encoder(BERT), request, int8=int8)
     graph = onnx.load(tmp_path / "bundle" / "model.onnx", load_external_data=False).graph
     places = {

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import numpy as np
 
-from service.engine.batch import Batch, Fills, Outputs, Request
+from service.engine.batch import Batch, BatchOutputs, ModelPass, PassOutputs
 from service.engine.batcher import Batcher
 from service.observability.statistics import BatchStatistics
 
@@ -29,7 +29,7 @@ class FakeRuntime:
         self.fatal = False
         self.stop_after_bad = False
 
-    def run(self, batch: Batch) -> Outputs:
+    def run(self, batch: Batch) -> BatchOutputs:
         """Compute from the arrays alone, as the graph does."""
         self.at_work.release()
         assert self.go.wait(10)
@@ -46,21 +46,21 @@ class FakeRuntime:
         texts = batch.query_texts.ravel()[batch.mask_slots]
         ends = batch.input_ids[np.stack([starts, stops - 1], axis=1)]
         scores = np.zeros((len(texts), 2), dtype=np.float32)
-        return Outputs(ends[texts], scores, np.zeros((len(texts), 0), dtype=np.float32))
+        return BatchOutputs(ends[texts], scores, np.zeros((len(texts), 0), dtype=np.float32))
 
     async def wait_until_at_work(self) -> None:
         """Until one more run has begun."""
         assert await asyncio.to_thread(self.at_work.acquire, timeout=10)
 
 
-def text(first_id: int, tokens: int = 2, last_id: int = 1) -> Request:
+def text(first_id: int, tokens: int = 2, last_id: int = 1) -> ModelPass:
     """A text of so many tokens, with one mask."""
     ids = np.full(tokens, last_id, dtype=np.int64)
     ids[0] = first_id
-    return Request(ids, np.array([0]), 2, np.zeros((1, 0), dtype=np.int64))
+    return ModelPass(ids, np.array([0]), 2, np.zeros((1, 0), dtype=np.int64))
 
 
-def ends(fills: Iterable[Fills]) -> list[list[int]]:
+def ends(fills: Iterable[PassOutputs]) -> list[list[int]]:
     """The ids that were answered, a text a list."""
     return [fill.top_ids[0].tolist() for fill in fills]
 
@@ -71,7 +71,7 @@ def with_batcher(
     workers: int = 1,
     max_batch_tokens: int = 6,
     max_waiting_tokens: int = 1000,
-    max_patient_tokens: int = 1000,
+    max_bulk_tokens: int = 1000,
     max_wait_s: float = 100,
     statistics: BatchStatistics | None = None,
 ) -> list[str]:
@@ -84,7 +84,7 @@ def with_batcher(
             workers,
             max_batch_tokens,
             max_waiting_tokens,
-            max_patient_tokens,
+            max_bulk_tokens,
             max_wait_s,
             failures.append,
             statistics,

@@ -9,8 +9,8 @@ from fastapi.testclient import TestClient
 
 from service.app import create_app
 from service.engine.batcher import Batcher
-from service.errors import BundleError, SettingsError, StartError
-from service.http.throttle import CROWD_S, Breath
+from service.errors import BundleError, SettingsError, StartupError
+from service.http.throttle import CROWDED_WAIT_S, LoopThrottle
 from service.settings import Settings
 from tests.service.conftest import EditBundle
 from tests.service.tiny import Tiny
@@ -47,12 +47,12 @@ def test_golden_prompts_are_not_bound_by_the_users_limits(tiny: Tiny) -> None:
 def test_a_crowd_lets_the_event_loop_breathe(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever comes for fills while others wait for long, refused or not."""
     breaths: list[str] = []
-    monkeypatch.setattr(Breath, "take", lambda _: breaths.append("taken"))
+    monkeypatch.setattr(LoopThrottle, "take", lambda _: breaths.append("taken"))
     app = create_app(Settings(bundle=tiny.path, threads=1, max_wait_ms=1000))
     with TestClient(app):
         assert app.retry_after_s("/fill-mask", 0) is None
         assert not breaths
-        monkeypatch.setattr(Batcher, "wait_s", 1.1 * CROWD_S)
+        monkeypatch.setattr(Batcher, "wait_s", 1.1 * CROWDED_WAIT_S)
         assert app.retry_after_s("/info", 0) is None
         assert not breaths
         assert app.retry_after_s("/fill-mask", 0) is None
@@ -68,7 +68,7 @@ def test_a_text_must_fit_into_the_queue(tiny: Tiny) -> None:
 def test_a_sentence_for_every_stop(tiny: Tiny) -> None:
     """What stops the start reads as one sentence."""
     settings = Settings(bundle=tiny.path.parent / "nowhere", threads=1)
-    with pytest.raises(StartError, match=r"^The bundle is refused: .* is not a directory\.$"):
+    with pytest.raises(StartupError, match=r"^The bundle is refused: .* is not a directory\.$"):
         start(settings)
 
 
@@ -87,7 +87,7 @@ from pathlib import Path
 from fastapi.testclient import TestClient
 from service.app import create_app
 from service.engine.batcher import Batcher
-from service.http.throttle import CROWD_S, Breath
+from service.http.throttle import CROWDED_WAIT_S, LoopThrottle
 from service.settings import Settings
 with TestClient(create_app(Settings(bundle=Path(sys.argv[1]), threads=1))) as client:
     assert client.post("/fill-mask", json={"inputs": "[MASK]"}).status_code == 200

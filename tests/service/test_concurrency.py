@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from service.concurrency import together
+from service.concurrency import gather_or_cancel
 
 
 async def soon(value: int) -> int:
@@ -16,7 +16,7 @@ async def soon(value: int) -> int:
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_all_results_in_order(count: int) -> None:
     """Of none, one or several."""
-    assert asyncio.run(together(map(soon, range(count)))) == list(range(count))
+    assert asyncio.run(gather_or_cancel(map(soon, range(count)))) == list(range(count))
 
 
 def test_when_one_fails_the_others_end_before_it_is_told() -> None:
@@ -34,7 +34,7 @@ def test_when_one_fails_the_others_end_before_it_is_told() -> None:
         raise LookupError
 
     with pytest.raises(LookupError):
-        asyncio.run(together([wait(), fail(), wait()]))
+        asyncio.run(gather_or_cancel([wait(), fail(), wait()]))
     assert ended == ["waiting", "waiting"]
 
 
@@ -49,7 +49,7 @@ def test_a_caller_who_leaves_takes_them_along() -> None:
             ended.append("waiting")
 
     async def leave() -> None:
-        task = asyncio.ensure_future(together([wait(), wait()]))
+        task = asyncio.ensure_future(gather_or_cancel([wait(), wait()]))
         await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -1,6 +1,6 @@
 """Errors: what may be shown of a user's text, and where."""
 
-from service.errors import MAX_QUOTED_CHARS, quote, trace
+from service.errors import MAX_QUOTED_CHARS, quote, safe_traceback
 
 
 def test_quote_shows_a_short_text_whole() -> None:
@@ -26,7 +26,7 @@ def test_trace_has_the_place_and_not_the_text() -> None:
         except ValueError as error:
             raise KeyError(words) from error
     except KeyError as error:
-        text = trace(error)
+        text = safe_traceback(error)
     assert "KeyError" in text
     assert "ValueError" in text
     assert "test_errors.py" in text

@@ -7,7 +7,7 @@ import pytest
 
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
-from service.tasks.fill_mask import FillMask
+from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions
 from service.tasks.results import Fill
 from service.tokenization.tokenizer import Tokenizer
@@ -34,7 +34,7 @@ def fill(
         runtime = Runtime(tiny.path / "model.onnx")
         batcher = Batcher(runtime.run, 2, 64, 10_000, 10_000, 10, pytest.fail)
         try:
-            use_case = FillMask(
+            use_case = FillMaskPipeline(
                 make_tokenizer(tiny),
                 batcher,
                 max_tokens=MAX_TOKENS,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from service.api.fill_request import FillMaskBody
-from service.api.openapi import in_one_piece
+from service.api.fill_request import FillMaskRequest
+from service.api.openapi import inline_refs
 from service.api.protocols.open_inference import OUTPUTS, InferBody
 from service.api.protocols.tensors import MAX_AXES
 
@@ -18,9 +18,9 @@ def infer_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
         max_texts: most texts of a request.
         max_top_k: most fills per mask.
     """
-    schema = in_one_piece(InferBody.model_json_schema())
+    schema = inline_refs(InferBody.model_json_schema())
     properties = schema["properties"]
-    fills = FillMaskBody.schema_with_limits(max_texts, max_top_k)
+    fills = FillMaskRequest.schema_with_limits(max_texts, max_top_k)
     parameters = fills["properties"]["parameters"]["anyOf"][0]
     properties["parameters"] = parameters | {
         "properties": parameters["properties"] | {"binary_data_output": _FLAG}

@@ -20,9 +20,9 @@ from pydantic import (
 )
 from pydantic_core import to_json
 
-from service.api.fill_request import FillMaskBody
+from service.api.fill_request import FillMaskRequest
 from service.api.protocols.tensors import WireTensor, check_shape, read_texts, split_body
-from service.api.request_body import SENTENCE, Reading, integer_of, sentence_error
+from service.api.request_body import SENTENCE, ValidationContext, client_error, integer_of
 from service.api.strict_json import read_json
 from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
 from service.tasks.options import Limits
@@ -65,7 +65,7 @@ class _Part(BaseModel):
         """Reject unknown fields at the first, not with an error for each."""
         if isinstance(value, dict) and len(value) > len(cls.model_fields):
             name = next(name for name in value if name not in cls.model_fields)
-            raise sentence_error(_unknown_field(name))
+            raise client_error(_unknown_field(name))
         return value
 
 
@@ -107,7 +107,7 @@ class InferRequest:
     """
 
     id: str | None
-    fill: FillMaskBody
+    fill: FillMaskRequest
     called: str
     outputs: dict[str, bool]
 
@@ -137,8 +137,10 @@ class InferRequest:
         [(name, texts)] = tensors.items()
         asked = dict(request.parameters)
         by_default = _flag(asked, _BINARY_BY_DEFAULT, "parameters", default=False)
-        names = Reading(limits, texts=name, targets=TARGETS)
-        fill = FillMaskBody.check({"inputs": texts, "parameters": asked | _given(targets)}, names)
+        names = ValidationContext(limits, texts=name, targets=TARGETS)
+        fill = FillMaskRequest.check(
+            {"inputs": texts, "parameters": asked | _given(targets)}, names
+        )
         wanted = request.outputs
         if not wanted:
             return cls(request.id, fill, name, dict.fromkeys(OUTPUTS, by_default))

@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from service.api.fill_request import FillMaskBody
+from service.api.fill_request import FillMaskRequest
 from service.api.fill_response import answer_parts
-from service.api.request_body import Reading
+from service.api.request_body import ValidationContext
 from service.api.strict_json import read_json
 from service.errors import InvalidRequestError, quote
 from service.tasks.options import Limits
-from service.tasks.results import Answer
+from service.tasks.results import FillResult
 
 _FIELDS = ("instances", "parameters", "on_error")
 
 
-def predict_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
+def request_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
     """The JSON schema of a request, in one piece and with this server's limits."""
-    schema = FillMaskBody.schema_with_limits(max_texts, max_top_k)
+    schema = FillMaskRequest.schema_with_limits(max_texts, max_top_k)
     properties = schema["properties"]
     texts = properties.pop("inputs")["anyOf"][1]
     return schema | {
@@ -26,7 +26,7 @@ def predict_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
     }
 
 
-def read_predict(body: bytes, content_type: str | None, limits: Limits) -> FillMaskBody:
+def parse_request(body: bytes, content_type: str | None, limits: Limits) -> FillMaskRequest:
     """Parse and check a request: `{"instances": ["a [MASK]"], "parameters": {"top_k": 3}}`.
 
     Raises:
@@ -44,11 +44,11 @@ def read_predict(body: bytes, content_type: str | None, limits: Limits) -> FillM
     texts = value.get("instances")
     if not isinstance(texts, list):
         raise InvalidRequestError("instances must be a list of texts.")
-    names = Reading(limits, texts="instances")
+    names = ValidationContext(limits, texts="instances")
     others = {name: value.get(name) for name in ("parameters", "on_error")}
-    return FillMaskBody.check({"inputs": texts, **others}, names)
+    return FillMaskRequest.check({"inputs": texts, **others}, names)
 
 
-def predictions(answer: Answer) -> bytes:
+def response_json(answer: FillResult) -> bytes:
     """The body of an answer: of each instance what Hugging Face answers to a text alone."""
     return b"".join([b'{"predictions":', *answer_parts(answer, single=False), b"}"])

@@ -6,28 +6,31 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from service import __version__
-from service.api.dependencies import asked_model, models_of, ready_model
-from service.api.fill_request import FillMaskBody
-from service.api.openapi import BEYOND_THE_SCHEMA, takes
+from service.api.dependencies import get_model, get_ready_model, get_registry
+from service.api.fill_request import FillMaskRequest
+from service.api.openapi import BEYOND_THE_SCHEMA, json_request_body
 from service.api.protocols.infer_schema import infer_schema
 from service.api.protocols.open_inference import MODEL_VERSION, InferRequest, answer, metadata
-from service.api.protocols.predict_v1 import predict_schema, predictions, read_predict
-from service.api.request_body import ErrorBody
+from service.api.protocols.predict_v1 import parse_request, request_schema, response_json
+from service.api.request_body import ErrorResponse
 from service.errors import NotFoundError, quote
-from service.http.disconnect import WhileConnected
+from service.http.disconnect import CancelOnDisconnect
 from service.observability.request_context import RESERVE
-from service.registry.served_model import Served
-from service.tasks.results import Answer
+from service.registry.served_model import ServedModel
+from service.tasks.results import FillResult
 
 _JSON = "application/json"
 _JSON_BYTES = "inference-header-content-length"
 _ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {
-        "model": ErrorBody,
+        "model": ErrorResponse,
         "description": "The request cannot be answered; the error says why. At 422 it does not fit "
         "the schema, or it breaks a rule that no schema can say: " + BEYOND_THE_SCHEMA,
     },
-    "5XX": {"model": ErrorBody, "description": "The service cannot answer; the error says why."},
+    "5XX": {
+        "model": ErrorResponse,
+        "description": "The service cannot answer; the error says why.",
+    },
 }
 
 
@@ -53,7 +56,7 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
 
     @router.get("/v2/health/ready", summary="Can it answer?", tags=tags)
     async def ready(request: Request) -> dict[str, bool]:
-        await ready_model(request.app)
+        await get_ready_model(request.app)
         return {"ready": True}
 
     @router.post("/v2/repository/index", summary="The models", tags=tags)
@@ -62,7 +65,7 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
         state = "UNAVAILABLE" if reason else "READY"
         return [
             {"name": name, "version": MODEL_VERSION, "state": state, "reason": reason}
-            for name in models_of(request.app).by_name
+            for name in get_registry(request.app).by_name
         ]
 
     @router.get(model, summary="The model", tags=tags)
@@ -70,7 +73,7 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
     async def model_metadata(
         request: Request, name: str, version: str = MODEL_VERSION
     ) -> dict[str, Any]:
-        models_of(request.app).get(name)
+        get_registry(request.app).get(name)
         _check_version(version)
         return metadata(name)
 
@@ -79,23 +82,23 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
     async def model_ready(
         request: Request, name: str, version: str = MODEL_VERSION
     ) -> dict[str, Any]:
-        await ready_model(request.app, name)
+        await get_ready_model(request.app, name)
         _check_version(version)
         return {"name": name, "ready": True}
 
     infers: dict[str, Any] = {
         "summary": "Fill masks",
-        "openapi_extra": takes(infer_schema(max_texts, max_top_k)),
+        "openapi_extra": json_request_body(infer_schema(max_texts, max_top_k)),
     }
 
     @router.post(f"{model}/infer", tags=tags, **infers)
     @router.post(f"{version}/infer", tags=tags, **infers)
     async def infer(request: Request, name: str, version: str = MODEL_VERSION) -> Response:
         body, json_bytes = await request.body(), request.headers.get(_JSON_BYTES)
-        served = asked_model(request, name)
+        served = get_model(request, name)
         _check_version(version)
         with served.uses:
-            served.batcher.check_room()
+            served.batcher.raise_if_overloaded()
             read = await asyncio.to_thread(InferRequest.read, body, json_bytes, served.info.limits)
             filled = await _fill(request, served, read.fill, read.called)
         content, head_bytes = await asyncio.to_thread(answer, name, read, filled.fills)
@@ -113,30 +116,32 @@ def _add_predict(router: APIRouter, max_texts: int, max_top_k: int) -> None:
         "/v1/models/{name}:predict",
         summary="Fill masks",
         tags=tags,
-        openapi_extra=takes(predict_schema(max_texts, max_top_k)),
+        openapi_extra=json_request_body(request_schema(max_texts, max_top_k)),
     )
     async def predict(request: Request, name: str) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type")
-        served = asked_model(request, name)
+        served = get_model(request, name)
         with served.uses:
-            served.batcher.check_room()
-            read = await asyncio.to_thread(read_predict, body, content_type, served.info.limits)
+            served.batcher.raise_if_overloaded()
+            read = await asyncio.to_thread(parse_request, body, content_type, served.info.limits)
             filled = await _fill(request, served, read, "instances")
-        content = await asyncio.to_thread(predictions, filled)
+        content = await asyncio.to_thread(response_json, filled)
         return Response(content, media_type=_JSON)
 
     @router.get("/v1/models", summary="The models", tags=tags)
     async def models(request: Request) -> dict[str, list[str]]:
-        return {"models": list(models_of(request.app).by_name)}
+        return {"models": list(get_registry(request.app).by_name)}
 
     @router.get("/v1/models/{name}", summary="Can the model answer?", tags=tags)
     async def model(request: Request, name: str) -> dict[str, Any]:
-        await ready_model(request.app, name)
+        await get_ready_model(request.app, name)
         return {"name": name, "ready": True}
 
 
-async def _fill(request: Request, served: Served, body: FillMaskBody, called: str) -> Answer:
-    with WhileConnected(request.receive):
+async def _fill(
+    request: Request, served: ServedModel, body: FillMaskRequest, called: str
+) -> FillResult:
+    with CancelOnDisconnect(request.receive):
         return await served.fill_mask.fill(
             body.texts,
             body.options,

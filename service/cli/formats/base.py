@@ -192,7 +192,7 @@ Write = Callable[[Block, Sequence[bytes]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class OutputOptions:
     """What rows are given.
 
     Attributes:
@@ -209,7 +209,7 @@ class Given:
         return (FILLS, ERROR) if self.errors else (FILLS,)
 
 
-class Output(Protocol):
+class RowWriter(Protocol):
     """A format that is written.
 
     Attributes:

@@ -17,8 +17,8 @@ from service.cli.formats.base import (
     ERROR,
     Block,
     Fields,
-    Given,
     ListBlock,
+    OutputOptions,
     Rows,
     Unreadable,
     Write,
@@ -147,7 +147,7 @@ class CsvOutput:
         CommandError: the rows have a field of the same name.
     """
 
-    def __init__(self, rows: Rows, given: Given) -> None:
+    def __init__(self, rows: Rows, given: OutputOptions) -> None:
         columns = _columns_of(rows)
         sometimes = _SOMETIMES if rows.row_parameters else _of_fills(given.options)
         self._fill_columns = (*_ALWAYS, *sometimes)

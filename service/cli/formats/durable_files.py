@@ -64,7 +64,7 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def put(source: Path, target: Path) -> None:
+def replace_durably(source: Path, target: Path) -> None:
     """Give a file that is on the disk another name, in place of what has that name."""
     source.replace(target)
     sync_directory(target.parent)
@@ -76,4 +76,4 @@ def write_json(path: Path, value: Any) -> None:
     with create(draft) as stream:
         stream.write(json.dumps(value, indent=2, ensure_ascii=False).encode())
         sync(stream, draft)
-    put(draft, path)
+    replace_durably(draft, path)

@@ -16,8 +16,8 @@ from service.cli.formats.base import (
     FILLS,
     Block,
     Fields,
-    Given,
     ListBlock,
+    OutputOptions,
     Rows,
     Unreadable,
     Write,
@@ -170,7 +170,7 @@ class JsonOutput:
         CommandError: the rows have a field of the same name.
     """
 
-    def __init__(self, rows: Rows, given: Given) -> None:
+    def __init__(self, rows: Rows, given: OutputOptions) -> None:
         refuse_clash(rows.name, rows.columns or (), given.fields)
         self.reserved = given.fields if rows.columns is None else ()
 

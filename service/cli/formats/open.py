@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from service.cli.errors import CommandError, reason
-from service.cli.formats.base import Given, Output, Rows
+from service.cli.formats.base import OutputOptions, Rows, RowWriter
 from service.cli.formats.csv import CsvOutput, CsvRows
 from service.cli.formats.jsonl import JsonOutput, JsonRows, TextRows
 from service.cli.formats.lines import Stream
@@ -58,7 +58,7 @@ def open_rows(path: Path, field: str) -> Rows:
     return ParquetRows(path)
 
 
-def make_output(path: Path, rows: Rows, given: Given) -> Output:
+def make_output(path: Path, rows: Rows, given: OutputOptions) -> RowWriter:
     """What writes a file.
 
     Args:

@@ -18,7 +18,7 @@ from service.cli.formats.base import (
     FILLS,
     Block,
     Fields,
-    Given,
+    OutputOptions,
     Rows,
     Unreadable,
     Write,
@@ -178,7 +178,7 @@ class ParquetOutput:
         CommandError: the rows have a field of the same name, or one that cannot be a column.
     """
 
-    def __init__(self, rows: Rows, given: Given) -> None:
+    def __init__(self, rows: Rows, given: OutputOptions) -> None:
         self._name = rows.name
         self.reserved = given.fields if rows.columns is None and given.errors else ()
         self._input = _schema_of(rows, self.reserved)

@@ -12,8 +12,8 @@ from typing import Any
 from service import __version__
 from service.bundles.bundle import DESCRIPTION_FILE, Bundle
 from service.cli.errors import CommandError, RetryError
-from service.cli.formats.durable_files import put, write_json
-from service.cli.resume.parts import DRAFT, NAME
+from service.cli.formats.durable_files import replace_durably, write_json
+from service.cli.resume.parts import PART_NAME, UNFINISHED
 from service.cli.row_options import Shard
 from service.errors import quote
 
@@ -44,7 +44,7 @@ if os.name == "posix":
 INPUT = "input"
 _DESCRIPTION, _LOCK, _JOINED = "job.json", "lock", "joined"
 # the description goes last: as long as it is there, it is known what the rest is
-_FILES = (DRAFT, _JOINED, f"{_DESCRIPTION}.draft", _DESCRIPTION)
+_FILES = (UNFINISHED, _JOINED, f"{_DESCRIPTION}.draft", _DESCRIPTION)
 
 
 class Job:
@@ -86,7 +86,7 @@ class Job:
     def deliver(self) -> None:
         """Give what was joined the output's name."""
         self._describe(joined=True)
-        put(self.joined, self._output)
+        replace_durably(self.joined, self._output)
 
     def end(self) -> None:
         """Remove the directory; there is no way back."""
@@ -100,18 +100,18 @@ class Job:
 
     def _remove_files(self) -> None:
         for path in self.directory.iterdir():
-            if NAME.fullmatch(path.name):
+            if PART_NAME.fullmatch(path.name):
                 path.unlink()
         for name in _FILES:
             (self.directory / name).unlink(missing_ok=True)
 
     def _has_parts(self) -> bool:
         """Whether anything is done that could be lost."""
-        return any(NAME.fullmatch(path.name) for path in self.directory.iterdir())
+        return any(PART_NAME.fullmatch(path.name) for path in self.directory.iterdir())
 
     def _refuse_strangers(self) -> None:
         for path in sorted(self.directory.iterdir()):
-            if path.name not in {*_FILES, _LOCK} and not NAME.fullmatch(path.name):
+            if path.name not in {*_FILES, _LOCK} and not PART_NAME.fullmatch(path.name):
                 raise CommandError(
                     f"{self.directory} holds {quote(path.name)}, which is no part of a job; move "
                     "it away."

@@ -13,15 +13,15 @@ from typing import BinaryIO
 
 from service.cli.errors import CommandError
 from service.cli.formats.base import Block
-from service.cli.formats.durable_files import create, put, sync
+from service.cli.formats.durable_files import create, replace_durably, sync
 
-NAME = re.compile(r"(\d{12,})-(\d{12,})\.jsonl")
-DRAFT = "unfinished"
+PART_NAME = re.compile(r"(\d{12,})-(\d{12,})\.jsonl")
+UNFINISHED = "unfinished"
 # whichever comes first: what a kill costs, and what a disk is asked to write at once
 _ROWS, _SECONDS = 4096, 10.0
 
 
-class Parts:
+class PartFiles:
     """The parts of a job in its directory.
 
     Args:
@@ -45,14 +45,14 @@ class Parts:
         self._stream: BinaryIO | None = None
         self._unfinished_rows = 0
         self._begun_s = 0.0
-        (directory / DRAFT).unlink(missing_ok=True)
+        (directory / UNFINISHED).unlink(missing_ok=True)
         self._paths, self.next_row = self._whole()
 
     def write(self, block: Block, answers: Sequence[bytes]) -> None:
         """Take the answers to the rows that come next."""
         with self._lock:
             if self._stream is None:
-                self._stream = create(self._directory / DRAFT)
+                self._stream = create(self._directory / UNFINISHED)
                 self._begun_s = time.monotonic()
             try:
                 self._stream.writelines(answer + b"\n" for answer in answers)
@@ -98,10 +98,10 @@ class Parts:
         rows, self._unfinished_rows = self._unfinished_rows, 0
         stream, self._stream = self._stream, None
         with stream:
-            sync(stream, self._directory / DRAFT)
+            sync(stream, self._directory / UNFINISHED)
         end = self.next_row + rows
         path = self._directory / f"{self.next_row:012}-{end:012}.jsonl"
-        put(self._directory / DRAFT, path)
+        replace_durably(self._directory / UNFINISHED, path)
         self._paths.append((path, rows))
         self.next_row = end
 
@@ -113,7 +113,7 @@ class Parts:
         found: list[tuple[Path, int]] = []
         end = self._first
         for path in sorted(self._directory.iterdir()):
-            if name := NAME.fullmatch(path.name):
+            if name := PART_NAME.fullmatch(path.name):
                 start, stop = map(int, name.groups())
                 if start == end:
                     found.append((path, stop - start))

@@ -24,7 +24,7 @@ _EXPECTED_ERRORS = frozenset({503, 504})
 _log = logging.getLogger(__name__)
 
 
-class Access:
+class AccessLogMiddleware:
     """Counts requests by method, route and status, and the seconds they took.
 
     The log has neither path nor query, which are the caller's words, nor any header.
@@ -88,7 +88,7 @@ def _fields(scope: Scope, start: Message, status: int, seconds: float) -> dict[s
 MAX_CHARS = 10_000
 
 
-class BodyLog:
+class BodyLogMiddleware:
     """Logs the body of each request, up to 10,000 characters.
 
     Args:

@@ -9,7 +9,7 @@ from pathlib import Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.errors import SettingsError
-from service.http.responses import send_sentence
+from service.http.responses import send_error_message
 
 MIN_KEY_CHARS = 16
 LOOK_EVERY_S = 1.0
@@ -116,7 +116,7 @@ _OPEN_BELOW = ("/docs-assets/", "/playground/")
 _SCHEME = b"bearer "
 
 
-class Authenticate:
+class AuthenticationMiddleware:
     """Answers 401 to a request without one of the keys, before its body is read.
 
     Args:
@@ -134,7 +134,7 @@ class Authenticate:
             await self._app(scope, receive, send)
             return
         sentence = "An API key is needed: send it as Authorization: Bearer KEY."
-        await send_sentence(send, 401, sentence, [(b"www-authenticate", b"Bearer")])
+        await send_error_message(send, 401, sentence, [(b"www-authenticate", b"Bearer")])
 
 
 def _is_open(scope: Scope) -> bool:

@@ -12,7 +12,7 @@ _METHODS = ("GET", "POST")
 _HEADERS = ("Authorization", "X-Request-ID", "X-Request-Timeout-Ms", "traceparent", "tracestate")
 
 
-class Cors(CORSMiddleware):
+class CorsMiddleware(CORSMiddleware):
     """Starlette's middleware, with errors in the service's own format.
 
     Args:

@@ -5,14 +5,14 @@ from collections.abc import Awaitable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.http.responses import send_sentence
+from service.http.responses import send_error_message
 
 HEADER = b"x-request-timeout-ms"
 # ten minutes: nobody who waits for longer is still there
 MAX_TIMEOUT_MS = 600_000
 
 
-class Deadline:
+class DeadlineMiddleware:
     """Ends a request whose time is over with 504; what it had waiting is not computed any more.
 
     The time is the caller's X-Request-Timeout-Ms, or else the default, counted from when the whole
@@ -40,7 +40,7 @@ class Deadline:
                 timeout_ms = int(digits) if digits.isdigit() and len(digits) < 10 else 0
                 if not 1 <= timeout_ms <= MAX_TIMEOUT_MS:
                     sentence = f"must be a whole number from 1 to {MAX_TIMEOUT_MS}"
-                    await send_sentence(send, 400, f"X-Request-Timeout-Ms {sentence}.")
+                    await send_error_message(send, 400, f"X-Request-Timeout-Ms {sentence}.")
                     return
 
         def send_in_time(message: Message) -> Awaitable[None]:
@@ -56,7 +56,7 @@ class Deadline:
         except TimeoutError:
             if not timeout.expired():
                 raise
-            await send_sentence(send, 504, f"There was no answer within {timeout_ms} ms.")
+            await send_error_message(send, 504, f"There was no answer within {timeout_ms} ms.")
 
 
 async def _cancellation() -> None:

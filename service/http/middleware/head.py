@@ -3,7 +3,7 @@
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
-class Head:
+class HeadMiddleware:
     """Answers a HEAD request as a GET request is answered, without the body.
 
     Args:

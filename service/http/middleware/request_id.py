@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import trace
-from service.http.responses import send_sentence
+from service.errors import safe_traceback
+from service.http.responses import send_error_message
 from service.observability.request_context import CURRENT, REQUEST_ID
 
 _log = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ _HEADER = b"x-request-id"
 _SANE = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
-class RequestId:
+class RequestIdMiddleware:
     """Takes the caller's X-Request-ID if it is sane, or makes one.
 
     An exception that nothing else has handled is logged under the id, as its type and place; the
@@ -49,7 +49,7 @@ class RequestId:
 
         async def fail(status: int, sentence: str) -> None:
             if not started:  # else the server closes the connection, which tells the caller
-                await send_sentence(send_with_id, status, sentence)
+                await send_error_message(send_with_id, status, sentence)
 
         try:
             await self._app(scope, receive, send_with_id)
@@ -57,7 +57,7 @@ class RequestId:
             await fail(503, "The service has shut down before the answer was ready.")
         except Exception as error:  # noqa: BLE001 - the last resort of every request
             text = request_id.decode()
-            _log.error("request %s failed:\n%s", text, trace(error))
+            _log.error("request %s failed:\n%s", text, safe_traceback(error))
             await fail(500, f"Internal error. Request id: {text}")
 
 

@@ -6,22 +6,22 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import OverloadedError, quote
 from service.http.json_size import MAX_VALUES
-from service.http.memory_budget import ByteBudget, Claim
-from service.http.responses import send_error, send_sentence
-from service.http.throttle import OnTheWay
+from service.http.memory_budget import Claim, MemoryBudget
+from service.http.responses import send_error, send_error_message
+from service.http.throttle import RequestsElsewhere
 from service.observability.request_context import RESERVE
 
 # Parsing a body of this size takes 0.03 ms, or 0.6 ms if it was made to take long; going to another
 # thread and back takes 0.03 ms.
 LONG_BODY_BYTES = 2**14
 # a longer one may have texts that are tokenized on a thread, after shorter ones
-_PROMPT_BODY_BYTES = 1_000
+_SHORT_BODY_BYTES = 1_000
 # of a JSON value that is read: a short text and the references to it
 _VALUE_BYTES = 70
 _NOT_ENCODED = frozenset({b"", b"identity"})
 
 
-class RequestMemory:
+class RequestMemoryMiddleware:
     """Bounds each body, all bodies together, and all answers together.
 
     A body above its limit is answered 413: if its Content-Length says so, without reading it, and
@@ -44,9 +44,9 @@ class RequestMemory:
         self,
         app: ASGIApp,
         max_body_bytes: int,
-        bodies: ByteBudget,
-        answers: ByteBudget,
-        on_the_way: OnTheWay,
+        bodies: MemoryBudget,
+        answers: MemoryBudget,
+        on_the_way: RequestsElsewhere,
     ) -> None:
         self._app = app
         self._max_body_bytes = max_body_bytes
@@ -61,7 +61,7 @@ class RequestMemory:
             return
         refusal = self._refusal(scope["headers"])
         if refusal is not None:
-            await send_sentence(send, *refusal)
+            await send_error_message(send, *refusal)
             return
         leave = self._on_the_way.leave
         whole: Message | None = None
@@ -89,7 +89,7 @@ class RequestMemory:
             whole = await self._collect(receive, send, body_claim)
             if whole is None:
                 return
-            if len(whole["body"]) < _PROMPT_BODY_BYTES:
+            if len(whole["body"]) < _SHORT_BODY_BYTES:
                 self._on_the_way.come_back(scope)
             scope[RESERVE] = reserve
             await self._app(scope, replay, send_at_leisure)
@@ -132,7 +132,7 @@ class RequestMemory:
             await send_error(send, error)
             return None
         if len(message["body"]) > self._max_body_bytes:
-            await send_sentence(send, *self._too_large())
+            await send_error_message(send, *self._too_large())
             return None
         return message
 

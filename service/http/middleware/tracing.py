@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from opentelemetry.trace import use_span
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.observability.opentelemetry import Traces, record_route, record_status
+from service.observability.opentelemetry import OpenTelemetryTracer, record_route, record_status
 
 # probes and scrapers ask for these every few seconds
 _UNTRACED = ("/health/", "/v2/health/", "/metrics")
@@ -19,7 +19,7 @@ class TracingMiddleware:
         traces: starts the spans.
     """
 
-    def __init__(self, app: ASGIApp, traces: Traces) -> None:
+    def __init__(self, app: ASGIApp, traces: OpenTelemetryTracer) -> None:
         self._app = app
         self._traces = traces
 

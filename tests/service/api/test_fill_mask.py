@@ -14,9 +14,9 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 from service.api import fill_mask
-from service.api.fill_request import FillMaskBody
-from service.app import Service, create_app
-from service.engine.batch import Batch, Outputs
+from service.api.fill_request import FillMaskRequest
+from service.app import FillMaskApp, create_app
+from service.engine.batch import Batch, BatchOutputs
 from service.engine.runtime import Runtime
 from service.http.middleware.request_memory import LONG_BODY_BYTES
 from service.settings import Settings
@@ -27,11 +27,11 @@ from tests.service.tiny import Tiny
 
 ON_THE_LOOP, OFF_THE_LOOP = "the event loop", "another thread"
 STEPS = {
-    "parse": (FillMaskBody, "read"),
+    "parse": (FillMaskRequest, "read"),
     "look up": (Tokenizer, "target_ids"),
     "encode": (Tokenizer, "encode"),
     "rank": (strategies, "rank"),
-    "write": (fill_mask, "answer_json"),
+    "write": (fill_mask, "fills_to_json"),
 }
 
 
@@ -123,7 +123,7 @@ class HeldRuntime:
         self.runs: list[int] = []
         run = Runtime.run
 
-        def held(runtime: Runtime, batch: Batch) -> Outputs:
+        def held(runtime: Runtime, batch: Batch) -> BatchOutputs:
             self.runs.append(len(batch.requests))
             assert self.go.wait(20)
             return run(runtime, batch)
@@ -140,7 +140,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldRuntime]:
 
 
 @asynccontextmanager
-async def serving(service: Service) -> AsyncIterator[int]:
+async def serving(service: FillMaskApp) -> AsyncIterator[int]:
     """A real server in this event loop; gives its port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(service, lifespan="off", log_config=None, access_log=False)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from service.api.fill_request import MAX_TARGETS, FillMaskBody
-from service.api.fill_response import answer_json
+from service.api.fill_request import MAX_TARGETS, FillMaskRequest
+from service.api.fill_response import fills_to_json
 from service.tasks.options import FillOptions, Limits
-from service.tasks.results import Answer, Fill
+from service.tasks.results import Fill, FillResult
 
 LIMITS = Limits(
     max_tokens=32, max_texts=3, max_masks=5, max_top_k=9, max_passes=2, max_body_bytes=1000
@@ -33,7 +33,7 @@ def body(token: int) -> dict[str, object]:
 
 def answer(fills: list[list[list[Fill]]], *, single: bool) -> Any:
     """What a client reads."""
-    return json.loads(answer_json(Answer(fills, long=False), single=single))
+    return json.loads(fills_to_json(FillResult(fills, long=False), single=single))
 
 
 def test_one_text_with_one_mask() -> None:
@@ -81,16 +81,16 @@ def test_absent_and_null_are_the_same() -> None:
     """Clients send parameters as nothing, null, {} or nulls."""
     for parameters in ("", ', "parameters": null', ', "parameters": {}'):
         content = f'{{"inputs": "x"{parameters}}}'.encode()
-        read = FillMaskBody.read(content, "application/json", LIMITS)
+        read = FillMaskRequest.read(content, "application/json", LIMITS)
         assert read.texts == ["x"]
     content = b'{"inputs": ["x"], "parameters": {"top_k": null, "targets": null}}'
-    read = FillMaskBody.read(content, "application/json", LIMITS)
+    read = FillMaskRequest.read(content, "application/json", LIMITS)
     assert read.options == FillOptions()
 
 
 def test_the_schema_shows_the_limits() -> None:
     """The OpenAPI page has this server's numbers, in one piece."""
-    schema = FillMaskBody.schema_with_limits(max_texts=3, max_top_k=9)
+    schema = FillMaskRequest.schema_with_limits(max_texts=3, max_top_k=9)
     assert "$defs" not in schema
     assert schema["additionalProperties"] is False
     texts = schema["properties"]["inputs"]["anyOf"][1]
@@ -107,7 +107,7 @@ def test_the_schema_shows_the_limits() -> None:
 def test_a_number_without_a_fraction_is_a_whole_number() -> None:
     """JSON has no integers of its own: 5.0 is 5."""
     content = b'{"inputs": "x", "parameters": {"top_k": 5.0, "max_word_tokens": 2e0}}'
-    read = FillMaskBody.read(content, "application/json", LIMITS)
+    read = FillMaskRequest.read(content, "application/json", LIMITS)
     assert read.options == FillOptions(top_k=5, max_word_tokens=2)
     assert isinstance(read.options, FillOptions)
     assert type(read.options.top_k) is int

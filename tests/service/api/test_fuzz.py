@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.running_server import served
+from benchmarks.running_server import running_server
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "12"))
 CONFIG = Path(__file__).with_name("schemathesis.toml")
@@ -42,7 +42,7 @@ TIMEOUT_S = 20
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The service with the built-in model, as a process."""
     log = tmp_path_factory.mktemp("fuzz") / "log"
-    with log.open("w") as errors, served(errors=errors) as server:
+    with log.open("w") as errors, running_server(errors=errors) as server:
         yield server.url
         assert server.process.poll() is None
     assert "Traceback" not in log.read_text()

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from service.api.fill_request import FillMaskBody
+from service.api.fill_request import FillMaskRequest
 from service.api.protocols.open_inference import InferRequest
-from service.api.protocols.predict_v1 import read_predict
-from service.api.score import ScoreBody
+from service.api.protocols.predict_v1 import parse_request
+from service.api.score import ScoreRequest
 from service.errors import FillMaskError
 from service.tasks.options import Limits
 
@@ -105,20 +105,20 @@ def test_infer(body: dict[str, Any]) -> None:
 @pytest.mark.parametrize("body", TEXTS.values(), ids=TEXTS)
 def test_fill_mask(body: dict[str, Any]) -> None:
     """POST /fill-mask."""
-    check(lambda content: FillMaskBody.read(content, JSON, LIMITS), encoded(body))
+    check(lambda content: FillMaskRequest.read(content, JSON, LIMITS), encoded(body))
 
 
 @pytest.mark.parametrize("body", TEXTS.values(), ids=TEXTS)
 def test_score(body: dict[str, Any]) -> None:
     """POST /score."""
-    check(lambda content: ScoreBody.read(content, JSON, LIMITS), encoded(body))
+    check(lambda content: ScoreRequest.read(content, JSON, LIMITS), encoded(body))
 
 
 @pytest.mark.parametrize("body", TEXTS.values(), ids=TEXTS)
 def test_predict(body: dict[str, Any]) -> None:
     """The V1 protocol."""
     renamed = {"instances" if name == "inputs" else name: value for name, value in body.items()}
-    check(lambda content: read_predict(content, JSON, LIMITS), encoded(renamed))
+    check(lambda content: parse_request(content, JSON, LIMITS), encoded(renamed))
 
 
 def test_a_shape_is_shown_if_it_is_short() -> None:

@@ -69,8 +69,8 @@ def test_passes_are_counted(client: TestClient) -> None:
     assert 1 <= more("fillmask_compute_seconds_count") <= 2
     assert more("fillmask_batch_tokens_sum") == 8  # [CLS] the [MASK] [SEP], twice
     assert more("fillmask_attention_slots_total") in {16, 32}  # a row each, or one for both
-    assert value(after, "fillmask_waiting_tokens", model=model, lane="prompt") == 0
-    limit = value(after, "fillmask_waiting_tokens_limit", model=model, lane="prompt")
+    assert value(after, "fillmask_waiting_tokens", model=model, lane="interactive") == 0
+    limit = value(after, "fillmask_waiting_tokens_limit", model=model, lane="interactive")
     assert limit == Settings.model_fields["max_waiting_tokens"].default
     assert value(after, "fillmask_ready") == 1
 

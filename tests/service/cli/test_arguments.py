@@ -6,7 +6,7 @@ import pytest
 
 from service.cli.arguments import read_arguments
 from service.cli.errors import CommandError
-from service.cli.row_options import FileTask, Filling, Shard, StreamTask, TextTask
+from service.cli.row_options import FileTask, RowOptions, Shard, StreamTask, TextTask
 
 TEXT = "a [MASK]"
 
@@ -56,18 +56,18 @@ def test_values_are_left_to_the_check_of_all_parameters() -> None:
 def test_a_file() -> None:
     """With nothing else, and with everything that goes with it."""
     names = ["--input", "a.jsonl", "--output", "b.csv"]
-    assert read_arguments(names).task == FileTask(Path("a.jsonl"), Path("b.csv"), Filling({}))
+    assert read_arguments(names).task == FileTask(Path("a.jsonl"), Path("b.csv"), RowOptions({}))
     more = ["--field=t", "--on-error=report", "--shard=1/3", "--overwrite", "--restart"]
-    filling = Filling({"top_k": 1}, "t", "report", Shard(1, 3))
+    filling = RowOptions({"top_k": 1}, "t", "report", Shard(1, 3))
     expected = FileTask(Path("a.jsonl"), Path("b.csv"), filling, overwrite=True, restart=True)
     assert read_arguments([*names, *more, "--top-k=1"]).task == expected
 
 
 def test_streams() -> None:
     """From standard input, or from a file; a shard of a file alone."""
-    assert read_arguments(["--input=-", "--output=-"]).task == StreamTask(None, Filling({}))
+    assert read_arguments(["--input=-", "--output=-"]).task == StreamTask(None, RowOptions({}))
     typed = read_arguments(["--input=a.csv", "--output=-", "--shard=0/2"])
-    assert typed.task == StreamTask(Path("a.csv"), Filling({}, shard=Shard(0, 2)))
+    assert typed.task == StreamTask(Path("a.csv"), RowOptions({}, shard=Shard(0, 2)))
 
 
 @pytest.mark.parametrize(

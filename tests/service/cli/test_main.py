@@ -25,7 +25,7 @@ SLOW = """
 import time
 from service.cli.formats import base
 from service.cli.__main__ import main
-from service.cli.resume.parts import Parts
+from service.cli.resume.parts import PartFiles
 from service.engine.runtime import Runtime
 base.BLOCK_ROWS = 10
 run = Runtime.run
@@ -44,7 +44,7 @@ import os, shutil, sys
 from pathlib import Path
 from service.cli.formats import base
 from service.cli.__main__ import main
-from service.cli.resume.parts import Parts
+from service.cli.resume.parts import PartFiles
 
 base.BLOCK_ROWS = 10
 Parts.__init__.__kwdefaults__.update(rows=20)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from service.cli.one_text import Style, table
+from service.cli.one_text import Style, format_table
 from service.tasks.results import Fill, JointFill, TargetFill
 from tests.service.cli.command_line import fillmask
 from tests.service.tiny import Tiny
@@ -26,7 +26,7 @@ def fill(score: float, token_str: str, text: str = TEXT) -> Fill:
 def test_a_table() -> None:
     """Probability, bar, token, text: the tokens and the texts begin one under the other."""
     fills = [fill(0.7278, "capital"), fill(0.04, "city"), fill(0.0002, "port"), fill(1e-7, "X")]
-    assert list(table(TEXT, [fills], Style())) == [
+    assert list(format_table(TEXT, [fills], Style())) == [
         " 0.7278  ██████████████▌       capital  Paris is the capital of France.",
         " 0.0400  ▊                     city     Paris is the city of France.",
         " 0.0002                        port     Paris is the port of France.",
@@ -37,17 +37,17 @@ def test_a_table() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.05, 0.5, 0.731, 0.999, 1.0])
 def test_bars_are_as_long_as_their_share(share: float) -> None:
     """To an eighth of a cell, in whole cells where nothing finer can be shown."""
-    [line] = table(TEXT, [[fill(share, "x")]], Style())
+    [line] = format_table(TEXT, [[fill(share, "x")]], Style())
     bar = line[9:29].rstrip()
     eighths = sum(" ▏▎▍▌▋▊▉█".index(character) for character in bar)
     assert math.isclose(eighths / 160, share, abs_tol=1 / 300)
-    [line] = table(TEXT, [[fill(share, "x")]], Style(encoding="ascii"))
+    [line] = format_table(TEXT, [[fill(share, "x")]], Style(encoding="ascii"))
     assert line[9:29].rstrip() == "#" * round(20 * share)
 
 
 def test_several_masks_have_a_heading_each() -> None:
     """And an empty line between them; a mask may have no fills."""
-    lines = list(table(TEXT, [[fill(0.5, "a")], [], [fill(0.5, "b")]], Style()))
+    lines = list(format_table(TEXT, [[fill(0.5, "a")], [], [fill(0.5, "b")]], Style()))
     assert lines[0] == "Mask 1"
     assert lines[2:6] == ["", "Mask 2", "Nothing fits.", ""]
     assert lines[6] == "Mask 3"
@@ -67,7 +67,7 @@ def test_targets_show_their_share_among_themselves() -> None:
         )
         for name, score, share in (("tea", 3e-9, 0.75), ("sand", 1e-9, 0.25))
     )
-    assert list(table("[MASK]", [[one, other]], Style())) == [
+    assert list(format_table("[MASK]", [[one, other]], Style())) == [
         "3.0e-09   0.7500  ███████████████       tea   tea",
         "1.0e-09   0.2500  █████                 sand  sand",
     ]
@@ -84,7 +84,7 @@ def test_masks_filled_together_are_one_table() -> None:
         tokens=[1, 2],
         token_strs=["new", "york"],
     )
-    [line] = table("He lives in [MASK] [MASK].", [[joint]], Style())
+    [line] = format_table("He lives in [MASK] [MASK].", [[joint]], Style())
     assert line.endswith("new york  He lives in new york.")
 
 
@@ -92,7 +92,7 @@ def test_what_the_model_saw_is_said() -> None:
     """Of a long text it sees a part."""
     one = fill(0.5, "a")
     one.window = (12, 345)
-    assert next(table(TEXT, [[one]], Style())) == "The model saw characters 12 to 345."
+    assert next(format_table(TEXT, [[one]], Style())) == "The model saw characters 12 to 345."
 
 
 @pytest.mark.parametrize("width", range(20, 140, 3))
@@ -101,12 +101,12 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     before, after = "a long way 東京 cafe\u0301 " * 5, "it all goes on and on " * 5
     text = f"{before}the [MASK] of {after}"
     fills = [fill(0.5, "東京", text), fill(0.25, "capital", text)]
-    for line in table(text, [fills], Style(width=width)):
+    for line in format_table(text, [fills], Style(width=width)):
         cells = sum(
             0 if character == "\u0301" else 2 if character in "東京" else 1 for character in line
         )
         assert cells <= max(width, 9 + 20 + 2 + 7)
-    first, second = table(text, [fills], Style(width=90))
+    first, second = format_table(text, [fills], Style(width=90))
     assert "the 東京 of it" in first
     assert second.endswith("...")
     assert "capital  ..." in second
@@ -114,7 +114,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 def test_characters_that_would_move_others_are_not_printed() -> None:
     """No escape sequence of a text reaches the terminal, and a table has a line a fill."""
-    [line] = table("x", [[fill(0.5, "a\x1b[31m\nb", "[MASK]\tc\x07")]], Style())
+    [line] = format_table("x", [[fill(0.5, "a\x1b[31m\nb", "[MASK]\tc\x07")]], Style())
     assert line.endswith("a?[31m b  a?[31m b c?")
 
 
@@ -148,7 +148,7 @@ def test_escape_sequences_are_for_those_who_want_them(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert Style.of(Terminal()) == Style(77, escapes, "utf-8")
-    [line] = table(TEXT, [[fill(0.5, "a")]], Style.of(Terminal()))
+    [line] = format_table(TEXT, [[fill(0.5, "a")]], Style.of(Terminal()))
     assert ("\x1b[" in line) == escapes
 
 
@@ -191,8 +191,8 @@ def test_json_is_what_http_answers(
 def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
     """In the same order, with the text."""
     arguments = ("the [MASK] of [MASK]", "--top-k=3", "--bundle", tiny.path)
-    table, answer = fillmask(*arguments).out, json.loads(fillmask(*arguments, "--json").out)
-    lines = [line for line in table.splitlines() if line and not line.startswith("Mask ")]
+    format_table, answer = fillmask(*arguments).out, json.loads(fillmask(*arguments, "--json").out)
+    lines = [line for line in format_table.splitlines() if line and not line.startswith("Mask ")]
     assert len(lines) == 6
     for line, fill in zip(lines, answer[0] + answer[1], strict=True):
         assert line.split()[0] == f"{fill['score']:.4f}"

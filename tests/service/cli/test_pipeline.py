@@ -12,15 +12,15 @@ from service.cli.errors import CommandError, RowError
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Block
 from service.cli.formats.jsonl import JsonBlock
-from service.cli.pipeline import Flow
-from service.cli.requests import Asked, Item, Question
-from service.engine.batch import Batch, Outputs
+from service.cli.pipeline import RowPipeline
+from service.cli.requests import Item, RequestBlock, RowRequest
+from service.engine.batch import Batch, BatchOutputs
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequestError
-from service.tasks.fill_mask import FillMask
+from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions
-from service.tasks.results import Answer, Fill
+from service.tasks.results import Fill, FillResult
 from tests.service.cli.command_line import dice, random_texts
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
@@ -37,8 +37,8 @@ class FakeFillMask:
         self.called: set[str] = set()
         self._answering = answering
 
-    async def fill(self, texts: Sequence[str], options: FillOptions, called: str) -> Answer:
-        """See `FillMask`."""
+    async def fill(self, texts: Sequence[str], options: FillOptions, called: str) -> FillResult:
+        """See `FillMaskPipeline`."""
         self.at_work += 1
         self.most_at_work = max(self.most_at_work, self.at_work)
         self.called.add(called)
@@ -46,7 +46,7 @@ class FakeFillMask:
             [text] = texts
             if self._answering is not None:
                 await self._answering(text)
-            return Answer([[[Fill(0.5, 1, text, "")]]], long=bool(options.top_k))
+            return FillResult([[[Fill(0.5, 1, text, "")]]], long=bool(options.top_k))
         finally:
             self.at_work -= 1
 
@@ -67,7 +67,7 @@ class Written:
         self.threads.add(threading.current_thread().name)
 
 
-def blocks(items: Sequence[Item], size: int) -> Iterator[Asked]:
+def blocks(items: Sequence[Item], size: int) -> Iterator[RequestBlock]:
     """The items in blocks."""
     for first in range(0, len(items), size):
         some = items[first : first + size]
@@ -76,12 +76,12 @@ def blocks(items: Sequence[Item], size: int) -> Iterator[Asked]:
 
 def questions(count: int) -> list[Item]:
     """Texts that are numbers."""
-    return [Question(str(number), FillOptions()) for number in range(count)]
+    return [RowRequest(str(number), FillOptions()) for number in range(count)]
 
 
 def run(
     fake: FakeFillMask,
-    asked: Iterator[Asked],
+    asked: Iterator[RequestBlock],
     write: Callable[[Block, Sequence[bytes]], None],
 ) -> None:
     """Run a flow, and see that nothing is left on its way."""
@@ -89,7 +89,7 @@ def run(
     async def play() -> None:
         try:
             async with asyncio.timeout(30):
-                await Flow(fake, "text", "[MASK]", 10).run(asked, write)  # type: ignore[arg-type]
+                await RowPipeline(fake, "text", "[MASK]", 10).run(asked, write)  # type: ignore[arg-type]
         finally:
             assert asyncio.all_tasks() == {asyncio.current_task()}
             assert fake.at_work == 0
@@ -136,7 +136,7 @@ def test_no_rows() -> None:
 def test_long_answers_are_written_as_others() -> None:
     """Though another thread makes them."""
     written = Written()
-    items: list[Item] = [Question(str(n), FillOptions(top_k=1)) for n in range(5)]
+    items: list[Item] = [RowRequest(str(n), FillOptions(top_k=1)) for n in range(5)]
     run(FakeFillMask(), blocks(items, 5), written.write)
     assert written.answers == [answer_of(number) for number in range(5)]
 
@@ -175,7 +175,7 @@ def test_passes_that_end_make_room() -> None:
         fake._answering = lambda _text: go.wait()
         fake.accepted_tokens = 10**9
         flowing = asyncio.create_task(
-            Flow(fake, "text", "[MASK]", 10).run(blocks(questions(9), 3), Written().write)  # type: ignore[arg-type]
+            RowPipeline(fake, "text", "[MASK]", 10).run(blocks(questions(9), 3), Written().write)  # type: ignore[arg-type]
         )
         await until(lambda: fake.at_work >= 2)
         await asyncio.sleep(0.05)
@@ -211,14 +211,14 @@ def test_rows_that_are_not_written_are_bounded(
         threading.Event().wait(0.002)
         written.write(block, answers)
 
-    items: list[Item] = [Question(text, FillOptions())] * 200
+    items: list[Item] = [RowRequest(text, FillOptions())] * 200
     run(FakeFillMask(answering), blocks(items, 5), write)
     assert written.numbers == list(range(200))
     # rows that are bad count as others do
     bad: list[Item] = [Problem("bad")] * 200
     seen = 0
 
-    def asked() -> Iterator[Asked]:
+    def asked() -> Iterator[RequestBlock]:
         nonlocal seen
         for block, some in blocks(bad, 5):
             seen += len(some)
@@ -261,7 +261,7 @@ def test_answers_do_not_wait_for_a_row_that_takes_long(monkeypatch: pytest.Monke
 
         fake = FakeFillMask(answering)
         flowing = asyncio.create_task(
-            Flow(fake, "text", "[MASK]", 10).run(blocks(questions(20), 20), written.write)  # type: ignore[arg-type]
+            RowPipeline(fake, "text", "[MASK]", 10).run(blocks(questions(20), 20), written.write)  # type: ignore[arg-type]
         )
         await until(lambda: len(written.numbers) >= 5)
         assert not flowing.done()
@@ -283,7 +283,7 @@ def test_whatever_fails_fails_after_the_rows_before_it(kind: str) -> None:
             raise RuntimeError("here")
         await asyncio.sleep(0)
 
-    def asked() -> Iterator[Asked]:
+    def asked() -> Iterator[RequestBlock]:
         for block, some in blocks(items, 10):
             if kind == "reading" and block.first == 20:
                 raise CommandError("here")
@@ -312,7 +312,7 @@ def test_cancelled_it_writes_what_is_ready() -> None:
 
         fake._answering = answering
         flowing = asyncio.create_task(
-            Flow(fake, "text", "[MASK]", 10).run(blocks(questions(20), 20), written.write)  # type: ignore[arg-type]
+            RowPipeline(fake, "text", "[MASK]", 10).run(blocks(questions(20), 20), written.write)  # type: ignore[arg-type]
         )
         await until(lambda: fake.at_work == 1)
         await asyncio.sleep(0.05)
@@ -329,7 +329,7 @@ def test_an_end_does_not_wait_for_who_reads() -> None:
     """A stream may have nothing to say for ever."""
     never = threading.Event()
 
-    def asked() -> Iterator[Asked]:
+    def asked() -> Iterator[RequestBlock]:
         yield from blocks(questions(3), 3)
         never.wait()
 
@@ -350,7 +350,7 @@ class Watched:
         self._runtime = Runtime(tiny.path / "model.onnx")
         self.tokens: list[int] = []
 
-    def run(self, batch: Batch) -> Outputs:
+    def run(self, batch: Batch) -> BatchOutputs:
         """Compute a batch."""
         self.tokens.append(batch.tokens)
         threading.Event().wait(0.003)
@@ -375,7 +375,7 @@ def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting:
         nonlocal most_waiting
         batcher = Batcher(watched.run, workers, budget, 10**9, 10**9, 10**9, pytest.fail)
         try:
-            use_case = FillMask(
+            use_case = FillMaskPipeline(
                 tokenizer,
                 batcher,
                 max_tokens=MAX_TOKENS,
@@ -383,9 +383,9 @@ def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting:
                 max_masks=9,
                 max_passes=10**6,
             )
-            asked: list[Item] = [Question(text, options) for text in random_texts(count)]
+            asked: list[Item] = [RowRequest(text, options) for text in random_texts(count)]
             flowing = asyncio.create_task(
-                Flow(use_case, "text", "[MASK]", workers * budget).run(
+                RowPipeline(use_case, "text", "[MASK]", workers * budget).run(
                     blocks(asked, 50), written.write
                 )
             )

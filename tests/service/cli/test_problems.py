@@ -8,7 +8,7 @@ from service.cli.errors import RowError
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Block
 from service.cli.formats.jsonl import JsonBlock
-from service.cli.problems import Problems
+from service.cli.problems import ErrorPolicy
 
 ANSWERS = [b"[]", b"[]", Problem("bad").line, b"[]", Problem("worse").line]
 
@@ -29,7 +29,7 @@ class Written:
 def test_the_first_problem_ends_the_job() -> None:
     """After what lies before it has been written; it is named as people count."""
     written = Written()
-    problems = Problems(written.write, "texts.jsonl", "error")
+    problems = ErrorPolicy(written.write, "texts.jsonl", "error")
     problems.write(JsonBlock(10, [b"{}"] * 2), ANSWERS[:2])
     with pytest.raises(RowError) as caught:
         problems.write(JsonBlock(12, [b"{}"] * 5), ANSWERS)
@@ -40,7 +40,7 @@ def test_the_first_problem_ends_the_job() -> None:
 def test_a_problem_in_the_first_row_of_a_block() -> None:
     """Nothing of the block is written."""
     written = Written()
-    problems = Problems(written.write, "texts.jsonl", "error")
+    problems = ErrorPolicy(written.write, "texts.jsonl", "error")
     with pytest.raises(RowError, match="row 1: bad"):
         problems.write(JsonBlock(0, [b"{}"]), [Problem("bad").line])
     assert written.numbers == []
@@ -49,7 +49,7 @@ def test_a_problem_in_the_first_row_of_a_block() -> None:
 def test_problems_are_reported() -> None:
     """They are written like other answers, and counted."""
     written = Written()
-    problems = Problems(written.write, "texts.jsonl", "report")
+    problems = ErrorPolicy(written.write, "texts.jsonl", "report")
     problems.write(JsonBlock(0, [b"{}"] * 5), ANSWERS)
     assert (written.numbers, written.answers) == (list(range(5)), ANSWERS)
     assert str(problems) == "5 rows, 2 with an error"
@@ -57,7 +57,7 @@ def test_problems_are_reported() -> None:
 
 def test_a_row_is_no_rows() -> None:
     """What is said in the end is grammatical."""
-    problems = Problems(Written().write, "texts.jsonl", "error")
+    problems = ErrorPolicy(Written().write, "texts.jsonl", "error")
     assert str(problems) == "0 rows"
     problems.write(JsonBlock(0, [b"{}"]), [b"[]"])
     assert str(problems) == "1 row"

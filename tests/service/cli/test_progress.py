@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from service.cli.progress import ProgressLines, say, show_progress
+from service.cli.progress import ProgressLines, print_status, show_progress
 
 
 class Terminal(io.StringIO):
@@ -61,5 +61,5 @@ def test_lines_without_a_known_end() -> None:
 
 def test_sentences_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     """Standard output is for what was asked for."""
-    say("So it is.")
+    print_status("So it is.")
     assert capsys.readouterr() == ("", "So it is.\n")

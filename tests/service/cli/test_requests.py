@@ -12,7 +12,14 @@ from service.bundles.bundle import read_bundle
 from service.cli.errors import CommandError
 from service.cli.formats.answers import Problem
 from service.cli.formats.open import open_rows
-from service.cli.requests import MAX_PASSES, Item, Question, Questions, limits_of, without_limits
+from service.cli.requests import (
+    MAX_PASSES,
+    Item,
+    RowRequest,
+    RowRequestReader,
+    limits_of,
+    without_limits,
+)
 from service.errors import InvalidRequestError
 from service.settings import Settings
 from service.tasks.options import FillOptions, Limits
@@ -32,7 +39,7 @@ def test_nothing_is_refused_as_too_much(tiny: Tiny) -> None:
     before = Settings(bundle=tiny.path, threads=3, max_batch_tokens=77, max_waiting_tokens=1)
     after = without_limits(before)
     assert (after.bundle, after.threads, after.max_batch_tokens) == (tiny.path, 3, 77)
-    assert min(after.max_waiting_tokens, after.max_patient_tokens, after.max_masks) > 2**40
+    assert min(after.max_waiting_tokens, after.max_bulk_tokens, after.max_masks) > 2**40
     assert before.max_waiting_tokens == 1
 
 
@@ -50,14 +57,14 @@ def ask(
 ) -> Item:
     """What is asked of a row of JSONL."""
     rows = open_rows(write_rows(tmp_path / "rows.jsonl", [row]), field)
-    [(_, [item])] = Questions(field, parameters, LIMITS, rows, reserved).asked(0, None)
+    [(_, [item])] = RowRequestReader(field, parameters, LIMITS, rows, reserved).asked(0, None)
     return item
 
 
 def test_a_text_and_the_parameters_of_all(tmp_path: Path) -> None:
     """The field may have any name; other fields are nobody's business."""
     item = ask(tmp_path, {"x": "a [MASK]", "y": [1]}, "x", top_k=3)
-    assert item == Question("a [MASK]", FillOptions(top_k=3))
+    assert item == RowRequest("a [MASK]", FillOptions(top_k=3))
 
 
 def test_a_row_says_itself_how_it_is_filled(tmp_path: Path) -> None:
@@ -65,8 +72,8 @@ def test_a_row_says_itself_how_it_is_filled(tmp_path: Path) -> None:
     row = {"inputs": "a", "parameters": {"top_k": 2, "strategy": None, "order": "left_to_right"}}
     item = ask(tmp_path, row, top_k=7, strategy="joint")
     options = FillOptions(top_k=2, strategy="joint", order="left_to_right")
-    assert item == Question("a", options)
-    assert ask(tmp_path, {"inputs": "a", "parameters": None}) == Question("a", FillOptions())
+    assert item == RowRequest("a", options)
+    assert ask(tmp_path, {"inputs": "a", "parameters": None}) == RowRequest("a", FillOptions())
 
 
 @pytest.mark.parametrize(
@@ -114,7 +121,7 @@ def test_a_row_that_cannot_be_read(tmp_path: Path) -> None:
     """It has no fields to be written with."""
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"nothing\n")
-    [(_, [item])] = Questions("x", {}, LIMITS, open_rows(path, "x"), ()).asked(0, None)
+    [(_, [item])] = RowRequestReader("x", {}, LIMITS, open_rows(path, "x"), ()).asked(0, None)
     assert isinstance(item, Problem)
     assert not item.readable
 
@@ -134,7 +141,7 @@ def test_a_field_of_a_name_that_is_taken_is_a_problem(tmp_path: Path) -> None:
         "rename it.",
         readable=False,
     )
-    assert isinstance(ask(tmp_path, {"inputs": "a", "fills": 1}), Question)
+    assert isinstance(ask(tmp_path, {"inputs": "a", "fills": 1}), RowRequest)
 
 
 def test_parameters_of_all_are_checked_first(tmp_path: Path) -> None:
@@ -148,10 +155,10 @@ def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("inputs,parameters\na,b\n")
     rows = open_rows(path, "inputs")
-    [(_, items)] = Questions("inputs", {}, LIMITS, rows, ()).asked(0, None)
-    assert items == [Question("a", FillOptions())]
+    [(_, items)] = RowRequestReader("inputs", {}, LIMITS, rows, ()).asked(0, None)
+    assert items == [RowRequest("a", FillOptions())]
     with pytest.raises(CommandError) as caught:
-        Questions("text", {}, LIMITS, rows, ())
+        RowRequestReader("text", {}, LIMITS, rows, ())
     assert str(caught.value) == (
         'rows.csv has no column "text"; there are "inputs", "parameters". --field names the one '
         "with the texts."
@@ -168,9 +175,9 @@ def test_values_of_parquet_that_are_no_texts(tmp_path: Path) -> None:
     }
     pq.write_table(pa.table(columns), path)
     rows = open_rows(path, "inputs")
-    [(_, [item])] = Questions("inputs", {}, LIMITS, rows, ()).asked(0, None)
+    [(_, [item])] = RowRequestReader("inputs", {}, LIMITS, rows, ()).asked(0, None)
     assert item == Problem(
         "inputs must be a text that is not empty, not a value of the kind Decimal."
     )
-    [(_, [item])] = Questions("text", {"top_k": 4}, LIMITS, rows, ()).asked(0, None)
-    assert item == Question("a", FillOptions(top_k=3))
+    [(_, [item])] = RowRequestReader("text", {"top_k": 4}, LIMITS, rows, ()).asked(0, None)
+    assert item == RowRequest("a", FillOptions(top_k=3))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from service.cli import signals
-from service.cli.signals import SignalError, run
+from service.cli.signals import SignalError, run_until_signal
 
 
 def send_after(started: threading.Event, *numbers: int) -> threading.Thread:
@@ -37,7 +37,7 @@ def test_what_runs_ends_by_itself() -> None:
         threads.append(threading.current_thread())
         await asyncio.to_thread(time.sleep, 0)
 
-    run(main)
+    run_until_signal(main)
     assert threads[0] is not threading.current_thread()
     assert not threads[0].is_alive()
     assert signal.getsignal(signal.SIGINT) is before
@@ -50,7 +50,7 @@ def test_what_it_raises_is_raised() -> None:
         raise ValueError("so")
 
     with pytest.raises(ValueError, match="so"):
-        run(main)
+        run_until_signal(main)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -67,7 +67,7 @@ def test_a_signal_cancels(number: int) -> None:
 
     sender = send_after(started, number)
     with pytest.raises(SignalError) as caught:
-        run(main)
+        run_until_signal(main)
     sender.join()
     assert caught.value.number == number
     assert cleared.is_set()
@@ -91,7 +91,7 @@ def test_what_does_not_hear_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -
     started, go = threading.Event(), threading.Event()
     sender = send_after(started, signal.SIGTERM)
     with pytest.raises(SignalError):
-        run(never_ends(started, go))
+        run_until_signal(never_ends(started, go))
     go.set()
     sender.join()
 
@@ -102,6 +102,6 @@ def test_a_second_signal_is_not_waited_with(monkeypatch: pytest.MonkeyPatch) -> 
     started, go = threading.Event(), threading.Event()
     sender = send_after(started, signal.SIGINT, signal.SIGINT)
     with pytest.raises(SignalError):
-        run(never_ends(started, go))
+        run_until_signal(never_ends(started, go))
     go.set()
     sender.join()

@@ -14,8 +14,8 @@ from fastapi.testclient import TestClient
 from service.app import create_app
 from service.cli import whole_file
 from service.cli.formats.base import Block
-from service.cli.pipeline import Flow
-from service.cli.resume.parts import Parts
+from service.cli.pipeline import RowPipeline
+from service.cli.resume.parts import PartFiles
 from service.settings import Settings
 from tests.service.cli.command_line import (
     Done,
@@ -251,24 +251,24 @@ def test_a_job_that_is_stopped_again_and_again_writes_the_same(
     undisturbed, output = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"
     assert fill(tiny, source, undisturbed).code == 0
     rng = dice(seed)
-    write = Parts.write
+    write = PartFiles.write
     left = 0
 
-    def write_or_fail(self: Parts, block: Block, answers: Sequence[bytes]) -> None:
+    def write_or_fail(self: PartFiles, block: Block, answers: Sequence[bytes]) -> None:
         nonlocal left
         left -= len(block)
         if left < 0:
             stop()
         write(self, block, answers)
 
-    monkeypatch.setattr(Parts, "write", write_or_fail)
+    monkeypatch.setattr(PartFiles, "write", write_or_fail)
     codes: list[int] = []
     while not codes or codes[-1]:
         left = rng.randint(1, 70)
         monkeypatch.setattr("service.cli.formats.base.BLOCK_ROWS", rng.randint(1, 40))
         monkeypatch.setattr("service.cli.pipeline._LONG_ANSWERS_BYTES", rng.randint(1, 9000))
         defaults = {"rows": rng.randint(1, 50), "seconds": 10.0}
-        monkeypatch.setattr(Parts.__init__, "__kwdefaults__", defaults)
+        monkeypatch.setattr(PartFiles.__init__, "__kwdefaults__", defaults)
         batch_tokens = rng.randint(1, 300)
         done = fill(tiny, source, output, f"--max-batch-tokens={batch_tokens}", "--threads=2")
         codes.append(done.code)
@@ -287,7 +287,7 @@ def test_what_fails_by_the_machine_may_be_tried_again(
     def full(*_: object) -> NoReturn:
         raise OSError(28, "No space left on device", str(output))
 
-    monkeypatch.setattr(Parts, "write", full)
+    monkeypatch.setattr(PartFiles, "write", full)
     done = fill(tiny, source, output)
     assert (done.code, done.err) == (1, f"{output}: no space left on device.\n")
     monkeypatch.undo()
@@ -303,7 +303,7 @@ def test_going_on_computes_nothing_twice(
     monkeypatch.setattr(whole_file, "_join", stop)
     assert fill(tiny, source, output).code == 1
     monkeypatch.undo()
-    monkeypatch.setattr(whole_file, "load", stop)
+    monkeypatch.setattr(whole_file, "load_model", stop)
     done = fill(tiny, source, output)
     assert (done.code, done.err) == (0, "out.jsonl: 10 rows.\n")
 
@@ -404,7 +404,7 @@ def test_a_model_that_fails_fails_the_command(
     """With exit code 1: it may go well the next time, from where it was."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(600)))
     output = tmp_path / "out.jsonl"
-    run = Flow._answer
+    run = RowPipeline._answer
     calls = 0
 
     async def fail(self: Any, item: Any) -> bytes:
@@ -414,7 +414,7 @@ def test_a_model_that_fails_fails_the_command(
             raise MemoryError("no more")
         return await run(self, item)
 
-    monkeypatch.setattr(Flow, "_answer", fail)
+    monkeypatch.setattr(RowPipeline, "_answer", fail)
     with pytest.raises(MemoryError):
         fill(tiny, source, output)
     monkeypatch.undo()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from service.engine.admission import MAX_RETRY_AFTER_S, Speed
+from service.engine.admission import MAX_RETRY_AFTER_S, Throughput
 from service.engine.batcher import Batcher
 from service.errors import InvalidRequestError, OverloadedError
 from service.observability.statistics import BatchStatistics
@@ -13,7 +13,7 @@ from tests.service.fake_runtime import FakeRuntime, ends, text, with_batcher
 
 def test_nothing_is_known_before_the_first_large_batch() -> None:
     """Not even a guess."""
-    speed = Speed(96)
+    speed = Throughput(96)
     assert speed.tokens_per_s is None
     speed.note(95, 1)
     assert speed.tokens_per_s is None
@@ -23,7 +23,7 @@ def test_nothing_is_known_before_the_first_large_batch() -> None:
 
 def test_small_batches_do_not_count() -> None:
     """A text at a time, they are slow for their tokens; a queue is not computed so."""
-    speed = Speed(100)
+    speed = Throughput(100)
     speed.note(200, 0.1)
     for _ in range(100):
         speed.note(5, 0.01)
@@ -32,7 +32,7 @@ def test_small_batches_do_not_count() -> None:
 
 def test_the_largest_count_most() -> None:
     """By their tokens and their time, not each as much as the others."""
-    speed = Speed(10)
+    speed = Throughput(10)
     speed.note(2000, 1)
     for _ in range(3):
         speed.note(10, 0.02)
@@ -41,7 +41,7 @@ def test_the_largest_count_most() -> None:
 
 def test_what_was_long_ago_is_forgotten() -> None:
     """A machine that has become slower is known to be so after some tens of batches."""
-    speed = Speed(96)
+    speed = Throughput(96)
     for _ in range(100):
         speed.note(1000, 0.1)
     assert speed.tokens_per_s == pytest.approx(10_000)
@@ -143,17 +143,17 @@ def test_many_passes_hold_up_nobody() -> None:
 
     async def scenario(batcher: Batcher) -> None:
         fake.go.clear()
-        passes = asyncio.create_task(batcher.submit([text(i, 6) for i in range(4)], patient=True))
+        passes = asyncio.create_task(batcher.submit([text(i, 6) for i in range(4)], bulk=True))
         await fake.wait_until_at_work()
         with pytest.raises(OverloadedError):
-            await batcher.submit([text(9, 6)], patient=True)
+            await batcher.submit([text(9, 6)], bulk=True)
         fill = asyncio.create_task(batcher.submit([text(7, 6)]))
         await asyncio.sleep(0)
         fake.go.set()
         assert ends(await fill) == [[7, 1]]
         assert ends(await passes) == [[i, 1] for i in range(4)]
 
-    with_batcher(fake, scenario, max_waiting_tokens=6, max_patient_tokens=24)
+    with_batcher(fake, scenario, max_waiting_tokens=6, max_bulk_tokens=24)
     assert fake.seen == [0, 7, 1, 2, 3]
 
 
@@ -165,17 +165,17 @@ def test_a_caller_who_left_gives_back_what_can_wait() -> None:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 5)]))
         await fake.wait_until_at_work()
-        leaver = asyncio.create_task(batcher.submit([text(2, 5), text(3, 5)], patient=True))
+        leaver = asyncio.create_task(batcher.submit([text(2, 5), text(3, 5)], bulk=True))
         await asyncio.sleep(0)
         leaver.cancel()
         with pytest.raises(asyncio.CancelledError):
             await leaver
-        last = asyncio.create_task(batcher.submit([text(4, 5), text(5, 5)], patient=True))
+        last = asyncio.create_task(batcher.submit([text(4, 5), text(5, 5)], bulk=True))
         await asyncio.sleep(0)
         fake.go.set()
         await asyncio.gather(first, last)
 
-    with_batcher(fake, scenario, max_waiting_tokens=10, max_patient_tokens=10)
+    with_batcher(fake, scenario, max_waiting_tokens=10, max_bulk_tokens=10)
     assert fake.seen == [1, 4, 5]
 
 
@@ -192,11 +192,11 @@ def test_a_wait_that_would_be_too_long_is_refused() -> None:
             await batcher.submit([text(3, 1)])
         assert caught.value.retry_after_s == 5
         with pytest.raises(OverloadedError):
-            batcher.check_room()
-        batcher.check_room(patient=True)
+            batcher.raise_if_overloaded()
+        batcher.raise_if_overloaded(bulk=True)
         fake.go.set()
         await asyncio.gather(*accepted)
-        batcher.check_room()
+        batcher.raise_if_overloaded()
 
     with_batcher(fake, scenario, max_wait_s=4)
 
@@ -220,8 +220,8 @@ def test_refusals_are_counted_by_reason() -> None:
         first = asyncio.create_task(batcher.submit([text(1, 10)]))
         await fake.wait_until_at_work()
         with pytest.raises(OverloadedError):
-            batcher.check_room()
-        assert batcher.refuse_s() == 1
+            batcher.raise_if_overloaded()
+        assert batcher.retry_after_s() == 1
         with pytest.raises(InvalidRequestError):
             await batcher.submit([text(1, 11)])
         fake.go.set()
@@ -229,7 +229,7 @@ def test_refusals_are_counted_by_reason() -> None:
 
     async def slow(batcher: Batcher) -> None:
         await batcher.submit([text(1, 5)])
-        assert batcher.refuse_s() is None
+        assert batcher.retry_after_s() is None
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 5)]))
         await asyncio.sleep(0)
@@ -249,13 +249,13 @@ def test_requests_that_are_still_being_read_count() -> None:
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
-        assert batcher.refuse_s(10**6) is None  # nothing is known yet
+        assert batcher.retry_after_s(10**6) is None  # nothing is known yet
         for _ in range(200):
             await batcher.submit([text(1, 5)])
-        batcher._admission.speed = Speed(1)
+        batcher._admission.speed = Throughput(1)
         batcher._admission.speed.note(10, 1)  # two requests a second
-        assert batcher.refuse_s(0) is None
-        assert batcher.refuse_s(7) is None
-        assert batcher.refuse_s(9) is not None
+        assert batcher.retry_after_s(0) is None
+        assert batcher.retry_after_s(7) is None
+        assert batcher.retry_after_s(9) is not None
 
     with_batcher(fake, scenario, max_wait_s=4)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from service.engine.batch import Batch, Outputs, Request
+from service.engine.batch import Batch, BatchOutputs, ModelPass
 
 
 def request(
@@ -11,9 +11,9 @@ def request(
     masks: list[int],
     top_k: int = 1,
     targets: list[list[int]] | None = None,
-) -> Request:
+) -> ModelPass:
     """A request from plain lists."""
-    return Request(
+    return ModelPass(
         input_ids=np.array(ids, dtype=np.int64),
         mask_positions=np.array(masks, dtype=np.int64),
         top_k=top_k,
@@ -97,7 +97,7 @@ def test_split_gives_each_request_its_own_part() -> None:
     """Requests with different masks, top_k and targets get back exactly what they asked for."""
     first = request([1, 2], [1], top_k=1, targets=[[4, 5]])
     second = request([1, 2, 3], [0, 2], top_k=2)
-    outputs = Outputs(
+    outputs = BatchOutputs(
         top_ids=np.array([[1, 2], [3, 4], [5, 6]]),
         top_log_probs=np.array([[-1, -2], [-3, -4], [-5, -6]], dtype=np.float32),
         target_log_probs=np.array([[-7, -8], [0, 0], [0, 0]], dtype=np.float32),

@@ -7,7 +7,7 @@ import pytest
 
 from service.engine.batcher import Batcher
 from service.errors import NotReadyError
-from service.observability.statistics import BatchStatistics, Load
+from service.observability.statistics import BatchStatistics, QueueLoad
 from tests.service.fake_runtime import BAD_ID, FakeRuntime, ends, text, with_batcher
 
 
@@ -34,7 +34,7 @@ def test_what_was_accepted_is_counted_until_it_is_computed() -> None:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 3)]))
         await fake.wait_until_at_work()
-        rest = asyncio.create_task(batcher.submit([text(2, 4), text(3, 5)], patient=True))
+        rest = asyncio.create_task(batcher.submit([text(2, 4), text(3, 5)], bulk=True))
         await asyncio.sleep(0)
         assert batcher.accepted_tokens == 3 + 4 + 5
         fake.go.set()
@@ -208,20 +208,20 @@ def test_its_load() -> None:
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
-        assert batcher.load == Load(
-            {"prompt": 0, "patient": 0}, {"prompt": 1000, "patient": 500}, None, 2
+        assert batcher.load == QueueLoad(
+            {"interactive": 0, "bulk": 0}, {"interactive": 1000, "bulk": 500}, None, 2
         )
         fake.go.clear()
         waiting = [
             asyncio.create_task(batcher.submit([text(1, 5)])),
-            asyncio.create_task(batcher.submit([text(1, 7)], patient=True)),
+            asyncio.create_task(batcher.submit([text(1, 7)], bulk=True)),
         ]
         await asyncio.sleep(0)
-        assert batcher.load.waiting_tokens == {"prompt": 5, "patient": 7}
+        assert batcher.load.waiting_tokens == {"interactive": 5, "bulk": 7}
         fake.go.set()
         await asyncio.gather(*waiting)
-        assert batcher.load.waiting_tokens == {"prompt": 0, "patient": 0}
+        assert batcher.load.waiting_tokens == {"interactive": 0, "bulk": 0}
         assert batcher.load.tokens_per_s is not None
         assert batcher.load.tokens_per_s > 0
 
-    with_batcher(fake, scenario, workers=2, max_patient_tokens=500)
+    with_batcher(fake, scenario, workers=2, max_bulk_tokens=500)

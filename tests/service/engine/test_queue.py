@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from service.engine.batch import Fills
-from service.engine.queue import PATIENT_BATCHES, Submission, Waiting
+from service.engine.batch import PassOutputs
+from service.engine.queue import BATCHES_PER_BULK_BATCH, LaneQueue, PendingRequest
 from tests.service.fake_runtime import text
 
 
-def fills() -> Fills:
+def fills() -> PassOutputs:
     """An answer like no other."""
     ids = text(1).input_ids[None, :]
-    return Fills(ids, ids.astype("float32"), ids.astype("float32"))
+    return PassOutputs(ids, ids.astype("float32"), ids.astype("float32"))
 
 
 def test_answers_come_in_the_order_of_the_requests() -> None:
@@ -20,7 +20,7 @@ def test_answers_come_in_the_order_of_the_requests() -> None:
 
     async def scenario() -> None:
         first, second = fills(), fills()
-        submission = Submission(asyncio.get_running_loop().create_future(), 2)
+        submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
         submission.settle(1, second)
         assert not submission.future.done()
         submission.settle(0, first)
@@ -33,7 +33,7 @@ def test_the_first_failure_is_the_answer() -> None:
     """What comes after it does not matter."""
 
     async def scenario() -> None:
-        submission = Submission(asyncio.get_running_loop().create_future(), 2)
+        submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
         submission.settle(1, ValueError("one"))
         submission.settle(0, KeyError("two"))
         with pytest.raises(ValueError, match="one"):
@@ -42,20 +42,20 @@ def test_the_first_failure_is_the_answer() -> None:
     asyncio.run(scenario())
 
 
-def waiting(prompt: int = 0, patient: int = 0, tokens: int = 2) -> Waiting[str]:
+def waiting(interactive: int = 0, bulk: int = 0, tokens: int = 2) -> LaneQueue[str]:
     """So many items in each lane."""
-    made: Waiting[str] = Waiting(lambda _: tokens)
-    made.extend((f"f{i}" for i in range(prompt)), patient=False)
-    made.extend((f"s{i}" for i in range(patient)), patient=True)
+    made: LaneQueue[str] = LaneQueue(lambda _: tokens)
+    made.extend((f"f{i}" for i in range(interactive)), bulk=False)
+    made.extend((f"s{i}" for i in range(bulk)), bulk=True)
     return made
 
 
 def test_the_others_go_first() -> None:
     """Whenever they came; a batch is of one lane."""
-    lanes = waiting(prompt=1, patient=3)
+    lanes = waiting(interactive=1, bulk=3)
     assert lanes.take(4) == ["f0"]
     assert lanes.take(4) == ["s0", "s1"]
-    lanes.extend(["f1", "f2", "f3"], patient=False)
+    lanes.extend(["f1", "f2", "f3"], bulk=False)
     assert lanes.take(4) == ["f1", "f2"]
     assert lanes.take(4) == ["f3"]
     assert lanes.take(4) == ["s2"]
@@ -65,22 +65,22 @@ def test_the_others_go_first() -> None:
 
 def test_who_can_wait_has_a_turn_at_last() -> None:
     """One batch of eight, even if the others never end."""
-    lanes = waiting(prompt=50, patient=3)
-    taken = [lanes.take(2)[0] for _ in range(3 * PATIENT_BATCHES)]
+    lanes = waiting(interactive=50, bulk=3)
+    taken = [lanes.take(2)[0] for _ in range(3 * BATCHES_PER_BULK_BATCH)]
     assert [i for i, item in enumerate(taken) if item.startswith("s")] == [
-        PATIENT_BATCHES * turn - 1 for turn in (1, 2, 3)
+        BATCHES_PER_BULK_BATCH * turn - 1 for turn in (1, 2, 3)
     ]
 
 
 def test_an_item_above_the_budget_is_taken_alone() -> None:
     """At least one, in either lane."""
-    lanes = waiting(prompt=2, patient=2, tokens=9)
+    lanes = waiting(interactive=2, bulk=2, tokens=9)
     assert [lanes.take(5) for _ in range(4)] == [["f0"], ["f1"], ["s0"], ["s1"]]
 
 
 def test_items_are_taken_out_of_both_lanes() -> None:
     """The rest keeps its order."""
-    lanes = waiting(prompt=3, patient=3)
+    lanes = waiting(interactive=3, bulk=3)
     assert lanes.remove(lambda item: item.endswith("1")) == ["f1", "s1"]
     assert lanes.take(100) == ["f0", "f2"]
     assert lanes.take(100) == ["s0", "s2"]

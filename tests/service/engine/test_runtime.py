@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 
-from service.engine.batch import Batch, Request
+from service.engine.batch import Batch, ModelPass
 from service.engine.runtime import Runtime
 from service.errors import BundleError
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
@@ -18,15 +18,15 @@ from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 TOLERANCE = 2e-5  # float32 sums against float64
 
 
-def random_request(rng: np.random.Generator) -> Request:
+def random_request(rng: np.random.Generator) -> ModelPass:
     """A text with masks and targets, all at random."""
     ids = rng.integers(0, len(VOCABULARY), rng.integers(2, MAX_TOKENS + 1))
     masks = np.sort(rng.permutation(len(ids))[: rng.integers(1, 4)])
     targets = rng.integers(0, len(VOCABULARY), (len(masks), rng.integers(0, 3)))
-    return Request(ids, masks, int(rng.integers(1, 9)), targets)
+    return ModelPass(ids, masks, int(rng.integers(1, 9)), targets)
 
 
-def check(tiny: Tiny, runtime: Runtime, requests: list[Request]) -> None:
+def check(tiny: Tiny, runtime: Runtime, requests: list[ModelPass]) -> None:
     """Run them as one batch and compare each with the oracle's answer to it alone."""
     batch = Batch.pack(requests)
     for request, fills in zip(requests, batch.split(runtime.run(batch)), strict=True):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from service.engine.batch import Batch, Outputs
+from service.engine.batch import Batch, BatchOutputs
 from service.engine.warm_up import warm_up
 from service.errors import BundleError
 
@@ -15,14 +15,14 @@ class Recorder:
         self.batches: list[Batch] = []
         self.error = error
 
-    def run(self, batch: Batch) -> Outputs:
+    def run(self, batch: Batch) -> BatchOutputs:
         """Note the batch."""
         self.batches.append(batch)
         if self.error is not None:
             raise self.error
         shape = (len(batch.mask_slots), 1)
         scores = np.zeros(shape, dtype=np.float32)
-        return Outputs(np.zeros(shape, dtype=np.int64), scores, scores)
+        return BatchOutputs(np.zeros(shape, dtype=np.int64), scores, scores)
 
 
 @pytest.mark.parametrize(

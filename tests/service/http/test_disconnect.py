@@ -7,7 +7,7 @@ import pytest
 from starlette.types import Message
 
 from service.http import disconnect
-from service.http.disconnect import CallerLeftError, WhileConnected
+from service.http.disconnect import CancelOnDisconnect, ClientDisconnectedError
 
 
 class Connection:
@@ -46,7 +46,7 @@ def test_an_answer_that_is_there_soon_is_not_watched_for() -> None:
     """Nobody asks for the end of the connection, then or later."""
 
     async def scenario(connection: Connection) -> None:
-        with WhileConnected(connection.receive):
+        with CancelOnDisconnect(connection.receive):
             await asyncio.sleep(0)
         await asyncio.sleep(2 * disconnect.PATIENCE_S)
         assert not connection.watched.is_set()
@@ -61,7 +61,7 @@ def test_a_caller_who_leaves_is_not_worked_for() -> None:
     async def scenario(connection: Connection) -> None:
         work = asyncio.get_running_loop().create_future()
         connection.ended.set()
-        with pytest.raises(CallerLeftError), WhileConnected(connection.receive):
+        with pytest.raises(ClientDisconnectedError), CancelOnDisconnect(connection.receive):
             await work
         assert work.cancelled()
         task = asyncio.current_task()
@@ -77,7 +77,7 @@ def test_a_caller_who_stays_gets_its_answer() -> None:
     """The watch ends with the work."""
 
     async def scenario(connection: Connection) -> None:
-        with WhileConnected(connection.receive):
+        with CancelOnDisconnect(connection.receive):
             await connection.watched.wait()
         await asyncio.sleep(0)
         assert connection.watch_is_over
@@ -94,7 +94,7 @@ def test_an_error_of_the_work_passes() -> None:
         raise ValueError("of the work")
 
     async def scenario(connection: Connection) -> None:
-        with pytest.raises(ValueError, match="of the work"), WhileConnected(connection.receive):
+        with pytest.raises(ValueError, match="of the work"), CancelOnDisconnect(connection.receive):
             await work(connection)
 
     play(scenario)
@@ -107,7 +107,7 @@ def test_a_server_that_gives_up_is_not_a_caller_who_left(leaves: bool) -> None: 
 
     async def scenario(connection: Connection) -> None:
         async def request() -> None:
-            with WhileConnected(connection.receive):
+            with CancelOnDisconnect(connection.receive):
                 await asyncio.get_running_loop().create_future()
 
         task = asyncio.create_task(request())

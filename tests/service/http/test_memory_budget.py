@@ -7,12 +7,12 @@ import pytest
 
 from service.errors import OverloadedError
 from service.http import memory_budget
-from service.http.memory_budget import ByteBudget
+from service.http.memory_budget import MemoryBudget
 
 
 def test_bytes_are_given_back_at_the_end() -> None:
     """At the end of the `with`, whatever ends it."""
-    budget = ByteBudget("bodies", 100, 0)
+    budget = MemoryBudget("bodies", 100, 0)
     with budget.claim() as claim:
         claim.add(40)
         claim.add(20)
@@ -28,7 +28,7 @@ def test_bytes_are_given_back_at_the_end() -> None:
 
 def test_a_claim_without_room_is_rejected() -> None:
     """It counts nothing then, and what it had before until its end."""
-    budget = ByteBudget("bodies", 100, 0)
+    budget = MemoryBudget("bodies", 100, 0)
     with budget.claim() as first, budget.claim() as second:
         first.add(60)
         second.add(30)
@@ -44,7 +44,7 @@ def test_a_claim_without_room_is_rejected() -> None:
 
 def test_small_claims_are_free() -> None:
     """However many there are; of larger ones only the rest counts."""
-    budget = ByteBudget("bodies", 100, 10)
+    budget = MemoryBudget("bodies", 100, 10)
     with budget.claim() as large:
         large.add(110)
         assert budget.held_bytes == 100
@@ -60,7 +60,7 @@ def test_the_oldest_growing_claim_makes_room(monkeypatch: pytest.MonkeyPatch) ->
     """A claim that has grown for long loses its bytes; its next addition fails."""
     now_s = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
-    budget = ByteBudget("bodies", 100, 10)
+    budget = MemoryBudget("bodies", 100, 10)
     held: list[bytes] = []
     with budget.claim() as slow, budget.claim() as settled, budget.claim() as new:
         slow.grow(held.clear)

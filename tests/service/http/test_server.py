@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from service.http.server import refuse_more
+from service.http.server import drop_new_connections
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system has such a filter")
@@ -18,7 +18,7 @@ def test_who_has_connected_is_there_and_nobody_else_comes(host: str) -> None:
         socket.create_connection(listener.getsockname()[:2]) as early,
     ):
         early.sendall(b"before ")
-        refuse_more(listener)
+        drop_new_connections(listener)
         early.sendall(b"and after")
         with pytest.raises(TimeoutError):
             socket.create_connection(listener.getsockname()[:2], timeout=0.3)
@@ -37,8 +37,8 @@ def test_what_has_no_filter_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) ->
     """On other systems, and where a sandbox forbids it."""
     closed = socket.socket()
     closed.close()
-    refuse_more(closed)
+    drop_new_connections(closed)
     monkeypatch.setattr(sys, "platform", "other")
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        refuse_more(listener)
+        drop_new_connections(listener)
         socket.create_connection(listener.getsockname()).close()

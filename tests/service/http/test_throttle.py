@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from service.http.throttle import BREATH_S, Breath
+from service.http.throttle import PAUSE_S, LoopThrottle
 
 
 @pytest.fixture(name="pauses")
@@ -19,15 +19,15 @@ def test_one_pause_a_turn(pauses: list[float]) -> None:
     """However many are refused in it; none where nobody is."""
 
     async def scenario() -> None:
-        breath = Breath()
+        breath = LoopThrottle()
         for turns in (1, 2, 3):
             for _ in range(50):
                 breath.take()
             await asyncio.sleep(0)
-            assert pauses == [BREATH_S] * turns
+            assert pauses == [PAUSE_S] * turns
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert pauses == [BREATH_S] * 3
+        assert pauses == [PAUSE_S] * 3
 
     asyncio.run(scenario())
 
@@ -36,7 +36,7 @@ def test_who_connects_is_not_kept_waiting(pauses: list[float]) -> None:
     """There may be more of them, and each takes a turn."""
 
     async def scenario() -> None:
-        breath = Breath()
+        breath = LoopThrottle()
         for _ in range(3):
             breath.note_connection()
             breath.take()
@@ -44,6 +44,6 @@ def test_who_connects_is_not_kept_waiting(pauses: list[float]) -> None:
         assert not pauses
         breath.take()
         await asyncio.sleep(0)
-        assert pauses == [BREATH_S]
+        assert pauses == [PAUSE_S]
 
     asyncio.run(scenario())

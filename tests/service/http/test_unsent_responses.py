@@ -1,6 +1,6 @@
 """Long answers that clients do not read, counted over all connections."""
 
-from service.http.unsent_responses import UnsentAnswers
+from service.http.unsent_responses import UnsentResponses
 
 
 class Client:
@@ -15,7 +15,7 @@ class Client:
 
 def test_the_slowest_reader_is_cut_off_first() -> None:
     """By the last part that each has read."""
-    unsent = UnsentAnswers(10)
+    unsent = UnsentResponses(10)
     first, second, third = Client(), Client(), Client()
     with unsent.sending(first, 5), unsent.sending(second, 5):
         assert unsent.total_bytes == 10
@@ -29,7 +29,7 @@ def test_the_slowest_reader_is_cut_off_first() -> None:
 
 def test_an_answer_above_the_limit_is_sent_alone() -> None:
     """Nothing else is kept for it."""
-    unsent = UnsentAnswers(10)
+    unsent = UnsentResponses(10)
     first, second = Client(), Client()
     with unsent.sending(first, 3), unsent.sending(second, 11):
         assert (first.cut, second.cut) == (True, False)

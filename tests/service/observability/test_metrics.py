@@ -4,14 +4,14 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from service.observability.metrics import Metrics, ModelState
-from service.observability.statistics import Load, ProcessStatistics
+from service.observability.statistics import ProcessStatistics, QueueLoad
 from tests.service.scrape import Samples, samples, value
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
-LOAD = Load({"prompt": 12, "patient": 34}, {"prompt": 100, "patient": 1000}, 5000.0, 2)
+LOAD = QueueLoad({"interactive": 12, "bulk": 34}, {"interactive": 100, "bulk": 1000}, 5000.0, 2)
 
 
-def state(failure: str | None = None, load: Load = LOAD) -> ModelState:
+def state(failure: str | None = None, load: QueueLoad = LOAD) -> ModelState:
     """A model with a name that must be escaped."""
     return ModelState('a "model"', {"precision": "int8", "d_model": "384"}, load, failure)
 
@@ -76,8 +76,8 @@ def test_models() -> None:
     """What waits, of how much, and who they are."""
     found = scraped(ProcessStatistics(), state())
     name = 'a "model"'
-    assert value(found, "fillmask_waiting_tokens", model=name, lane="prompt") == 12
-    assert value(found, "fillmask_waiting_tokens_limit", model=name, lane="patient") == 1000
+    assert value(found, "fillmask_waiting_tokens", model=name, lane="interactive") == 12
+    assert value(found, "fillmask_waiting_tokens_limit", model=name, lane="bulk") == 1000
     assert value(found, "fillmask_tokens_per_second", model=name) == 5000
     assert value(found, "fillmask_workers", model=name) == 2
     about = {"model": name, "precision": "int8", "d_model": "384"}
@@ -86,7 +86,7 @@ def test_models() -> None:
 
 def test_a_speed_that_is_not_known_is_not_told() -> None:
     """Zero would be a lie."""
-    load = Load({"prompt": 0}, {"prompt": 1}, None, 1)
+    load = QueueLoad({"interactive": 0}, {"interactive": 1}, None, 1)
     found = scraped(ProcessStatistics(), state(load=load))
     assert not [name for name, _ in found if name == "fillmask_tokens_per_second"]
 

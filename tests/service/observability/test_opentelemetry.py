@@ -119,7 +119,7 @@ def test_errors_of_the_service_are_marked(
     def fail(*_: object) -> None:
         raise RuntimeError(WRITTEN)
 
-    monkeypatch.setattr("service.api.fill_mask.answer_json", fail)
+    monkeypatch.setattr("service.api.fill_mask.fills_to_json", fail)
     failed, wrong = (
         span
         for span in spans_of(

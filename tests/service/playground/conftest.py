@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from tests.service.playground.browser import running_browser, running_server
+from tests.service.playground.browser import page_server, running_browser
 from tests.service.playground.playground import Playground
 
 OpenPage = Callable[..., Playground]
@@ -17,7 +17,7 @@ _FAILED_REQUEST = "Failed to load resource"
 @pytest.fixture(scope="package")
 def url() -> Iterator[str]:
     """The address of a service with the built-in model."""
-    with running_server() as url:
+    with page_server() as url:
         yield url
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from playwright.sync_api import Browser, ViewportSize
 
-from tests.service.playground.browser import ROOT, running_browser, running_server
+from tests.service.playground.browser import ROOT, page_server, running_browser
 from tests.service.playground.playground import Playground
 
 # so that the code to copy reads as in the documentation
@@ -61,7 +61,7 @@ def opened(browser: Browser, url: str, scheme: Scheme) -> Iterator[Playground]:
 
 def take() -> None:
     """Take all of them."""
-    with running_server("--port", PORT) as url, running_browser() as browser:
+    with page_server("--port", PORT) as url, running_browser() as browser:
         for name, (scheme, set_up) in PICTURES.items():
             with opened(browser, url, scheme) as playground:
                 set_up(playground)

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Request, Route, expect
 
 from tests.service.playground.axe import AXE_CONTEXT, expect_accessible
-from tests.service.playground.browser import running_server
+from tests.service.playground.browser import page_server
 from tests.service.playground.conftest import OpenPage
 from tests.service.playground.playground import Playground, inputs_of
 from tests.service.playground.snippets import (
@@ -55,7 +55,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
     file = tmp_path_factory.mktemp("keys") / "keys"
     keys = [KEY, VARIABLE["FILLMASK_API_KEY"], OLD_KEY]
     file.write_text("\n".join(keys), encoding="utf-8")
-    with running_server("--api-keys-file", str(file)) as url:
+    with page_server("--api-keys-file", str(file)) as url:
         yield Keyed(url, file)
 
 

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Locator, Request, expect
 
 from tests.service.playground.axe import AXE_CONTEXT, expect_accessible
-from tests.service.playground.browser import ROOT, running_server
+from tests.service.playground.browser import ROOT, page_server
 from tests.service.playground.conftest import OpenPage
 from tests.service.playground.playground import Playground
 from tests.service.playground.snippets import (
@@ -54,7 +54,7 @@ def models_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     bundles = tmp_path_factory.mktemp("bundles")
     put_other(bundles / "a")
     shutil.copytree(BUNDLE, bundles / "b")
-    with running_server("--bundle", str(bundles), "--model", DEFAULT) as url:
+    with page_server("--bundle", str(bundles), "--model", DEFAULT) as url:
         yield url
 
 

@@ -15,7 +15,7 @@ import pytest
 from service.bundles.bundle import default_bundle_path
 from service.engine.memory import make_private
 from service.engine.runtime import Runtime
-from service.errors import StartError
+from service.errors import StartupError
 from service.registry import loader
 from service.settings import Settings
 from tests.service.conftest import StartServer
@@ -133,7 +133,7 @@ def test_a_file_replaced_while_it_is_read(
 
     monkeypatch.setattr(loader, "Runtime", replaced)
     settings = Settings(bundle=bundle_copy, threads=1)
-    with pytest.raises(StartError, match="its files have changed while they were read"):
+    with pytest.raises(StartupError, match="its files have changed while they were read"):
         loader._read(settings, bundle_copy)
 
 

@@ -13,8 +13,8 @@ from service.bundles.bundle import GoldenFill, read_bundle
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.errors import BundleError
-from service.registry.golden import GoldenTolerance, replay
-from service.tasks.fill_mask import FillMask
+from service.registry.golden import GoldenTolerance, check_golden_prompts
+from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions
 from service.tasks.results import Fill
 from service.tokenization.tokenizer import Tokenizer
@@ -79,9 +79,9 @@ def test_figures_that_are_no_numbers_are_refused(
         tolerance(edit_bundle, precision="int8", verification={"int8": figures})
 
 
-def use_case(tokenizer: Tokenizer, batcher: Batcher) -> FillMask:
+def use_case(tokenizer: Tokenizer, batcher: Batcher) -> FillMaskPipeline:
     """What the prompts are replayed by."""
-    return FillMask(
+    return FillMaskPipeline(
         tokenizer,
         batcher,
         max_tokens=MAX_TOKENS,
@@ -99,7 +99,7 @@ def replay_bundle(path: Path) -> None:
         tokenizer = Tokenizer.of(bundle)
         batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
         try:
-            await replay(bundle, use_case(tokenizer, batcher))
+            await check_golden_prompts(bundle, use_case(tokenizer, batcher))
         finally:
             await batcher.close()
 
@@ -247,7 +247,7 @@ def test_nan_is_refused(tiny: Tiny) -> None:
         )
         batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
         try:
-            await replay(replace(bundle, golden=golden), use_case(tokenizer, batcher))
+            await check_golden_prompts(replace(bundle, golden=golden), use_case(tokenizer, batcher))
         finally:
             await batcher.close()
 

@@ -16,8 +16,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.app import create_app
-from service.concurrency import Uses
-from service.errors import StartError
+from service.concurrency import UseCounter
+from service.errors import StartupError
 from service.settings import Settings
 from tests.service.conftest import StartServer
 from tests.service.put_bundle import put_bundle, until
@@ -79,7 +79,7 @@ def test_the_default_may_be_named(bundles: Path) -> None:
     with TestClient(create_app(settings)) as client:
         assert client.get("/info").json()["name"] == "org/second"
     with (
-        pytest.raises(StartError, match='model is "x"; allowed is one of "first", "org/'),
+        pytest.raises(StartupError, match='model is "x"; allowed is one of "first", "org/'),
         TestClient(create_app(settings.model_copy(update={"model": "x"}))),
     ):
         pass
@@ -88,13 +88,13 @@ def test_the_default_may_be_named(bundles: Path) -> None:
 def test_no_bundle_and_two_of_a_name(bundles: Path, tiny: Tiny, tmp_path: Path) -> None:
     """Neither can be served."""
     with (
-        pytest.raises(StartError, match="nor a directory in it has a bundle"),
+        pytest.raises(StartupError, match="nor a directory in it has a bundle"),
         TestClient(create_app(Settings(bundle=bundles / ".hidden"))),
     ):
         pass
     put_bundle(tiny.path, bundles / "c", "first")
     with (
-        pytest.raises(StartError, match='have the same name, "first"'),
+        pytest.raises(StartupError, match='have the same name, "first"'),
         TestClient(create_app(Settings(bundle=bundles))),
     ):
         pass
@@ -179,7 +179,7 @@ def test_uses_are_waited_for() -> None:
     """Until the last one ends; at once if there is none."""
 
     async def play() -> list[str]:
-        uses, said = Uses(), []
+        uses, said = UseCounter(), []
         await uses.none()
 
         async def use(seconds: float) -> None:

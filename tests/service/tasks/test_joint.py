@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.app import create_app
-from service.engine.batch import Batch, Outputs, Request
+from service.engine.batch import Batch, BatchOutputs, ModelPass
 from service.settings import Settings
 from service.tasks.joint import MIN_BEAM, joint_passes
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny
@@ -106,14 +106,14 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
     assert joint_passes(1, 5) == 1
     assert joint_passes(3, 5) == 11
     assert joint_passes(2, 20) == 21
-    runs: list[Request] = []
+    runs: list[ModelPass] = []
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1, max_passes=6))) as client:
         batcher = client.app.state.models.default.fill_mask._ways._batcher  # type: ignore[attr-defined]
         run = batcher._run
 
-        def counted(batch: Batch) -> Outputs:
+        def counted(batch: Batch) -> BatchOutputs:
             runs.extend(batch.requests)
-            outputs: Outputs = run(batch)
+            outputs: BatchOutputs = run(batch)
             return outputs
 
         batcher._run = counted

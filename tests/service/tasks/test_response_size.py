@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from pydantic_core import to_json
 
-from service.api.fill_response import answer_json
+from service.api.fill_response import fills_to_json
 from service.api.protocols.open_inference import InferRequest, answer
-from service.api.protocols.predict_v1 import predictions
+from service.api.protocols.predict_v1 import response_json
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequestError, OverloadedError
-from service.tasks.fill_mask import FillMask
+from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions, Limits
-from service.tasks.plan import FillReader
-from service.tasks.response_size import MAX_ANSWER_BYTES, AnswerSize, answer_size
-from service.tasks.scoring import Scoring
+from service.tasks.plan import FillPlanner
+from service.tasks.response_size import MAX_ANSWER_BYTES, ResponseSize, response_size
+from service.tasks.scoring import ScoringPipeline
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
 
@@ -56,7 +56,7 @@ def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[Any, i
         batcher = Batcher(
             Runtime(tiny.path / "model.onnx").run, 1, 64, 10**5, 10**5, 10, pytest.fail
         )
-        use_case = FillMask(
+        use_case = FillMaskPipeline(
             make_tokenizer(tiny),
             batcher,
             max_tokens=MAX_TOKENS,
@@ -74,7 +74,7 @@ def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[Any, i
         try:
             await use_case.fill(texts, options, report=True)  # fills caches
             found = await use_case.fill(texts, options, report=True, reserve=start)
-            content = answer_json(found, single=False)
+            content = fills_to_json(found, single=False)
             assert content
             _, peak_bytes = tracemalloc.get_traced_memory()
             tracemalloc.stop()
@@ -85,10 +85,10 @@ def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[Any, i
     return asyncio.run(call())
 
 
-def size_of(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> AnswerSize:
+def size_of(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> ResponseSize:
     """The size that is known before."""
-    reader = FillReader(make_tokenizer(tiny), MAX_TOKENS, 1_000)
-    return answer_size([reader.read(text, options, "inputs", report=True) for text in texts])
+    reader = FillPlanner(make_tokenizer(tiny), MAX_TOKENS, 1_000)
+    return response_size([reader.read(text, options, "inputs", report=True) for text in texts])
 
 
 @pytest.mark.parametrize(("texts", "options"), CASES.values(), ids=CASES)
@@ -96,11 +96,11 @@ def test_an_answer_is_never_larger(tiny: Tiny, texts: list[str], options: FillOp
     """In any wire format; and not many times smaller, where it is long."""
     size = size_of(tiny, texts, options)
     found, reserved_bytes, _ = fill(tiny, texts, options)
-    content = answer_json(found, single=False)
+    content = fills_to_json(found, single=False)
     assert len(content) <= size.json_bytes
     assert size.json_bytes < 3 * len(content) or len(content) < 30_000
     assert reserved_bytes == size.memory_bytes
-    assert len(predictions(found)) < size.json_bytes + 100
+    assert len(response_json(found)) < size.json_bytes + 100
     masks: list[dict[str, Any]] = [
         {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["[MASK]"]}
     ]
@@ -131,7 +131,7 @@ def test_no_memory_no_answer(tiny: Tiny) -> None:
     async def call() -> None:
         batcher = Batcher(compute, 1, 64, 10_000, 10_000, 10, pytest.fail)
         tokenizer = make_tokenizer(tiny)
-        fills = FillMask(
+        fills = FillMaskPipeline(
             tokenizer,
             batcher,
             max_tokens=MAX_TOKENS,
@@ -141,7 +141,7 @@ def test_no_memory_no_answer(tiny: Tiny) -> None:
         )
         with pytest.raises(OverloadedError):
             await fills.fill(["a [MASK]"], FillOptions(), reserve=refuse)
-        scoring = Scoring(tokenizer, batcher, MAX_TOKENS, 100)
+        scoring = ScoringPipeline(tokenizer, batcher, MAX_TOKENS, 100)
         with pytest.raises(OverloadedError):
             await scoring.score(["a dog"], ["original"], "inputs", reserve=refuse)
         await batcher.close()

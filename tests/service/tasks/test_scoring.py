@@ -113,7 +113,7 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
 
 def test_tokens_over_all_passes_are_bounded(tiny: Tiny) -> None:
     """Each pass counts as a text of its own."""
-    settings = Settings(bundle=tiny.path, threads=1, max_patient_tokens=30)
+    settings = Settings(bundle=tiny.path, threads=1, max_bulk_tokens=30)
     with TestClient(create_app(settings)) as client:
         assert client.post("/score", json={"inputs": "a dog ."}).status_code == 200  # 3 x 5
         answer = client.post("/score", json={"inputs": "a dog . ."})  # 4 x 6

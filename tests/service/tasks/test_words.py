@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.app import create_app
-from service.engine.batch import Fills, Request
+from service.engine.batch import ModelPass, PassOutputs
 from service.settings import Settings
 from service.tasks.words import BEAM, WordSearch, word_passes
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
@@ -110,13 +110,13 @@ def test_a_mask_where_nothing_fits(tiny: Tiny) -> None:
     tokenizer = make_tokenizer(tiny)
     calls = 0
 
-    async def submit(requests: Sequence[Request]) -> list[Fills]:
+    async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
         nonlocal calls
         calls += 1
         assert requests
         none = np.empty((1, 0), dtype=np.float32)
         log_probs = np.full((1, len(CONTINUATIONS)), -1, dtype=np.float32)
-        return [Fills(np.array([CONTINUATIONS]), log_probs, none) for _ in requests]
+        return [PassOutputs(np.array([CONTINUATIONS]), log_probs, none) for _ in requests]
 
     search = WordSearch(tokenizer, submit, len(VOCABULARY), top_k=5, max_tokens=3)
     assert asyncio.run(search.fill(TEXT, tokenizer.encode(TEXT), 0)) == []

@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.tokenization import reader
-from service.tokenization.tokenizer import Words
+from service.tokenization.tokenizer import EncodedWords
 from service.tokenization.windows import windows
 from tests.service.tiny import MASK_ID, VOCABULARY
 
@@ -17,11 +17,11 @@ ROOM = MAX_TOKENS - 2
 WORD = VOCABULARY.index("dog")
 
 
-def long_text(length: int, masks: list[int], continuations: list[int]) -> Words:
+def long_text(length: int, masks: list[int], continuations: list[int]) -> EncodedWords:
     """A text of single letters, with masks and with tokens that continue the word before."""
     own = [MASK_ID if i in masks else WORD for i in range(length)]
     words = np.cumsum([i not in continuations for i in range(length)])
-    return Words(
+    return EncodedWords(
         input_ids=np.array([2, *own, 3]),
         positions=np.arange(1, length + 1),
         spans=tuple((2 * i, 2 * i + 1) for i in range(length)),

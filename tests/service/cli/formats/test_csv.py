@@ -13,7 +13,7 @@ import pytest
 
 from service.cli.errors import CommandError
 from service.cli.formats.answers import Problem
-from service.cli.formats.base import Given
+from service.cli.formats.base import OutputOptions
 from service.cli.formats.csv import CsvOutput
 from service.cli.formats.open import open_rows
 from service.tasks.options import FillOptions
@@ -35,7 +35,9 @@ def write(
     rows = open_rows(source, "inputs")
     output = source.with_name("out.csv")
     lines = [a.line if isinstance(a, Problem) else json.dumps(a).encode() for a in answers]
-    with CsvOutput(rows, Given(options or FillOptions(), errors)).writing(output) as write_block:
+    with CsvOutput(rows, OutputOptions(options or FillOptions(), errors)).writing(
+        output
+    ) as write_block:
         for block in rows.blocks():
             write_block(block, lines[block.first : block.first + len(block)])
     with output.open(encoding="utf-8", newline="") as stream:

@@ -9,7 +9,7 @@ import pytest
 from service.cli.errors import CommandError
 from service.cli.formats import jsonl as line_rows
 from service.cli.formats.answers import Problem
-from service.cli.formats.base import BLOCK_ROWS, Fields, Given, Unreadable
+from service.cli.formats.base import BLOCK_ROWS, Fields, OutputOptions, Unreadable
 from service.cli.formats.jsonl import JsonBlock, JsonOutput, write_lines
 from service.cli.formats.lines import read_lines
 from service.cli.formats.open import open_rows
@@ -132,7 +132,7 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, name: str, end: byte
     assert (rows.count(), fields_of(path)) == (0, [])
 
 
-GIVEN = Given(FillOptions(), errors=True)
+GIVEN = OutputOptions(FillOptions(), errors=True)
 
 
 def written(row: bytes, answer: bytes) -> bytes:
@@ -170,7 +170,7 @@ def test_a_column_of_the_same_name_is_refused(tmp_path: Path) -> None:
     rows = open_rows(path, "inputs")
     with pytest.raises(CommandError, match=r'rows.csv has a field "error"'):
         JsonOutput(rows, GIVEN)
-    assert JsonOutput(rows, Given(FillOptions(), errors=False)).reserved == ()
+    assert JsonOutput(rows, OutputOptions(FillOptions(), errors=False)).reserved == ()
     jsonl = open_rows(write_rows(tmp_path / "rows.jsonl", [{"error": 1}]), "inputs")
     assert JsonOutput(jsonl, GIVEN).reserved == ("fills", "error")
 

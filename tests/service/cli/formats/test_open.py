@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from service.cli.errors import CommandError
-from service.cli.formats.base import Given
+from service.cli.formats.base import OutputOptions
 from service.cli.formats.csv import CsvOutput, CsvRows
 from service.cli.formats.jsonl import JsonOutput, JsonRows, TextRows
 from service.cli.formats.open import READ, WRITTEN, check_ending, make_output, open_rows
 from service.cli.formats.parquet import ParquetOutput
 from service.tasks.options import FillOptions
 
-GIVEN = Given(FillOptions(), errors=False)
+GIVEN = OutputOptions(FillOptions(), errors=False)
 
 
 @pytest.mark.parametrize(

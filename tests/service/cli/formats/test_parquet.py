@@ -13,7 +13,7 @@ import pytest
 from service.cli.errors import CommandError
 from service.cli.formats import parquet
 from service.cli.formats.answers import Problem
-from service.cli.formats.base import BLOCK_ROWS, Given
+from service.cli.formats.base import BLOCK_ROWS, OutputOptions
 from service.cli.formats.open import open_rows
 from service.cli.formats.parquet import FILLS_TYPE, ParquetOutput
 from service.tasks.options import FillOptions
@@ -27,7 +27,7 @@ def write(source: Path, answers: Sequence[Any], *, errors: bool = False) -> pa.T
     rows = open_rows(source, "inputs")
     output = source.with_name("out.parquet")
     lines = [a.line if isinstance(a, Problem) else json.dumps(a).encode() for a in answers]
-    with ParquetOutput(rows, Given(FillOptions(), errors)).writing(output) as write_block:
+    with ParquetOutput(rows, OutputOptions(FillOptions(), errors)).writing(output) as write_block:
         for block in rows.blocks():
             write_block(block, lines[block.first : block.first + len(block)])
     return pq.read_table(output)

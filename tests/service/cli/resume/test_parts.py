@@ -15,11 +15,11 @@ from typing import NoReturn
 import pytest
 
 from service.cli.errors import CommandError
-from service.cli.formats.base import Given
-from service.cli.formats.durable_files import create, naming, put, sync, write_json
+from service.cli.formats.base import OutputOptions
+from service.cli.formats.durable_files import create, naming, replace_durably, sync, write_json
 from service.cli.formats.jsonl import JsonBlock
 from service.cli.formats.open import make_output, open_rows
-from service.cli.resume.parts import DRAFT, Parts
+from service.cli.resume.parts import UNFINISHED, PartFiles
 from service.tasks.options import FillOptions
 from tests.service.cli.command_line import dice
 from tests.service.tiny import Tiny
@@ -51,7 +51,7 @@ def test_a_file_takes_the_place_of_another(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "fsync", refuse)
     (tmp_path / "new").write_text("new")
     (tmp_path / "old").write_text("old")
-    put(tmp_path / "new", tmp_path / "old")
+    replace_durably(tmp_path / "new", tmp_path / "old")
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
     assert (tmp_path / "old").read_text() == "new"
 
@@ -79,7 +79,7 @@ def test_an_output_that_has_no_room_is_named(tmp_path: Path, ending: str, size_b
     rng = dice()
     source.write_text("".join(f"{rng.getrandbits(600)}\n" for _ in range(1000)))
     rows = open_rows(source, "inputs")
-    output = make_output(path, rows, Given(FillOptions(), errors=False))
+    output = make_output(path, rows, OutputOptions(FillOptions(), errors=False))
 
     def write_all() -> None:
         with output.writing(path) as write:
@@ -93,11 +93,11 @@ def test_an_output_that_has_no_room_is_named(tmp_path: Path, ending: str, size_b
 
 def test_a_part_that_has_no_room_is_named(tmp_path: Path) -> None:
     """Also where it shows only when the part ends."""
-    parts = Parts(tmp_path, 0)
+    parts = PartFiles(tmp_path, 0)
     parts.write(JsonBlock(0, [b"{}"]), [b"[]"])
     with limited_files(0), pytest.raises(OSError, match=TOO_LARGE) as caught:
         parts.commit()
-    assert caught.value.filename == str(tmp_path / DRAFT)
+    assert caught.value.filename == str(tmp_path / UNFINISHED)
 
 
 def test_a_json_file_that_has_no_room_is_named(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def answer(number: int) -> bytes:
     return b"[%d]" % number
 
 
-def write(parts: Parts, numbers: Sequence[int]) -> None:
+def write(parts: PartFiles, numbers: Sequence[int]) -> None:
     """Take these rows."""
     parts.write(JsonBlock(numbers[0], [b"{}"] * len(numbers)), list(map(answer, numbers)))
 
@@ -167,7 +167,7 @@ def names(directory: Path) -> list[str]:
 
 def test_parts_end_after_so_many_rows(tmp_path: Path) -> None:
     """Or when the job does; a new process finds them and what comes next."""
-    parts = Parts(tmp_path, 100, rows=5, seconds=1e9)
+    parts = PartFiles(tmp_path, 100, rows=5, seconds=1e9)
     for first in range(100, 112, 3):
         write(parts, range(first, first + 3))
     parts.commit()
@@ -176,14 +176,14 @@ def test_parts_end_after_so_many_rows(tmp_path: Path) -> None:
         "000000000100-000000000106.jsonl",
         "000000000106-000000000112.jsonl",
     ]
-    for again in (parts, Parts(tmp_path, 100)):
+    for again in (parts, PartFiles(tmp_path, 100)):
         assert again.next_row == 112
         assert list(again.answers()) == [answer(n) for n in range(100, 112)]
 
 
 def test_parts_end_after_some_time(tmp_path: Path) -> None:
     """So a kill costs little when rows take long."""
-    parts = Parts(tmp_path, 0, rows=1000, seconds=0.0)
+    parts = PartFiles(tmp_path, 0, rows=1000, seconds=0.0)
     write(parts, [0])
     write(parts, [1])
     assert names(tmp_path) == [
@@ -194,32 +194,32 @@ def test_parts_end_after_some_time(tmp_path: Path) -> None:
 
 def test_what_was_not_ended_is_not_there(tmp_path: Path) -> None:
     """A process that is killed leaves a draft, and it is thrown away."""
-    parts = Parts(tmp_path, 0, rows=2, seconds=1e9)
+    parts = PartFiles(tmp_path, 0, rows=2, seconds=1e9)
     write(parts, [0, 1])
     write(parts, [2])
     assert parts._stream is not None
     parts._stream.close()
-    assert DRAFT in names(tmp_path)
-    again = Parts(tmp_path, 0)
+    assert UNFINISHED in names(tmp_path)
+    again = PartFiles(tmp_path, 0)
     assert again.next_row == 2
-    assert DRAFT not in names(tmp_path)
+    assert UNFINISHED not in names(tmp_path)
 
 
 def test_a_gap_ends_the_chain(tmp_path: Path) -> None:
     """What lies behind it is computed again; other files are left alone."""
-    parts = Parts(tmp_path, 0, rows=1, seconds=1e9)
+    parts = PartFiles(tmp_path, 0, rows=1, seconds=1e9)
     for number in range(4):
         write(parts, [number])
     (tmp_path / "000000000001-000000000002.jsonl").unlink()
     (tmp_path / "job.json").touch()
-    again = Parts(tmp_path, 0)
+    again = PartFiles(tmp_path, 0)
     assert again.next_row == 1
     assert names(tmp_path) == ["000000000000-000000000001.jsonl", "job.json"]
 
 
 def test_a_part_that_is_not_whole_is_an_error(tmp_path: Path) -> None:
     """Somebody has changed it."""
-    parts = Parts(tmp_path, 0, rows=2, seconds=1e9)
+    parts = PartFiles(tmp_path, 0, rows=2, seconds=1e9)
     write(parts, [0, 1])
     [path] = tmp_path.iterdir()
     path.write_bytes(b"[0]\n")
@@ -231,7 +231,7 @@ def test_a_part_that_cannot_be_written_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk leaves nothing that looks whole, even if there is room again at the end."""
-    parts = Parts(tmp_path, 0, rows=2, seconds=1e9)
+    parts = PartFiles(tmp_path, 0, rows=2, seconds=1e9)
     write(parts, [0, 1])
     write(parts, [2])
 
@@ -243,12 +243,12 @@ def test_a_part_that_cannot_be_written_is_not_there(
         with pytest.raises(OSError, match="No space"):
             write(parts, [3])
     parts.commit()
-    assert Parts(tmp_path, 0).next_row == 2
+    assert PartFiles(tmp_path, 0).next_row == 2
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
     """Nor does what is written after it."""
-    parts = Parts(tmp_path, 0, rows=10, seconds=1e9)
+    parts = PartFiles(tmp_path, 0, rows=10, seconds=1e9)
     write(parts, [0])
 
     class Full(io.BytesIO):
@@ -261,4 +261,4 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space"):
         write(parts, [1])
     parts.commit()
-    assert Parts(tmp_path, 0).next_row == 0
+    assert PartFiles(tmp_path, 0).next_row == 0

@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.http.middleware.access_log import CALLER_LEFT, MAX_CHARS, Access, BodyLog, Logged
+from service.http.middleware.access_log import (
+    CALLER_LEFT,
+    MAX_CHARS,
+    AccessLogMiddleware,
+    BodyLogMiddleware,
+    Logged,
+)
 from service.observability.logs import FIELDS
 from service.observability.request_context import MODEL, OTHER
 from service.observability.statistics import RequestStatistics
@@ -26,7 +32,7 @@ def call(
 ) -> RequestStatistics:
     """Send one request through the middleware."""
     statistics = RequestStatistics()
-    around = around or partial(Access, statistics=statistics)
+    around = around or partial(AccessLogMiddleware, statistics=statistics)
 
     async def receive() -> Message:
         return {"type": "http.request", "body": b"", "more_body": False}
@@ -93,7 +99,9 @@ def test_an_exception_passes_and_is_counted() -> None:
 
     with pytest.raises(RuntimeError):
         asyncio.run(
-            Access(failing, statistics)({"type": "http", "method": "GET"}, nothing, nothing)
+            AccessLogMiddleware(failing, statistics)(
+                {"type": "http", "method": "GET"}, nothing, nothing
+            )
         )
     assert len(statistics.routes) == 1
 
@@ -119,7 +127,7 @@ def test_which_requests_are_logged(
     async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": scope["answer"], "headers": []})
 
-    app = partial(Access, statistics=RequestStatistics(), logged=logged)
+    app = partial(AccessLogMiddleware, statistics=RequestStatistics(), logged=logged)
     with caplog.at_level(logging.DEBUG, "service.http.middleware.access_log"):
         for status in (200, 422, 500, 503):
             call(answer, app, answer=status)
@@ -134,7 +142,7 @@ def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
         headers = [(b"content-type", b"text/plain"), (b"content-length", b"12")]
         await send({"type": "http.response.start", "status": 201, "headers": headers})
 
-    app = partial(Access, statistics=RequestStatistics(), logged="all")
+    app = partial(AccessLogMiddleware, statistics=RequestStatistics(), logged="all")
     with caplog.at_level(logging.INFO, "service.http.middleware.access_log"):
         call(answer, app)
         call(silent, app)
@@ -173,7 +181,7 @@ def heard(body: bytes) -> bytes:
     async def send(_message: Message) -> None:
         pass
 
-    asyncio.run(BodyLog(app)({"type": "http"}, receive, send))
+    asyncio.run(BodyLogMiddleware(app)({"type": "http"}, receive, send))
     return bytes(received[0])
 
 

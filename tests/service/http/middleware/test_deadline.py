@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from starlette.types import Message, Receive, Scope, Send
 
 from service.engine.batcher import Batcher
-from service.http.middleware.deadline import MAX_TIMEOUT_MS, Deadline
+from service.http.middleware.deadline import MAX_TIMEOUT_MS, DeadlineMiddleware
 from tests.service.fake_runtime import FakeRuntime, text, with_batcher
 
 
@@ -54,7 +54,7 @@ async def call(app: Any, headers: Sequence[tuple[bytes, bytes]] = (), default_ms
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await Deadline(app, default_ms)({"type": "http", "headers": headers}, receive, send)
+    await DeadlineMiddleware(app, default_ms)({"type": "http", "headers": headers}, receive, send)
     return sent
 
 

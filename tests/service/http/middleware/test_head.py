@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from fastapi.testclient import TestClient
 
-from benchmarks.running_server import served
+from benchmarks.running_server import running_server
 from service.app import create_app
 from service.settings import Settings
 from tests.service.tiny import Tiny
@@ -75,7 +75,7 @@ def test_head_is_counted_as_head(client: TestClient) -> None:
 
 def test_a_connection_goes_on_after_head(tiny: Tiny) -> None:
     """A real server sends no byte of a body, whose length it names."""
-    with served("--bundle", str(tiny.path)) as server:
+    with running_server("--bundle", str(tiny.path)) as server:
         connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=20)
         for _ in range(2):
             connection.request("HEAD", "/openapi.json")

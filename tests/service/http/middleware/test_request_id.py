@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from service.http.middleware.request_id import RequestId
+from service.http.middleware.request_id import RequestIdMiddleware
 
 USER_TEXT = "what the user wrote"
 
@@ -24,7 +24,7 @@ def call(app: Any, sent_id: bytes | None = None) -> list[Message]:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(RequestId(app)({"type": "http", "headers": headers}, receive, send))
+    asyncio.run(RequestIdMiddleware(app)({"type": "http", "headers": headers}, receive, send))
     return sent
 
 
@@ -109,5 +109,5 @@ def test_other_connections_pass() -> None:
     async def nothing(*_: object) -> Any:
         return None
 
-    asyncio.run(RequestId(app)({"type": "lifespan"}, nothing, nothing))
+    asyncio.run(RequestIdMiddleware(app)({"type": "lifespan"}, nothing, nothing))
     assert passed == ["lifespan"]

@@ -10,25 +10,25 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import OverloadedError
-from service.http.memory_budget import ByteBudget
-from service.http.middleware.request_memory import RequestMemory
-from service.http.throttle import OnTheWay
+from service.http.memory_budget import MemoryBudget
+from service.http.middleware.request_memory import RequestMemoryMiddleware
+from service.http.throttle import RequestsElsewhere
 from service.observability.request_context import RESERVE
 
 
 def limit(
     app: ASGIApp,
-    bodies: ByteBudget | None = None,
-    answers: ByteBudget | None = None,
-    on_the_way: OnTheWay | None = None,
-) -> RequestMemory:
+    bodies: MemoryBudget | None = None,
+    answers: MemoryBudget | None = None,
+    on_the_way: RequestsElsewhere | None = None,
+) -> RequestMemoryMiddleware:
     """Bound the bodies of an application at 10 bytes each."""
-    return RequestMemory(
+    return RequestMemoryMiddleware(
         app,
         10,
-        bodies or ByteBudget("bodies", 1_000, 0),
-        answers or ByteBudget("answers", 100, 0),
-        on_the_way or OnTheWay(),
+        bodies or MemoryBudget("bodies", 1_000, 0),
+        answers or MemoryBudget("answers", 100, 0),
+        on_the_way or RequestsElsewhere(),
     )
 
 
@@ -53,7 +53,7 @@ def call(
     chunks: list[bytes],
     content_length: bytes | None = None,
     content_encoding: bytes | None = None,
-    bodies: ByteBudget | None = None,
+    bodies: MemoryBudget | None = None,
 ) -> tuple[list[Message], int]:
     """Send a body in chunks through the limit of 10 bytes; the answer, and chunks not read."""
     headers = [(b"content-length", content_length)] if content_length is not None else []
@@ -161,7 +161,7 @@ def test_lengths_of_any_number_of_digits(length: bytes, status: int) -> None:
 
 def test_bodies_of_all_requests_are_bounded() -> None:
     """What has come of a body counts, not what was announced."""
-    bodies = ByteBudget("bodies", 10, 0)
+    bodies = MemoryBudget("bodies", 10, 0)
     with bodies.claim() as other:
         other.add(7)
         sent, unread = call(Echo(), [b"12", b"34", b"56"], content_length=b"6", bodies=bodies)
@@ -177,7 +177,7 @@ def test_bodies_of_all_requests_are_bounded() -> None:
 def test_a_body_counts_until_it_is_answered() -> None:
     """With what is read in it: texts in other characters than ASCII may take four times as much."""
     for body, held_bytes in ((b"12345", 10), (b"1,2,3", 150), ("1234é".encode(), 30)):
-        bodies = ByteBudget("bodies", 1_000, 0)
+        bodies = MemoryBudget("bodies", 1_000, 0)
         echo = Echo()
         held: list[int] = []
         echo.bodies = held_in(held, bodies)
@@ -186,7 +186,7 @@ def test_a_body_counts_until_it_is_answered() -> None:
         assert bodies.held_bytes == 0
 
 
-def held_in(held: list[int], bodies: ByteBudget) -> Any:
+def held_in(held: list[int], bodies: MemoryBudget) -> Any:
     """A list of bodies that notes what is held when one is appended."""
 
     class Noting(list[bytes]):
@@ -198,7 +198,7 @@ def held_in(held: list[int], bodies: ByteBudget) -> Any:
 
 def test_a_body_that_is_still_to_come_is_no_work() -> None:
     """Whether it comes or not."""
-    on_the_way = OnTheWay()
+    on_the_way = RequestsElsewhere()
     seen: list[int] = []
 
     async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
@@ -218,7 +218,9 @@ def test_a_body_that_is_still_to_come_is_no_work() -> None:
     assert on_the_way.elsewhere == 0
 
 
-def one_request(answers: ByteBudget, on_the_way: OnTheWay, app: ASGIApp, send: Send) -> None:
+def one_request(
+    answers: MemoryBudget, on_the_way: RequestsElsewhere, app: ASGIApp, send: Send
+) -> None:
     """Have an application answer a request with an empty body."""
 
     async def receive() -> Message:
@@ -230,7 +232,7 @@ def one_request(answers: ByteBudget, on_the_way: OnTheWay, app: ASGIApp, send: S
 
 def test_the_memory_of_an_answer_is_held_until_it_is_made() -> None:
     """The next request finds no room meanwhile; then the connection bounds what is not read."""
-    answers, on_the_way = ByteBudget("answers", 100, 0), OnTheWay()
+    answers, on_the_way = MemoryBudget("answers", 100, 0), RequestsElsewhere()
     sent: list[tuple[int, int]] = []
 
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
@@ -252,7 +254,7 @@ def test_the_memory_of_an_answer_is_held_until_it_is_made() -> None:
 
 def test_the_memory_of_an_answer_is_given_back_by_a_request_that_fails() -> None:
     """So is its place among those that are elsewhere."""
-    answers, on_the_way = ByteBudget("answers", 100, 0), OnTheWay()
+    answers, on_the_way = MemoryBudget("answers", 100, 0), RequestsElsewhere()
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
         scope[RESERVE](60)
@@ -280,7 +282,7 @@ def test_a_request_is_freed_when_it_is_answered() -> None:
 
     gc.disable()
     try:
-        one_request(ByteBudget("answers", 100, 0), OnTheWay(), app, send)
+        one_request(MemoryBudget("answers", 100, 0), RequestsElsewhere(), app, send)
         assert seen[0]() is None
     finally:
         gc.enable()
