@@ -25,24 +25,24 @@ async def gather_or_cancel(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list
 
 
 class UseCounter:
-    """Counts `with` blocks. For one event loop."""
+    """A count of running `with` blocks that can be awaited until it is zero. For one event loop."""
 
-    __slots__ = ("_count", "_none")
+    __slots__ = ("_count", "_unused")
 
     def __init__(self) -> None:
         self._count = 0
-        self._none: asyncio.Future[None] | None = None
+        self._unused: asyncio.Future[None] | None = None
 
     def __enter__(self) -> None:
         self._count += 1
 
     def __exit__(self, *_: object) -> None:
         self._count -= 1
-        if not self._count and self._none is not None and not self._none.done():
-            self._none.set_result(None)
+        if not self._count and self._unused is not None and not self._unused.done():
+            self._unused.set_result(None)
 
-    async def none(self) -> None:
-        """Until nobody uses it; to be asked once nobody can begin to any more."""
+    async def wait_until_unused(self) -> None:
+        """Wait until the count is zero. No new user may come meanwhile."""
         if self._count:
-            self._none = asyncio.get_running_loop().create_future()
-            await self._none
+            self._unused = asyncio.get_running_loop().create_future()
+            await self._unused

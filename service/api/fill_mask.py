@@ -34,7 +34,7 @@ class FillMaskEndpoint:
         try:
             served = self._models.get(self._name)
             scope[MODEL] = served.info.name
-            with served.uses, CancelOnDisconnect(receive):
+            with served.in_use, CancelOnDisconnect(receive):
                 reserve = scope[RESERVE]
                 content = await _answer(served, body, header(scope, b"content-type"), reserve)
         except ClientDisconnectedError:

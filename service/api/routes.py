@@ -108,7 +108,7 @@ def _add_scores(router: APIRouter, max_texts: int) -> None:
     async def score(request: Request, name: str | None) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type")
         served = get_model(request, name)
-        with served.uses:
+        with served.in_use:
             served.batcher.raise_if_overloaded(bulk=True)
             read = await asyncio.to_thread(
                 ScoreRequest.read, body, content_type, served.info.limits

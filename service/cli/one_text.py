@@ -5,6 +5,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Self, TextIO
 
@@ -182,7 +183,7 @@ async def fill_text(task: TextTask, settings: Settings) -> None:
         raise CommandError(f"{_CALLED} is empty.")
     if not is_text(task.text):
         raise CommandError(f"{_CALLED} is not valid UTF-8.")
-    async with load_model(without_limits(settings), lambda _: None) as model:
+    async with aclosing(await load_model(without_limits(settings), lambda _: None)) as model:
         options = read_options(task.parameters, limits_of(model.bundle))
         answer = await model.fill_mask.fill([task.text], options, _CALLED)
     with naming(STANDARD_OUTPUT):

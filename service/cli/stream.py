@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, aclosing
 from pathlib import Path
 
 from service.bundles.bundle import read_bundle
@@ -57,7 +57,7 @@ async def fill_stream(task: StreamTask, settings: Settings) -> None:
             progress.update(len(block))
 
         problems = ErrorPolicy(write, rows.name, filling.on_error)
-        async with load_model(without_limits(settings), lambda _: None) as model:
+        async with aclosing(await load_model(without_limits(settings), lambda _: None)) as model:
             model.fill_mask.check_targets(options)
             batch_tokens = settings.threads * settings.max_batch_tokens
             flow = RowPipeline(model.fill_mask, filling.field, bundle.mask_token, batch_tokens)

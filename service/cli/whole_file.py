@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -168,7 +169,7 @@ async def _fill(task: FileTask, plan: _Plan, parts: PartFiles, settings: Setting
             parts.write(block, answers)
             progress.update(len(block))
 
-        async with load_model(without_limits(settings), lambda _: None) as model:
+        async with aclosing(await load_model(without_limits(settings), lambda _: None)) as model:
             model.fill_mask.check_targets(plan.questions.options)
             batch_tokens = settings.threads * settings.max_batch_tokens
             flow = RowPipeline(model.fill_mask, filling.field, plan.mask_token, batch_tokens)

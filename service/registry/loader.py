@@ -1,35 +1,110 @@
-"""Loading a model: its bundle is verified, and its weights are watched."""
+"""Loading a model: verifies its bundle and watches its weights."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
+from service import __version__
 from service.bundles.bundle import WEIGHTS_FILE, Bundle, read_bundle
 from service.bundles.discovery import FileState, Fingerprint, file_state, fingerprint
 from service.engine.batcher import Batcher
+from service.engine.probe import Probe
 from service.engine.runtime import Runtime
 from service.engine.warm_up import warm_up
 from service.errors import BundleError, SettingsError
 from service.observability.statistics import ProcessStatistics
 from service.observability.tracing import Tracer
 from service.registry.golden import check_golden_prompts
+from service.registry.served_model import ModelInfo, ServedModel
 from service.settings import Settings
 from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import Limits
 from service.tasks.scoring import ScoringPipeline
 from service.tokenization.tokenizer import Tokenizer
 
+_log = logging.getLogger(__name__)
+
 LOOK_EVERY_S = 1.0
 
 
-async def watch_weights(file: Path, seen: FileState | None, on_change: Callable[[], None]) -> None:
-    """Wait until a file is written to or truncated, and call a function then.
+async def load_model(
+    settings: Settings,
+    on_failure: Callable[[str], None],
+    path: Path | None = None,
+    *,
+    background: bool = False,
+    statistics: ProcessStatistics | None = None,
+    spans: Tracer | None = None,
+) -> ServedModel:
+    """Load and verify a model.
 
-    A file that is replaced by renaming does no harm: what is mapped is still the one before.
+    Args:
+        settings: limits, threads and the bundle.
+        on_failure: called on the event loop with a sentence when the model stops computing.
+        path: the bundle, instead of the settings' own.
+        background: read the files on another thread, because the event loop serves requests.
+        statistics: counts the batches.
+        spans: traces the parts of requests.
+
+    Returns:
+        The model; its `aclose` answers accepted requests and frees it.
+
+    Raises:
+        StartupError: the bundle or a setting is invalid.
+    """
+    arguments = (settings, path or settings.bundle)
+    # at the start on this thread: another one would keep memory of its own
+    read = await asyncio.to_thread(_read, *arguments) if background else _read(*arguments)
+    bundle, seen, limits, runtime, tokenizer, speed = read
+    async with AsyncExitStack() as closing:
+        closing.push_async_callback(asyncio.to_thread, runtime.close)
+        batcher = Batcher(
+            runtime.run,
+            workers=settings.threads,
+            max_batch_tokens=settings.max_batch_tokens,
+            max_waiting_tokens=settings.max_waiting_tokens,
+            max_bulk_tokens=settings.max_bulk_tokens,
+            max_wait_s=settings.max_wait_ms / 1000,
+            on_failure=on_failure,
+            statistics=None if statistics is None else statistics.of_model(bundle.name),
+            spans=spans,
+        )
+        closing.push_async_callback(batcher.close)
+        batcher.note_speed(*speed)
+        if not runtime.private:
+            fail = partial(_fail_for_changed_weights, bundle.name, on_failure)
+            file = bundle.path / WEIGHTS_FILE
+            watching = asyncio.create_task(watch_weights(file, seen[WEIGHTS_FILE], fail))
+            closing.callback(watching.cancel)
+        fills = partial(
+            FillMaskPipeline,
+            tokenizer,
+            batcher,
+            max_tokens=bundle.max_tokens,
+            vocab_size=bundle.architecture.vocab_size,
+            spans=spans,
+        )
+        # not the users' limits: a golden prompt may have more masks than a request
+        await check_golden_prompts(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
+        return ServedModel(
+            bundle,
+            seen,
+            _info(bundle, limits, settings.threads),
+            fills(max_masks=settings.max_masks, max_passes=settings.max_passes),
+            ScoringPipeline(tokenizer, batcher, bundle.max_tokens, settings.max_passes, spans),
+            batcher,
+            Probe(batcher, bundle.mask_token_id),
+            closing.pop_all(),
+        )
+
+
+async def watch_weights(file: Path, seen: FileState | None, on_change: Callable[[], None]) -> None:
+    """Call a function once a file has been written to or truncated.
+
+    A file that is replaced by renaming is harmless: the old file stays mapped.
 
     Args:
         file: of the weights.
@@ -46,98 +121,18 @@ async def watch_weights(file: Path, seen: FileState | None, on_change: Callable[
             return
 
 
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedModel:
-    """A model that answers.
-
-    Attributes:
-        bundle: what it was loaded from.
-        fingerprint: of the bundle's files as they were read.
-        limits: of what it may be asked for at once.
-        fill_mask: the use case.
-        scoring: the other.
-        batcher: where both have their passes computed.
-    """
-
-    bundle: Bundle
-    fingerprint: Fingerprint
-    limits: Limits
-    fill_mask: FillMaskPipeline
-    scoring: ScoringPipeline
-    batcher: Batcher
-
-
-@asynccontextmanager
-async def load_model(
-    settings: Settings,
-    on_failure: Callable[[str], None],
-    path: Path | None = None,
-    *,
-    background: bool = False,
-    statistics: ProcessStatistics | None = None,
-    spans: Tracer | None = None,
-) -> AsyncIterator[LoadedModel]:
-    """Load and verify a model; answers what was accepted before it is closed.
-
-    Args:
-        settings: what may be asked of it.
-        on_failure: called on the event loop with a sentence when nothing can be computed any more.
-        path: its bundle, if that is not the settings' own.
-        background: others are answered meanwhile, so that the event loop must go on.
-        statistics: where its batches are counted; nowhere by default.
-        spans: told of the parts of requests, where they are traced.
-
-    Raises:
-        StartupError: the bundle or a setting is no good.
-    """
-    arguments = (settings, path or settings.bundle)
-    # at the start on this thread: another one would keep memory of its own
-    read = await asyncio.to_thread(_read, *arguments) if background else _read(*arguments)
-    bundle, seen, limits, runtime, tokenizer, speed = read
-    batcher = Batcher(
-        runtime.run,
-        workers=settings.threads,
-        max_batch_tokens=settings.max_batch_tokens,
-        max_waiting_tokens=settings.max_waiting_tokens,
-        max_bulk_tokens=settings.max_bulk_tokens,
-        max_wait_s=settings.max_wait_ms / 1000,
-        on_failure=on_failure,
-        statistics=None if statistics is None else statistics.of_model(bundle.name),
-        spans=spans,
+def _info(bundle: Bundle, limits: Limits, threads: int) -> ModelInfo:
+    return ModelInfo(
+        name=bundle.name,
+        license=bundle.license,
+        description=bundle.description,
+        mask_token=bundle.mask_token,
+        limits=limits,
+        precision=bundle.precision,
+        architecture=bundle.architecture,
+        version=__version__,
+        threads=threads,
     )
-    batcher.note_speed(*speed)
-    watched = []
-    if not runtime.private:
-        fail = partial(_fail_for_changed_weights, bundle.name, on_failure)
-        file = bundle.path / WEIGHTS_FILE
-        watched = [asyncio.create_task(watch_weights(file, seen[WEIGHTS_FILE], fail))]
-    fills = partial(
-        FillMaskPipeline,
-        tokenizer,
-        batcher,
-        max_tokens=bundle.max_tokens,
-        vocab_size=bundle.architecture.vocab_size,
-        spans=spans,
-    )
-    try:
-        # not the users' limits: a golden prompt may have more masks than they may send
-        await check_golden_prompts(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
-        yield LoadedModel(
-            bundle,
-            seen,
-            limits,
-            fills(max_masks=settings.max_masks, max_passes=settings.max_passes),
-            ScoringPipeline(tokenizer, batcher, bundle.max_tokens, settings.max_passes, spans),
-            batcher,
-        )
-    finally:
-        for watch in watched:
-            watch.cancel()
-        await batcher.close()
-        await asyncio.to_thread(runtime.close)
 
 
 def _fail_for_changed_weights(name: str, on_failure: Callable[[str], None]) -> None:

@@ -3,40 +3,18 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
-from service import __version__
-from service.bundles.discovery import Fingerprint, find_bundles, fingerprint
-from service.engine.probe import Probe
+from service.bundles.discovery import find_bundles, fingerprint
 from service.errors import BundleError, NotFoundError, SettingsError, StartupError, quote
 from service.observability.metrics import ModelState
 from service.observability.statistics import ProcessStatistics
 from service.observability.tracing import Tracer
-from service.registry.loader import LoadedModel, load_model
+from service.registry.loader import load_model
 from service.registry.served_model import ModelInfo, ServedModel
 from service.settings import Settings
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A loaded model, and how to close it."""
-
-    served: ServedModel
-    fingerprint: Fingerprint
-    closing: AsyncExitStack
-
-    @property
-    def name(self) -> str:
-        return self.served.info.name
-
-    async def retire(self) -> None:
-        """Close it, once those who use it have their answers."""
-        await self.served.uses.none()
-        await self.closing.aclose()
 
 
 class ModelRegistry:
@@ -63,7 +41,7 @@ class ModelRegistry:
         self._on_change = on_change
         self._statistics = statistics
         self._spans = spans
-        self._open: dict[Path, _Open] = {}
+        self._by_path: dict[Path, ServedModel] = {}
         self._by_name: dict[str, ServedModel] = {}
         self._reloading = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -148,11 +126,11 @@ class ModelRegistry:
         """Answer what was accepted, and close all of them."""
         for task in self._tasks:
             task.cancel()
-        for one in self._open.values():
-            await one.closing.aclose()
+        for one in self._by_path.values():
+            await one.aclose()
 
     async def _reload(self, path: Path) -> None:
-        old = self._open.get(path)
+        old = self._by_path.get(path)
         try:
             if old is not None and old.fingerprint == fingerprint(path):
                 return
@@ -160,7 +138,7 @@ class ModelRegistry:
             try:
                 self._add(path, new)
             except StartupError:
-                await new.closing.aclose()
+                await new.aclose()
                 raise
         except StartupError as error:
             self._statistics.reloads["refused"] += 1
@@ -176,19 +154,18 @@ class ModelRegistry:
         self._tasks.add(task)  # the event loop itself does not hold on to tasks
         task.add_done_callback(self._tasks.discard)
 
-    def _add(self, path: Path, one: _Open) -> None:
-        for other, known in self._open.items():
+    def _add(self, path: Path, one: ServedModel) -> None:
+        for other, known in self._by_path.items():
             if other != path and known.name == one.name:
                 raise BundleError(
                     f"The bundle is refused: {path} and {other} have the same name, "
                     f"{quote(one.name)}."
                 )
-        self._open[path] = one
-        self._by_name = {each.name: each.served for each in self._open.values()}
+        self._by_path[path] = one
+        self._by_name = {each.name: each for each in self._by_path.values()}
 
-    async def _load(self, path: Path, *, background: bool) -> _Open:
-        closing = AsyncExitStack()
-        loading = load_model(
+    async def _load(self, path: Path, *, background: bool) -> ServedModel:
+        return await load_model(
             self._settings,
             self._on_failure,
             path,
@@ -196,24 +173,6 @@ class ModelRegistry:
             statistics=self._statistics,
             spans=self._spans,
         )
-        model = await closing.enter_async_context(loading)
-        return _Open(self._served(model), model.fingerprint, closing)
-
-    def _served(self, model: LoadedModel) -> ServedModel:
-        bundle = model.bundle
-        info = ModelInfo(
-            name=bundle.name,
-            license=bundle.license,
-            description=bundle.description,
-            mask_token=bundle.mask_token,
-            limits=model.limits,
-            precision=bundle.precision,
-            architecture=bundle.architecture,
-            version=__version__,
-            threads=self._settings.threads,
-        )
-        probe = Probe(model.batcher, bundle.mask_token_id)
-        return ServedModel(model.fill_mask, model.scoring, model.batcher, probe, info)
 
 
 def _about(info: ModelInfo) -> dict[str, str]:

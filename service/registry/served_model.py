@@ -1,10 +1,12 @@
-"""A model as the endpoints answer with it."""
+"""A model and everything that endpoints and the command need of it."""
 
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, Field
 
-from service.bundles.bundle import Architecture
+from service.bundles.bundle import Architecture, Bundle
+from service.bundles.discovery import Fingerprint
 from service.concurrency import UseCounter
 from service.engine.batcher import Batcher
 from service.engine.probe import Probe
@@ -14,7 +16,7 @@ from service.tasks.scoring import ScoringPipeline
 
 
 class ModelInfo(BaseModel):
-    """The model that is served, and the limits."""
+    """A served model and the limits of requests."""
 
     name: str
     license: str
@@ -29,20 +31,40 @@ class ModelInfo(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model that is served.
+    """A loaded and verified model.
 
     Attributes:
-        fill_mask: the use case.
-        scoring: the other.
-        batcher: where both have their passes computed.
-        probe: asks it whether it answers.
-        info: its name and what may be asked of it.
-        uses: to be entered by who asks it for anything, so that it is not closed meanwhile.
+        bundle: the model was loaded from it.
+        fingerprint: state of the bundle's files when they were read.
+        info: name, limits and sizes, as the API shows them.
+        fill_mask: fills masks.
+        scoring: scores texts.
+        batcher: computes the passes of both.
+        probe: checks that the model still answers.
+        closing: frees the model.
+        in_use: entered by each request, so that the model is not closed before its response.
     """
 
+    bundle: Bundle
+    fingerprint: Fingerprint
+    info: ModelInfo
     fill_mask: FillMaskPipeline
     scoring: ScoringPipeline
     batcher: Batcher
     probe: Probe
-    info: ModelInfo
-    uses: UseCounter = field(default_factory=UseCounter)
+    closing: AsyncExitStack
+    in_use: UseCounter = field(default_factory=UseCounter)
+
+    @property
+    def name(self) -> str:
+        """Name of the model, from its bundle."""
+        return self.info.name
+
+    async def aclose(self) -> None:
+        """Answer the accepted requests and free the model."""
+        await self.closing.aclose()
+
+    async def retire(self) -> None:
+        """Close the model once no request uses it."""
+        await self.in_use.wait_until_unused()
+        await self.aclose()

@@ -97,7 +97,7 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
         body, json_bytes = await request.body(), request.headers.get(_JSON_BYTES)
         served = get_model(request, name)
         _check_version(version)
-        with served.uses:
+        with served.in_use:
             served.batcher.raise_if_overloaded()
             read = await asyncio.to_thread(InferRequest.read, body, json_bytes, served.info.limits)
             filled = await _fill(request, served, read.fill, read.called)
@@ -121,7 +121,7 @@ def _add_predict(router: APIRouter, max_texts: int, max_top_k: int) -> None:
     async def predict(request: Request, name: str) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type")
         served = get_model(request, name)
-        with served.uses:
+        with served.in_use:
             served.batcher.raise_if_overloaded()
             read = await asyncio.to_thread(parse_request, body, content_type, served.info.limits)
             filled = await _fill(request, served, read, "instances")

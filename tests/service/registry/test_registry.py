@@ -180,7 +180,7 @@ def test_uses_are_waited_for() -> None:
 
     async def play() -> list[str]:
         uses, said = UseCounter(), []
-        await uses.none()
+        await uses.wait_until_unused()
 
         async def use(seconds: float) -> None:
             with uses:
@@ -190,7 +190,7 @@ def test_uses_are_waited_for() -> None:
                     raise LookupError
 
         async def wait() -> None:
-            await uses.none()
+            await uses.wait_until_unused()
             said.append("none")
 
         async with asyncio.TaskGroup() as group:
