@@ -2,14 +2,14 @@
 PYTHON ?= python3
 SERVE  := .venv
 DEV    := .venv-dev
-RACE   := .venv-race
+COMPARISON := .venv-comparison
 POLICY := .venv-policy
 TOOLS  := .venv-tools
 NPM    := tests/javascript tests/deploy/kubernetes
 # the tests and benchmarks import onnxruntime themselves; service/engine/runtime.py says what this stops
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: serve test check format image-check arm-check policy-check lock train-default race fuzz attack-check audit sbom clean help
+.PHONY: serve test check format image-check arm-check policy-check lock train-default comparison fuzz attack-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -100,12 +100,12 @@ train-default: $(DEV)/.installed  ## train the built-in model as it was trained,
 	$(DEV)/bin/python -m benchmarks.quality.bundle_accuracy service/bundles/default $(RUN)/phase_6 \
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
 
-race: $(RACE)/.installed  ## every contender side by side, into docs/performance.md (75 minutes; needs wrk)
-	$(RACE)/bin/python -m benchmarks.comparison --sizes
+comparison: $(COMPARISON)/.installed  ## every contender side by side, into docs/performance.md (75 minutes; needs wrk)
+	$(COMPARISON)/bin/python -m benchmarks.comparison --sizes
 
-$(RACE)/.installed: pyproject.toml constraints/race.txt
-	$(PYTHON) -m venv $(RACE)
-	$(RACE)/bin/pip install --quiet --disable-pip-version-check -c constraints/race.txt -e '.[race]'
+$(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
+	$(PYTHON) -m venv $(COMPARISON)
+	$(COMPARISON)/bin/pip install --quiet --disable-pip-version-check -c constraints/comparison.txt -e '.[comparison]'
 	@touch $@
 
 fuzz: $(DEV)/.installed  ## some 20,000 requests that nobody would write (20 minutes; FUZZ_EXAMPLES for more)
@@ -127,4 +127,4 @@ $(TOOLS)/.installed: Makefile
 	@touch $@
 
 clean:           ## remove environments and caches
-	rm -rf $(SERVE) $(DEV) $(RACE) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(SERVE) $(DEV) $(COMPARISON) $(POLICY) $(TOOLS) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

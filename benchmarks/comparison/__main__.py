@@ -6,14 +6,14 @@ import argparse
 import os
 from pathlib import Path
 
-from benchmarks.comparison.http_race import Plan
+from benchmarks.comparison.http_comparison import Plan
 from benchmarks.comparison.load import check_wrk
 from benchmarks.comparison.memory import REQUESTS
 from benchmarks.comparison.page import write_page
-from benchmarks.comparison.run import run_race, run_scaling
-from benchmarks.comparison.workspace import RACE_SIZES, ROOT
+from benchmarks.comparison.run import run_comparison, run_scaling
+from benchmarks.comparison.workspace import COMPARISON_SIZES, ROOT
 
-PARTS = ("race", "scaling")
+PARTS = ("comparison", "scaling")
 CONCURRENCIES = (1, 8, 32)
 MAX_SERVER_CPUS = 2
 
@@ -32,8 +32,8 @@ def main() -> None:
         # CPUs of its own where there are any
         client_cpus=tuple(available[MAX_SERVER_CPUS:]) or server_cpus,
     )
-    if "race" in options.parts:
-        run_race(plan, options.models, with_installed_sizes=options.sizes)
+    if "comparison" in options.parts:
+        run_comparison(plan, options.models, with_installed_sizes=options.sizes)
     if "scaling" in options.parts:
         run_scaling(plan, options.memory_requests)
     print(f"written: {write_page(options.output)}")
@@ -49,7 +49,11 @@ def _parser() -> argparse.ArgumentParser:
         help="of each measurement, in whole seconds over HTTP (default: %(default)s)",
     )
     parser.add_argument(
-        "--models", nargs="+", choices=RACE_SIZES, default=RACE_SIZES, help="model sizes"
+        "--models",
+        nargs="+",
+        choices=COMPARISON_SIZES,
+        default=COMPARISON_SIZES,
+        help="model sizes",
     )
     parser.add_argument(
         "--parts",

@@ -8,8 +8,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.comparison.http_race import median_cell
-from benchmarks.comparison.results import Race, SizeResults
+from benchmarks.comparison.http_comparison import median_cell
+from benchmarks.comparison.results import Comparison, SizeResults
 from benchmarks.comparison.scaling import Point, Scaling
 from benchmarks.comparison.workspace import PRECISIONS
 
@@ -17,13 +17,13 @@ _OURS, _OTHERS = "#c44e1a", "#5b7083"
 _DPI = 150
 
 
-def draw_race(race: Race, path: Path) -> None:
+def draw_comparison(comparison: Comparison, path: Path) -> None:
     """A column a model size: requests/s at each concurrency, and memory."""
-    concurrencies = list(race.null_server)
+    concurrencies = list(comparison.null_server)
     rows = [*concurrencies, None]
-    figure = Figure(figsize=(6.5 * len(race.sizes), 3 * len(rows)), layout="constrained")
-    grid = figure.subplots(len(rows), len(race.sizes), squeeze=False)
-    for column, (size, results) in enumerate(race.sizes.items()):
+    figure = Figure(figsize=(6.5 * len(comparison.sizes), 3 * len(rows)), layout="constrained")
+    grid = figure.subplots(len(rows), len(comparison.sizes), squeeze=False)
+    for column, (size, results) in enumerate(comparison.sizes.items()):
         for row, concurrency in enumerate(rows):
             axes: Axes = grid[row][column]
             if concurrency is None:

@@ -1,4 +1,4 @@
-"""Choose the texts of the race from a corpus: how texts.txt was made.
+"""Choose the texts of the comparison from a corpus: how texts.txt was made.
 
     python -m benchmarks.comparison.choose_texts CORPUS TITLES TOKENIZER_JSON > texts.txt
 

@@ -93,7 +93,7 @@ class OpenVinoEngine:
     """
 
     def __init__(self, graph: Path, precision: str, streams: int) -> None:
-        # imported here: only the environment of `make race` has it
+        # imported here: only the environment of `make comparison` has it
         import openvino  # type: ignore[import-not-found]  # noqa: PLC0415
 
         config = {

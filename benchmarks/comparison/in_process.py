@@ -1,4 +1,4 @@
-"""The race without HTTP: tokenized texts in, as fast as the graph allows.
+"""The comparison without HTTP: tokenized texts in, as fast as the graph allows.
 
     python -m benchmarks.comparison.in_process SIZE VARIANT TEXTS_PER_RUN HINT THREADS SECONDS
 

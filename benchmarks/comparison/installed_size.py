@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.comparison.workspace import CACHE, ROOT
 
-CONSTRAINTS = ROOT / "constraints" / "race.txt"
+CONSTRAINTS = ROOT / "constraints" / "comparison.txt"
 OURS = "fillmask"
 _MINIMAL_APP = ("fastapi", "uvicorn")
 # kind -> what pip is asked for

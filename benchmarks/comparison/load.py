@@ -19,7 +19,7 @@ TIMEOUT_S = 60
 def check_wrk() -> None:
     """Stop at once where the load generator is missing."""
     if shutil.which("wrk") is None:
-        raise SystemExit("the race needs wrk: apt-get install wrk")
+        raise SystemExit("the comparison needs wrk: apt-get install wrk")
 
 
 def load(

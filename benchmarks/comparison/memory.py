@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from benchmarks.comparison.http_race import Plan
+from benchmarks.comparison.http_comparison import Plan
 from benchmarks.comparison.load import load
 from benchmarks.comparison.process import running
 from benchmarks.comparison.texts import FILE, MASK_TOKEN

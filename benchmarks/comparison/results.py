@@ -107,8 +107,8 @@ class Peak(BaseModel):
         )
 
 
-class Race(Kept):
-    """A run of the race.
+class Comparison(Kept):
+    """A run of the comparison.
 
     Attributes:
         date: when it began.
@@ -122,7 +122,7 @@ class Race(Kept):
         installed_bytes: by kind of environment.
     """
 
-    FILE = "race.json"
+    FILE = "comparison.json"
 
     date: str
     machine: list[str]

@@ -1,4 +1,4 @@
-"""What one run of the race does, from nothing to the results in the cache."""
+"""What one run of the comparison does, from nothing to the results in the cache."""
 
 from __future__ import annotations
 
@@ -11,25 +11,30 @@ from collections.abc import Iterable
 
 from benchmarks.comparison import memory, operator_times, peaks, scaling
 from benchmarks.comparison.contenders import contenders
-from benchmarks.comparison.http_race import HttpRace, Plan, describe_texts, race_nothing
-from benchmarks.comparison.in_process_race import InProcessRace
+from benchmarks.comparison.http_comparison import (
+    HttpComparison,
+    Plan,
+    describe_texts,
+    measure_null_server,
+)
+from benchmarks.comparison.in_process_comparison import InProcessComparison
 from benchmarks.comparison.installed_size import installed_bytes
 from benchmarks.comparison.machine import describe
 from benchmarks.comparison.operations import Sizes, operations
 from benchmarks.comparison.process import environment
-from benchmarks.comparison.results import Race, SizeResults
+from benchmarks.comparison.results import Comparison, SizeResults
 from benchmarks.comparison.workspace import LARGE_VOCABULARY_SIZE, ROOT, Workspace
 from service.bundles.bundle import default_bundle_path
 
 
-def run_race(plan: Plan, sizes: Iterable[str], *, with_installed_sizes: bool) -> None:
-    """Both parts of the race, over HTTP and in-process, their rounds interleaved.
+def run_comparison(plan: Plan, sizes: Iterable[str], *, with_installed_sizes: bool) -> None:
+    """Both parts of the comparison, over HTTP and in-process, their rounds interleaved.
 
     Results are kept after every round, so that a run cut short leaves the rounds before.
     """
     for size in sizes:
         prepare(size)
-    race = Race(
+    comparison = Comparison(
         date=dt.datetime.now(dt.UTC).date().isoformat(),
         machine=describe(plan.server_cpus, plan.client_cpus),
         cpus=len(plan.server_cpus),
@@ -38,24 +43,24 @@ def run_race(plan: Plan, sizes: Iterable[str], *, with_installed_sizes: bool) ->
         sizes={size: _describe_size(Workspace(size)) for size in sizes},
         installed_bytes=installed_bytes() if with_installed_sizes else {},
     )
-    race.null_server = race_nothing(plan)
+    comparison.null_server = measure_null_server(plan)
     turns = []
-    for size, results in race.sizes.items():
-        http_race = HttpRace(Workspace(size), plan, results)
-        in_process = InProcessRace(size, plan.server_cpus, plan.seconds, results)
-        known = contenders(Workspace(size), race.cpus)
+    for size, results in comparison.sizes.items():
+        http_comparison = HttpComparison(Workspace(size), plan, results)
+        in_process = InProcessComparison(size, plan.server_cpus, plan.seconds, results)
+        known = contenders(Workspace(size), comparison.cpus)
         for contender in known:
-            http_race.choose_setting(contender)
+            http_comparison.choose_setting(contender)
         in_process.choose_settings()
         results.operator_us = operator_times.measure(size, plan.server_cpus, plan.seconds)
-        turns.append((http_race, in_process, known))
+        turns.append((http_comparison, in_process, known))
     for number in range(plan.rounds):
-        for http_race, in_process, known in turns:
+        for http_comparison, in_process, known in turns:
             for contender in known:
-                http_race.visit(contender, number)
+                http_comparison.visit(contender, number)
             in_process.round()
-        race.peak = race.peak.higher(peaks.measure(plan.server_cpus, plan.seconds / 4))
-        race.write()
+        comparison.peak = comparison.peak.higher(peaks.measure(plan.server_cpus, plan.seconds / 4))
+        comparison.write()
 
 
 def run_scaling(plan: Plan, memory_requests: int) -> None:

@@ -1,8 +1,8 @@
-"""What a text costs, by its length and masks, by batch, vocabulary and threads.
+"""Time per text by its length and masks, by batch, vocabulary and threads.
 
     python -m benchmarks.comparison.scaling SECONDS
 
-Prints JSON. The served graph alone, one thread, on random tokens: what HTTP adds is in the race.
+Prints JSON. The served graph alone, one thread, on random tokens; the comparison has HTTP too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MASKS = (1, 2, 4, 8, 16, 32, 64)
 MASKS_AT_TOKENS = 128
 BATCH_TEXTS = (1, 2, 4, 8, 16, 32)
 VOCABULARY_MASKS = (1, 8)
-TYPICAL_TOKENS = 24  # about the mean of the race's texts
+TYPICAL_TOKENS = 24  # about the mean of the comparison's texts
 SEED = 0
 
 
@@ -88,7 +88,7 @@ def measure_curves(cpus: Sequence[int], seconds: float) -> Curves:
 
 
 def measure_threads(cpus: Sequence[int], seconds: float) -> dict[int, float]:
-    """Texts/s on the race's texts, by threads with a CPU each."""
+    """Texts/s on the comparison's texts, by threads with a CPU each."""
     return {
         count: measure(SIZE, "fillmask int8", Setting(0), cpus[:count], seconds)
         for count in range(1, len(cpus) + 1)

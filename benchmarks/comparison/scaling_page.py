@@ -23,7 +23,7 @@ def scaling_section(scaling: Scaling) -> str:
         _points("texts", curves.by_texts),
         f"## Vocabulary, a text of {TYPICAL_TOKENS} tokens",
         _vocabulary(scaling),
-        "## Threads, the texts of the race in batches by tokens, int8",
+        "## Threads, the texts of the comparison in batches by tokens, int8",
         table(
             ["threads, a CPU each", "texts/s"],
             [[str(n), f"{speed:.1f}"] for n, speed in scaling.texts_per_s_by_threads.items()],

@@ -1,4 +1,4 @@
-"""The texts of the race with one to three words of each replaced by the mask token."""
+"""The texts of the comparison with one to three words of each replaced by the mask token."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def mask_words(text: str, count: int, rng: random.Random) -> str:
 
 
 def masked_texts() -> list[str]:
-    """The texts of the race; the same at every call."""
+    """The texts of the comparison; the same at every call."""
     rng = random.Random(SEED)  # noqa: S311 - a choice, not a secret
     return [
         mask_words(text, rng.choices(_MASKS, _WEIGHTS)[0], rng)

@@ -1,4 +1,4 @@
-"""Where the files of the race lie: models in a cache that git ignores, made by `prepare`."""
+"""Where the files of the comparison lie: models in a cache that git ignores, made by `prepare`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from benchmarks.comparison.texts import MASK_TOKEN
 from service.tokenization.tokenizer import Tokenizer
 
 ROOT = Path(__file__).parents[2]
-CACHE = ROOT / "build" / ".race-cache"
+CACHE = ROOT / "build" / ".comparison-cache"
 
-RACE_SIZES = ("minilm", "bert-base")
+COMPARISON_SIZES = ("minilm", "bert-base")
 # the MiniLM encoder with a vocabulary as large as multilingual models have; for scaling only
 LARGE_VOCABULARY_SIZE = "minilm-250k"
 LARGE_VOCABULARY = 250_002

@@ -1,10 +1,11 @@
 """Every checkpoint family at its published size: parity, size and speed, into docs/models.md.
 
-    .venv-race/bin/python -m benchmarks.quality.families [NAME ...]
+    .venv-comparison/bin/python -m benchmarks.quality.families [NAME ...]
 
 No model hub is asked: the configurations are the published ones, the weights are random. Each
-family runs in a process of its own, beside transformers on the same weights, texts and CPUs: texts
-as long as those of the race, one mask or several each. Needs 8 GB of memory and a quiet machine.
+family runs in a process of its own, beside transformers on the same weights, texts and CPUs. The
+texts are as long as those of the comparison and have one mask or several. Needs 8 GB of memory and
+a quiet machine.
 """
 
 from __future__ import annotations
@@ -204,7 +205,7 @@ def _spread(model: Any) -> None:
 
 
 def _requests(config: Any) -> list[ModelPass]:
-    """As long as the race's texts and with as many masks, of random tokens."""
+    """As long as the comparison's texts and with as many masks, of random tokens."""
     tokenizer = Tokenizer.of(read_bundle(default_bundle_path()))
     generator = np.random.default_rng(0)
     mask = getattr(config, "mask_token_id", None) or config.vocab_size - 1

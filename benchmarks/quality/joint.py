@@ -2,7 +2,7 @@
 
     .venv-dev/bin/python -m benchmarks.quality.joint [BUNDLE [TEXTS]]
 
-From each text of the race's sample (held-out text, comparison/TEXTS.md), or of a file of one
+From each text of the comparison's sample (held-out text, comparison/TEXTS.md), or of a file of one
 text a line, pairs of neighbouring words of one token each are masked; which ones is drawn at
 random, the same each time.
 """

@@ -1,9 +1,9 @@
 """Scores of texts against minicons, on the same weights: the same figures, and how fast.
 
-    .venv-race/bin/python -m benchmarks.quality.scoring [minilm | bert-base]
+    .venv-comparison/bin/python -m benchmarks.quality.scoring [minilm | bert-base]
 
 Both are asked in process, on the same CPUs, in turn: minicons' MaskedLMScorer with batches of texts
-as long as it likes, ours through its queue. The weights are those of the race (`make race`).
+as long as it likes, ours through its queue. The weights are those of `make comparison`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     .venv-dev/bin/python -m benchmarks.quality.words [BUNDLE [TEXTS]]
 
-In each text of the race's sample (held-out text, comparison/TEXTS.md), or of a file of one
+In each text of the comparison's sample (held-out text, comparison/TEXTS.md), or of a file of one
 text a line, one word is masked, drawn at random, the same each time. What the two granularities put
 there is compared with the word, and every fill is looked at: text that the tokenizer reads as one
 word, no piece that continues one, no special token.

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-import litserve  # type: ignore[import-not-found] # only the environment of `make race` has it
+import litserve  # type: ignore[import-not-found] # only the environment of `make comparison` has it
 import torch
 from transformers import pipeline
 
@@ -33,7 +33,7 @@ class FillMaskApi(litserve.LitAPI):  # type: ignore[misc] # the base class is un
         self._fill_mask = pipeline("fill-mask", model=self._checkpoint, device=device)
 
     def decode_request(self, request: dict[str, Any]) -> str:
-        """Body to text; every body of the race asks for as many fills."""
+        """Body to text; every body of the comparison asks for as many fills."""
         text: str = request["inputs"]
         return text
 

@@ -31,13 +31,13 @@ def test_units_are_seconds_milliseconds_and_microseconds() -> None:
 
 
 @pytest.mark.parametrize("kind", ["bad_status", "connect", "read", "write", "timeout"])
-def test_a_single_error_stops_the_race(kind: str) -> None:
+def test_a_single_error_stops_the_comparison(kind: str) -> None:
     """A figure with failed requests in it is none."""
     with pytest.raises(ServerError, match=f"'{kind}': 1"):
         parse(_output(**{kind: 1}), cpu_s=0.1)
 
 
-def test_nothing_answered_or_no_result_stops_the_race() -> None:
+def test_nothing_answered_or_no_result_stops_the_comparison() -> None:
     """No division by zero, and wrk's own words in the message."""
     with pytest.raises(ServerError, match="0 requests"):
         parse(_output(requests=0), cpu_s=0.1)

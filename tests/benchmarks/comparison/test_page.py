@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.comparison import results as results_module
+from benchmarks.comparison.comparison_page import comparison_section
 from benchmarks.comparison.contenders import contenders
 from benchmarks.comparison.in_process import variants
 from benchmarks.comparison.memory import Memory
 from benchmarks.comparison.page import write_page
-from benchmarks.comparison.race_page import race_section
-from benchmarks.comparison.results import Cell, Peak, Race, SizeResults, Visit
+from benchmarks.comparison.results import Cell, Comparison, Peak, SizeResults, Visit
 from benchmarks.comparison.scaling import Curves, Point, Scaling, Vocabulary
 from benchmarks.comparison.scaling_page import scaling_section
 from benchmarks.comparison.table import table
@@ -26,7 +26,7 @@ def _visit(requests_per_s: float) -> Visit:
     return Visit(ready_s=0.5, peak_rss_bytes=100_000_000, agreement=1, cells={1: cell, 8: cell})
 
 
-def _race() -> Race:
+def _comparison() -> Comparison:
     names = [contender.name for contender in contenders(Workspace("minilm"), 2)]
     size = SizeResults(
         parameters="6 layers",
@@ -44,7 +44,7 @@ def _race() -> Race:
         in_process_chosen=dict.fromkeys(variants(), "1 text a run"),
         operator_us={"Gemm": 60.0} | {f"Operator{i}": 2.0 for i in range(20)},
     )
-    return Race(
+    return Comparison(
         date="2026-01-02",
         machine=["CPU: one", "servers on 2 CPUs"],
         cpus=2,
@@ -84,16 +84,16 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_results_are_read_back_as_they_were_written(cache: Path) -> None:
     """A page can be written again from what was kept."""
-    assert Race.read() is None
-    _race().write()
+    assert Comparison.read() is None
+    _comparison().write()
     _scaling().write()
-    assert Race.read() == _race()
+    assert Comparison.read() == _comparison()
     assert Scaling.read() == _scaling()
 
 
-def test_race_shows_medians_ratios_and_every_contender() -> None:
+def test_the_comparison_shows_medians_ratios_and_every_contender() -> None:
     """The figures of the tables are those of the results."""
-    page = race_section(_race())
+    page = comparison_section(_comparison())
     # 500 / 3 at the third place, three times as slow as ours, (600 - 300) / 500 apart
     speeds = next(line for line in page.splitlines() if "166.7" in line)
     assert speeds.split(" | ")[0] == "| transformers pipeline"
@@ -119,10 +119,10 @@ def test_scaling_shows_every_curve_and_the_growth_of_memory() -> None:
 
 def test_page_has_both_parts_and_the_pictures_it_names(cache: Path, tmp_path: Path) -> None:
     """Two PNG files that are not empty."""
-    _race().write()
+    _comparison().write()
     _scaling().write()
     page = write_page(tmp_path / "docs")
-    assert page.read_text() == f"{race_section(_race())}\n{scaling_section(_scaling())}"
+    assert page.read_text() == f"{comparison_section(_comparison())}\n{scaling_section(_scaling())}"
     for name in ("performance.png", "performance-scaling.png"):
         assert f"({name})" in page.read_text()
         content = (page.parent / name).read_bytes()

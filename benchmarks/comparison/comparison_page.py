@@ -1,4 +1,4 @@
-"""The first part of docs/performance.md: the race."""
+"""The first part of docs/performance.md: the comparison."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from benchmarks.comparison.contenders import OURS_FP32, OURS_INT8, Contender, contenders
 from benchmarks.comparison.figures import median_ratio, spread
-from benchmarks.comparison.http_race import TRIAL_CONCURRENCY, median_cell
+from benchmarks.comparison.http_comparison import TRIAL_CONCURRENCY, median_cell
 from benchmarks.comparison.in_process import SESSION_ALONE
 from benchmarks.comparison.operations import FORMULA
-from benchmarks.comparison.results import Race, SizeResults
+from benchmarks.comparison.results import Comparison, SizeResults
 from benchmarks.comparison.table import table
 from benchmarks.comparison.workspace import Workspace
 
@@ -18,8 +18,8 @@ OPERATORS_SHOWN = 12
 _INTRODUCTION = """\
 # Performance
 
-Every contender on the same weights, texts and CPUs, in turns. Measured by `make race`, which needs
-`wrk` (`apt-get install wrk` on Debian and Ubuntu) and a quiet machine; it writes this page.
+Every contender on the same weights, texts and CPUs, in turns. Measured by `make comparison`, which
+needs `wrk` (`apt-get install wrk` on Debian and Ubuntu) and a quiet machine; it writes this page.
 
 ![Requests per second and memory of every contender](performance.png)
 """
@@ -31,10 +31,10 @@ _FAIRNESS = """\
 - The minimal application is FastAPI, a thread pool and one text a run: it has no batcher. Its
   tokenizing and its answers are this project's own code, except for the pipelines.
 - Correctness before speed: contenders in fp32 must give transformers' best token for every mask
-  (log-probabilities within 1e-3 are a tie), or the race stops. For the others the share is in the
-  table. The weights are random in part or throughout, so that share says less about quality than
-  it would on a trained model: random logits lie close together. An answer other than 200 stops the
-  race as well.
+  (log-probabilities within 1e-3 are a tie), or the comparison stops. For the others the share is in
+  the table. The weights are random in part or throughout, so that share says less about quality
+  than it would on a trained model: random logits lie close together. An answer other than 200 also
+  stops the comparison.
 - The load is closed: each connection sends its next request when it has its answer, so latencies
   are those of a server that is never more than that far behind.
 - uvloop and httptools are installed for all.
@@ -47,18 +47,22 @@ _FAIRNESS = """\
 """
 
 
-def race_section(race: Race) -> str:
+def comparison_section(comparison: Comparison) -> str:
     """The part's Markdown."""
-    parts = [_INTRODUCTION, "## The machine", _list([f"measured on {race.date}", *race.machine])]
-    for size, results in race.sizes.items():
-        known = contenders(Workspace(size), race.cpus)
+    parts = [
+        _INTRODUCTION,
+        "## The machine",
+        _list([f"measured on {comparison.date}", *comparison.machine]),
+    ]
+    for size, results in comparison.sizes.items():
+        known = contenders(Workspace(size), comparison.cpus)
         present = [c for c in known if c.name in results.visits]
         parts += [f"## {size}: {results.parameters}", _texts(results), "### Over HTTP"]
-        parts += [_speeds(present, results), _footprints(present, results, race)]
-        parts += ["### In-process", _in_process(results, race), _against_http(results)]
+        parts += [_speeds(present, results), _footprints(present, results, comparison)]
+        parts += ["### In-process", _in_process(results, comparison), _against_http(results)]
         parts += ["### Where the time goes", _operators(results)]
         parts += ["### Settings", _list(_settings(present, results))]
-    parts += ["## How it was measured", _FAIRNESS + _list(_load_generator(race))]
+    parts += ["## How it was measured", _FAIRNESS + _list(_load_generator(comparison))]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
@@ -96,11 +100,11 @@ def _speeds(present: list[Contender], results: SizeResults) -> str:
     return table(header, rows())
 
 
-def _footprints(present: list[Contender], results: SizeResults, race: Race) -> str:
+def _footprints(present: list[Contender], results: SizeResults, comparison: Comparison) -> str:
     def rows() -> Iterator[list[str]]:
         for contender in present:
             visits = results.visits[contender.name]
-            installed_bytes = race.installed_bytes.get(contender.environment)
+            installed_bytes = comparison.installed_bytes.get(contender.environment)
             yield [
                 contender.name,
                 f"{max(visit.peak_rss_bytes for visit in visits) / 1e6:.0f}",
@@ -113,14 +117,14 @@ def _footprints(present: list[Contender], results: SizeResults, race: Race) -> s
     return table(header, rows())
 
 
-def _in_process(results: SizeResults, race: Race) -> str:
-    peak = race.peak
+def _in_process(results: SizeResults, comparison: Comparison) -> str:
+    peak = comparison.peak
 
     def rows() -> Iterator[list[str]]:
         ours = results.in_process[OURS_INT8]
         for variant, texts_per_s in results.in_process.items():
             median = statistics.median(texts_per_s)
-            share = median * results.operations_per_text / (_peak_gops(variant, race) * 1e9)
+            share = median * results.operations_per_text / (_peak_gops(variant, comparison) * 1e9)
             yield [
                 variant,
                 f"{median:.1f}",
@@ -134,16 +138,16 @@ def _in_process(results: SizeResults, race: Race) -> str:
     return (
         f"{table(header, rows())}\n\n"
         f"The peak is {peak.int8_gops:.0f} GOPS in int8 and {peak.fp32_gops:.0f} in fp32: the best "
-        f"of several large products in onnxruntime, on all {race.cpus} CPUs at once. A text must "
-        f"have {results.operations_per_text / 1e6:.0f} million operations on average, so int8 is "
-        f"bound to {bound:.0f} texts/s. Counted are the products of the layers, {FORMULA}; logits "
-        "that nobody asked for do not count. int8 variants are held against the int8 peak, the "
-        "others against fp32."
+        f"of several large products in onnxruntime, on all {comparison.cpus} CPUs at once. A text "
+        f"must have {results.operations_per_text / 1e6:.0f} million operations on average, so int8 "
+        f"is bound to {bound:.0f} texts/s. Counted are the products of the layers, {FORMULA}; "
+        "logits that nobody asked for do not count. int8 variants are held against the int8 peak, "
+        "the others against fp32."
     )
 
 
-def _peak_gops(variant: str, race: Race) -> float:
-    return race.peak.int8_gops if "int8" in variant else race.peak.fp32_gops
+def _peak_gops(variant: str, comparison: Comparison) -> float:
+    return comparison.peak.int8_gops if "int8" in variant else comparison.peak.fp32_gops
 
 
 def _against_http(results: SizeResults) -> str:
@@ -187,10 +191,10 @@ def _settings(present: list[Contender], results: SizeResults) -> Iterator[str]:
         yield f"**{contender.name}**: {contender.note} Setting: {results.chosen[contender.name]}."
 
 
-def _load_generator(race: Race) -> Iterator[str]:
+def _load_generator(comparison: Comparison) -> Iterator[str]:
     heaviest = max(
         cell.client_cpu_us * cell.requests_per_s / 1e6
-        for results in race.sizes.values()
+        for results in comparison.sizes.values()
         for visits in results.visits.values()
         for visit in visits
         for cell in visit.cells.values()
@@ -198,13 +202,13 @@ def _load_generator(race: Race) -> Iterator[str]:
     alone = ", ".join(
         f"{cell.requests_per_s:.0f} requests/s at {concurrency} "
         f"({cell.client_cpu_us:.0f} us of its own CPU time for each)"
-        for concurrency, cell in race.null_server.items()
+        for concurrency, cell in comparison.null_server.items()
     )
     yield (
         f"The load generator is not the bottleneck: against a server that does nothing it makes "
-        f"{alone}. In the race it took at most {100 * heaviest:.1f} % of one CPU."
+        f"{alone}. In the comparison it took at most {100 * heaviest:.1f} % of one CPU."
     )
-    yield f"{race.rounds} rounds of {race.seconds:g} s for each figure."
+    yield f"{comparison.rounds} rounds of {comparison.seconds:g} s for each figure."
 
 
 def _list(lines: Iterator[str] | list[str]) -> str:

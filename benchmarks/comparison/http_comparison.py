@@ -1,4 +1,4 @@
-"""The race over HTTP: contenders take turns, round after round, each in a process of its own."""
+"""The comparison over HTTP: contenders take turns, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ANSWER_LIMIT_S = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How the race is run.
+    """How the comparison is run.
 
     Attributes:
         rounds: how often each contender takes its turn.
@@ -49,8 +49,8 @@ class Plan:
     client_cpus: tuple[int, ...]
 
 
-class HttpRace:
-    """The race of one model size.
+class HttpComparison:
+    """The comparison of one model size.
 
     Args:
         workspace: its files.
@@ -144,7 +144,7 @@ class HttpRace:
         return agreement
 
 
-def race_nothing(plan: Plan) -> dict[int, Cell]:
+def measure_null_server(plan: Plan) -> dict[int, Cell]:
     """The load generator against a server that does nothing, by concurrency."""
     command = (sys.executable, "-m", "benchmarks.comparison.servers.nothing")
     with running(command, plan.server_cpus, "/", "nothing") as server:

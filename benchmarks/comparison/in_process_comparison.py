@@ -1,4 +1,4 @@
-"""The race in-process: variants take turns, round after round."""
+"""The comparison in-process: variants take turns, round after round."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from benchmarks.comparison.in_process import Setting, measure, variants
 from benchmarks.comparison.results import SizeResults
 
 
-class InProcessRace:
-    """The race of one model size.
+class InProcessComparison:
+    """The comparison of one model size.
 
     Args:
         size: of the model.
