@@ -5,7 +5,7 @@
 The texts of the comparison (comparison/TEXTS.md), with other masks in each row, as JSONL. In each
 round, in turn: the runtime alone on texts that are tokenized already, in full batches on all CPUs,
 with their outputs dropped; `fillmask --input --output` as a process, with its start and without;
-the service under wrk with many connections. All with the built-in model, on all CPUs of this machine.
+the service under wrk with many connections. All with the built-in model, on all CPUs.
 """
 
 from __future__ import annotations
