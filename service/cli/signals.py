@@ -93,7 +93,7 @@ class _Thread(threading.Thread):
         self._error: BaseException | None = None
         self._cancel: Callable[[], object] = bool
 
-    def run_until_signal(self) -> None:
+    def run(self) -> None:
         factory = None if sys.platform == "win32" else uvloop.new_event_loop
         try:
             with asyncio.Runner(loop_factory=factory) as runner:
