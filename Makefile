@@ -1,4 +1,4 @@
-# Two commands are all a new user needs: `make serve` and `make test`.
+# New users need two commands: `make serve` and `make test`.
 PYTHON ?= python3
 SERVE  := .venv
 DEV    := .venv-dev
@@ -14,10 +14,10 @@ export ORT_DISABLE_TELEMETRY := 1
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
 
-serve: $(SERVE)/.installed  ## install what serving needs and serve the built-in model on 127.0.0.1:8000
+serve: $(SERVE)/.installed  ## install the serving dependencies and serve the built-in model on 127.0.0.1:8000
 	$(SERVE)/bin/fillmask-serve
 
-# three files at a time, for many tests wait for processes of their own; then one thread each for torch
+# Three files at a time, because many tests wait for processes they started; torch then gets one thread each.
 test: check      ## install everything and run all that CI checks
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 3 --dist loadfile
 
@@ -27,7 +27,7 @@ check: $(DEV)/.installed  ## lint, format, types, architecture
 	$(DEV)/bin/mypy
 	$(DEV)/bin/lint-imports
 
-format: $(DEV)/.installed  ## mend what the linter and formatter can mend
+format: $(DEV)/.installed  ## fix what the linter and the formatter can fix
 	$(DEV)/bin/ruff check --fix .
 	$(DEV)/bin/ruff format .
 
@@ -49,7 +49,7 @@ image-check:     ## build the real image without a container engine, and run it 
 arm-check: $(DEV)/.installed  ## start the service on emulated ARM CPUs and on x86 without VNNI (10 minutes; root, debootstrap)
 	$(DEV)/bin/python -m tests.arm
 
-policy-check: $(DEV)/.installed $(POLICY)/.installed  ## checkov over the image and all that k8s/ renders, in an environment of its own
+policy-check: $(DEV)/.installed $(POLICY)/.installed  ## run checkov over the image and the rendered manifests, in its own environment
 	$(DEV)/bin/python -m tests.deploy.policy $(POLICY)/bin/checkov
 
 $(POLICY)/.installed: Makefile
@@ -100,7 +100,7 @@ train-default: $(DEV)/.installed  ## train the built-in model as it was trained,
 	$(DEV)/bin/python -m benchmarks.quality.bundle_accuracy service/bundles/default $(RUN)/phase_6 \
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
 
-comparison: $(COMPARISON)/.installed  ## every contender side by side, into docs/performance.md (75 minutes; needs wrk)
+comparison: $(COMPARISON)/.installed  ## run every contender side by side and write docs/performance.md (75 minutes; needs wrk)
 	$(COMPARISON)/bin/python -m benchmarks.comparison --sizes
 
 $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
@@ -108,16 +108,16 @@ $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
 	$(COMPARISON)/bin/pip install --quiet --disable-pip-version-check -c constraints/comparison.txt -e '.[comparison]'
 	@touch $@
 
-fuzz: $(DEV)/.installed  ## some 20,000 requests that nobody would write (20 minutes; FUZZ_EXAMPLES for more)
+fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes; FUZZ_EXAMPLES for more)
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest -rP tests/service/api/test_fuzz.py
 
-attack-check: $(DEV)/.installed  ## all attacks on memory at once, for a minute in 512 MiB (root, for the limit)
+attack-check: $(DEV)/.installed  ## run all attacks on memory at once, for a minute in 512 MiB (root, for the limit)
 	ATTACK_S=60 $(DEV)/bin/python -m pytest -s tests/chaos/test_all_attacks.py
 
-audit: $(TOOLS)/.installed  ## compare what serving installs with the known holes (asks pypi.org)
+audit: $(TOOLS)/.installed  ## check the serving dependencies for known vulnerabilities (queries pypi.org)
 	$(TOOLS)/bin/pip-audit --requirement constraints/serve.txt --no-deps --disable-pip
 
-sbom: $(TOOLS)/.installed $(SERVE)/.installed  ## write what serving installs to dist/sbom.json, as CycloneDX
+sbom: $(TOOLS)/.installed $(SERVE)/.installed  ## write the serving dependencies to dist/sbom.json, as CycloneDX
 	mkdir -p dist
 	$(TOOLS)/bin/cyclonedx-py environment $(SERVE) --pyproject pyproject.toml --output-reproducible --of JSON -o dist/sbom.json
 

@@ -1,4 +1,4 @@
-// What could stand in place of a token: the text with that token masked, filled.
+// Alternatives to a token: fills of the text with that token masked.
 
 import { el } from "./dom.js";
 import { FillsView } from "./fills_view.js";
@@ -10,12 +10,12 @@ export class Alternatives {
   #heading = el("h3", { id: "alternatives-title", tabindex: "-1" });
   #scale = el("p", { class: "quiet" });
   #problem = el("p", { class: "problem", role: "status", hidden: true }, el("span"));
-  #again = el("button", { type: "button", class: "button", hidden: true }, "Ask again");
+  #again = el("button", { type: "button", class: "button", hidden: true }, "Try again");
   #question;
   #request;
   #current;
 
-  /** `on.choose(fill)`; `on.settled(request)` when an answer or an error is shown. */
+  /** Calls `on.choose(fill)`, and `on.settled(request)` once a response or an error is shown. */
   constructor(on) {
     this.view = new FillsView({ choose: on.choose, point: () => {} });
     this.#problem.append(" ", this.#again);
@@ -27,7 +27,7 @@ export class Alternatives {
       this.view.root,
     );
     this.#again.addEventListener("click", () => {
-      this.#heading.focus(); // the button goes when there is an answer
+      this.#heading.focus(); // the response removes the button
       this.#question.ask(this.#request);
     });
     this.#question = new Question({
@@ -46,7 +46,7 @@ export class Alternatives {
     });
   }
 
-  /** Ask for what could stand in place of a piece of the text. */
+  /** Request alternatives to a piece of the text. */
   open(piece, request) {
     this.#request = request;
     this.#current = piece.tokens.length === 1 ? piece.tokens[0].token : undefined;
@@ -61,13 +61,13 @@ export class Alternatives {
     this.#question.ask(request);
   }
 
-  /** Say why nothing can be asked. */
+  /** Show why a request is impossible. */
   refuse(sentence) {
     this.drop();
     this.#tell(sentence, "error");
   }
 
-  /** Hear no more of what was asked. */
+  /** Drop the open request. */
   drop() {
     this.#question.drop();
     this.view.stale = true;

@@ -1,4 +1,4 @@
-// Sentences for those who do not see the page: the latest one, once nothing newer has come.
+// Announcements for screen readers: the latest one, after a pause without newer ones.
 
 import { byId } from "./dom.js";
 

@@ -1,10 +1,10 @@
-// The service, asked once. Addresses are relative: the page may lie below a proxy's prefix.
+// One request to the service. URLs are relative, because a proxy may add a prefix.
 
 import { currentKey } from "./key.js";
 
 /**
- * An answer that is an error: its status, the service's own sentence, seconds until the next try,
- * whether an API key is wanted.
+ * An error response: status, the service's message, seconds until the next try, and whether the
+ * service requires an API key.
  */
 export class Refusal extends Error {
   constructor(status, sentence, { retryAfterS, wantsKey }) {
@@ -15,13 +15,13 @@ export class Refusal extends Error {
   }
 }
 
-/** No answer at all. */
+/** The service did not respond. */
 export class Unreachable extends Error {}
 
-/** The address of a path of the service, in full. */
+/** The absolute URL of a path of the service. */
 export const address = (path) => new URL(path, document.baseURI.split("#")[0]).href;
 
-/** What the service answers; a body makes it a POST. */
+/** The service's response; with a body the request is a POST. */
 export async function ask(path, body, signal) {
   const key = currentKey();
   const headers = {
@@ -41,7 +41,7 @@ export async function ask(path, body, signal) {
   const answer = parsed(text);
   if (response.ok && answer !== undefined) return answer;
   const retryAfterS = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
-  // a proxy may want something else
+  // a proxy may require another scheme
   const wantsKey = response.status === 401 && /^bearer/i.test(response.headers.get("WWW-Authenticate"));
   throw new Refusal(
     response.status,
@@ -50,7 +50,7 @@ export async function ask(path, body, signal) {
   );
 }
 
-/** A text as its bytes, which is all that the value of a header can hold. */
+/** A text as a string of its UTF-8 bytes, because header values hold bytes only. */
 const bytes = (text) => String.fromCharCode(...new TextEncoder().encode(text));
 
 function parsed(text) {

@@ -1,10 +1,10 @@
-// Copying, with and without the clipboard API: browsers give it to https and localhost only.
+// Copying, with or without the clipboard API, which browsers offer on https and localhost only.
 
 import { el } from "./dom.js";
 
 const SAID_MS = 1600;
 
-/** Copy a text, and let the button that asked for it say how that went. */
+/** Copy a text and show the result on the button. */
 export async function copy(text, button, say) {
   const done = (await byApi(text)) || byCommand(text);
   const label = button.dataset.label ?? button.textContent;
@@ -21,7 +21,7 @@ async function byApi(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
-  } catch { // it is not there, or not allowed
+  } catch { // missing or forbidden
     return false;
   }
 }

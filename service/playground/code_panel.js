@@ -1,4 +1,4 @@
-// The call as code, in tabs, to be copied.
+// The request as code, in tabs with a copy button.
 
 import { address } from "./api.js";
 import { copy } from "./clipboard.js";
@@ -13,7 +13,7 @@ export class CodePanel {
   #language = "curl";
   #code = null;
 
-  /** `say(sentence)` tells those who do not see the page. */
+  /** `say(sentence)` announces to screen readers. */
   constructor(say) {
     const tabs = roving(byId("languages"), "[role=tab]", { onMove: (tab) => this.#select(tab) });
     tabs.refresh();
@@ -22,7 +22,7 @@ export class CodePanel {
     byId("copy").addEventListener("click", () => copy(this.#snippet.textContent, byId("copy"), say));
   }
 
-  /** Show a call; null where there is none. */
+  /** Show a request, or nothing for null. */
   show(request) {
     this.#code = request && snippets(address(request.path), request, { withKey: currentKey() !== null });
     this.#draw();

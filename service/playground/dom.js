@@ -1,8 +1,8 @@
-// Elements, made and found. Text only ever becomes a text node.
+// Creating and finding elements. Text always becomes a text node.
 
 export const byId = (id) => document.getElementById(id);
 
-/** An element with attributes and children; an attribute of undefined, null or false is left out. */
+/** Create an element with attributes and children; omit attributes of undefined, null or false. */
 export function el(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -13,7 +13,7 @@ export function el(name, attributes = {}, ...children) {
   return element;
 }
 
-/** Set an attribute, or remove it where the value is null. */
+/** Set an attribute, or remove it if the value is null. */
 export function setAttribute(element, name, value) {
   if (value === null) element.removeAttribute(name);
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);

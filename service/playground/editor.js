@@ -1,10 +1,10 @@
-// The text: a plain text area, and behind it the same text again, where the masks are drawn.
+// The text area, and behind it a mirror of its text in which the masks are drawn.
 
 import { byId, el, setAttribute } from "./dom.js";
 import { difference, findMasks, maskingAt } from "./text.js";
 
 const MAX_STEPS = 100;
-const TYPING_MS = 500; // as long after a key the button names no word
+const TYPING_MS = 500; // after a key press, before the button names a word again
 const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 
 export class Editor {
@@ -12,14 +12,14 @@ export class Editor {
   #mirror = byId("mirror");
   #button = byId("mask");
   #undo = byId("undo");
-  #steps = []; // what the page has put in: {before, after}
-  #maskToken = null; // until it is known, nothing is masked
+  #steps = []; // edits made by the page: {before, after}
+  #maskToken = null; // unknown until the models are loaded; nothing is masked before
   #isInserting = false;
   #typedAt = -Infinity;
   #timer;
   #onChange;
 
-  /** `onChange(typed)` is called with whether the visitor is typing, or has chosen something. */
+  /** Calls `onChange(typed)`: true for typing, false for a choice of the visitor. */
   constructor(onChange) {
     this.#onChange = onChange;
     this.#label();
@@ -30,12 +30,12 @@ export class Editor {
     document.addEventListener("selectionchange", () => this.#labelSoon());
     document.addEventListener("keydown", (event) => {
       if (!event.altKey || event.ctrlKey || event.metaKey) return;
-      // on a Mac the key with Alt is another character
+      // on a Mac, Alt changes the key's character
       if (event.key.toLowerCase() !== "m" && !(MAC && event.code === "KeyM")) return;
       event.preventDefault();
       this.#mask();
     });
-    // so that the text keeps the focus, and with it its keyboard on a phone
+    // keeps the focus in the text, and a phone's keyboard open
     this.#button.addEventListener("pointerdown", (event) => event.preventDefault());
     this.#button.addEventListener("click", () => this.#mask());
     this.#undo.addEventListener("click", () => this.#takeBack());
@@ -47,7 +47,7 @@ export class Editor {
     return this.#area.value;
   }
 
-  /** Write masks like this; those that are there are rewritten. */
+  /** Set the mask token, and rewrite masks in the text. */
   set maskToken(maskToken) {
     const rewritten = (text) => (this.#maskToken ? text.replaceAll(this.#maskToken, maskToken) : text);
     if (rewritten(this.text) !== this.text) this.#area.value = rewritten(this.text);
@@ -56,27 +56,27 @@ export class Editor {
     this.#draw();
   }
 
-  /** Put in the first text, which nothing takes back. */
+  /** Set the initial text, which cannot be undone. */
   start(text) {
     this.#area.value = text;
     this.#draw();
   }
 
-  /** Put in another text; Undo and the browser's own undo take it back. Gives where the change ends. */
+  /** Replace the text; Undo and the browser's undo revert it. Returns the end of the change. */
   replace(text) {
     const { start, end, inserted } = difference(this.text, text);
     this.#insert(start, end, inserted);
     return start + inserted.length;
   }
 
-  /** Draw a mask as the one that is talked about; null for none. */
+  /** Highlight a mask; null for none. */
   point(index) {
     this.#mirror.querySelectorAll(".mask").forEach((mask, at) => {
       mask.classList.toggle("pointed", at === index);
     });
   }
 
-  /** Say that the text is what a problem is about, or is not. */
+  /** Mark the text as invalid or valid. */
   set invalid(invalid) {
     setAttribute(this.#area, "aria-invalid", invalid ? "true" : null);
   }
@@ -94,7 +94,7 @@ export class Editor {
     this.#selectMask(plan.start);
   }
 
-  /** After a double click: the word is masked and the mask selected, so that typing replaces it. */
+  /** Mask the word after a double click, and select the mask so that typing replaces it. */
   #maskSelected() {
     const { selectionStart: at, selectionEnd } = this.#area;
     if (!this.text.slice(at, selectionEnd).trim()) return;
@@ -102,7 +102,7 @@ export class Editor {
     else if (this.#maskToken) this.#selectMask(at);
   }
 
-  /** Select the mask at a place, or the first one after it. */
+  /** Select the mask at an offset, or the first one after it. */
   #selectMask(at) {
     const mask = findMasks(this.text, this.#maskToken).find(([, end]) => end > at);
     if (mask) this.#area.setSelectionRange(...mask);
@@ -115,7 +115,7 @@ export class Editor {
     this.#area.focus({ preventScroll: true });
     this.#area.setSelectionRange(start, end);
     this.#isInserting = true;
-    // deprecated, and the only way that the browser's own undo knows of
+    // deprecated, but the only edit that the browser's undo records
     const isDone = document.execCommand(inserted ? "insertText" : "delete", false, inserted);
     if (!isDone) this.#area.setRangeText(inserted, start, end, "end");
     this.#isInserting = false;
@@ -153,7 +153,7 @@ export class Editor {
       parts.push(el("span", { class: "mask", "data-number": number }, this.#maskToken));
       at = end;
     });
-    // a line break at the end makes a line only if something follows
+    // a final line break needs a character behind it to make a line
     this.#mirror.replaceChildren(...parts, this.text.slice(at), "\u200b");
     this.#undo.hidden = this.#steps.at(-1)?.after !== this.text;
     this.#labelSoon();

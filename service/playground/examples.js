@@ -1,4 +1,4 @@
-// Sentences to start from, each for one thing the service does.
+// Example sentences, one for each feature of the service.
 
 import { byId, el } from "./dom.js";
 
@@ -18,7 +18,7 @@ const EXAMPLES = [
   { name: "What does not fit", text: () => "The dog parked at the mailman." },
 ];
 
-/** Buttons for them; `choose(text, options)` when one is pressed. Gives the first one's text. */
+/** Create their buttons, which call `choose(text, options)`. Returns the first example's text. */
 export function showExamples(maskToken, choose) {
   byId("examples").replaceChildren(
     ...EXAMPLES.map(({ name, text, options }) => {

@@ -1,4 +1,4 @@
-// What is served, and its limits.
+// The model and its limits.
 
 import { byId, el } from "./dom.js";
 import { whole } from "./numbers.js";
@@ -11,8 +11,8 @@ export function showFacts({ precision, description, license, limits, architectur
     Vocabulary: `${whole(architecture.vocab_size)} tokens`,
     "Longest text": `${whole(limits.max_tokens)} tokens`,
     "Most masks": whole(limits.max_masks),
-    "Most fills a mask": whole(limits.max_top_k),
-    "Most passes of a request": whole(limits.max_passes),
+    "Maximum fills per mask": whole(limits.max_top_k),
+    "Maximum passes per request": whole(limits.max_passes),
     "Model licence": license,
     fillmask: version,
   };

@@ -1,9 +1,9 @@
-// An answer of /fill-mask as lists to show, whatever its shape.
+// A response of /fill-mask of any shape as lists to show.
 
 /**
- * The lists of an answer: one for each mask, or a single one of masks filled together. Of each its
- * `fills` and the `window` the model saw; of each fill the `words` it puts in, its `share` (what its
- * bar shows), the `probability` over the vocabulary where that is something else, and `sequence`.
+ * The lists of a response: one per mask, or a single one for masks filled jointly. Each has its
+ * `fills` and the `window` that the model saw. Each fill has the `words` it inserts, its `share`
+ * (the length of its bar), the `probability` over the vocabulary if that differs, and `sequence`.
  */
 export function listsOf(answer) {
   const several = Array.isArray(answer[0]);
@@ -19,7 +19,7 @@ export function listsOf(answer) {
   }));
 }
 
-/** A token without the space that some models count as part of it; white space alone by a sign. */
+/** A token without the leading space that some models include; white space alone as a symbol. */
 function shown(tokenStr) {
   return tokenStr.trim() || tokenStr.replace(/\n/g, "⏎").replace(/\s/g, "␣");
 }

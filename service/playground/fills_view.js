@@ -1,16 +1,16 @@
-// Lists of fills as bars; each fill is a button that puts it into the text.
+// Lists of fills as bars; each fill is a button that inserts it into the text.
 
 import { el, setAttribute } from "./dom.js";
 import { ceiling, percent, whole } from "./numbers.js";
 import { roving } from "./roving.js";
 
-const MANY_ROWS = 200; // whose bars do not glide
+const MANY_ROWS = 200; // without animation from here on
 
 export class FillsView {
   #lists = [];
   #on;
 
-  /** `on.choose(fill, list)`, and `on.point(list)` with the list that is looked at, or null. */
+  /** Calls `on.choose(fill, list)`, and `on.point(list)` with the hovered or focused list, or null. */
   constructor(on) {
     this.#on = on;
     this.root = el("div", { class: "lists" });
@@ -19,10 +19,10 @@ export class FillsView {
   /**
    * Show lists.
    *
-   * @param lists as `listsOf` gives them.
-   * @param contexts for each the text before and after its mask; none where that needs no saying.
-   * @param current the token that is in the text already.
-   * @return what a full bar is, in words.
+   * @param lists from `listsOf`.
+   * @param contexts the text before and after each list's mask; omitted for a single mask.
+   * @param current the token that the text has now.
+   * @return the meaning of a full bar.
    */
   render(lists, { contexts = [], current } = {}) {
     const most = ceiling(lists.flatMap(({ fills }) => fills.map(({ share }) => share)));
@@ -53,7 +53,7 @@ export class FillsView {
     return `Full bar: ${Math.round(most * 100)} %`;
   }
 
-  /** Whether what is shown is of a text that is no more: then nothing can be chosen. */
+  /** Mark the fills as outdated; outdated fills cannot be chosen. */
   set stale(stale) {
     this.root.classList.toggle("stale", stale);
   }

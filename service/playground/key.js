@@ -1,4 +1,4 @@
-// The visitor's API key: asked for where the service wants one, and kept here until the page goes.
+// The visitor's API key: requested if the service requires one, kept until the page is closed.
 
 import { byId, setAttribute } from "./dom.js";
 import { showProblem } from "./problem.js";
@@ -17,14 +17,14 @@ form.addEventListener("submit", (event) => {
 /** The key, or null. */
 export const currentKey = () => key;
 
-/** Ask the visitor for a key, or for another one; settles when it is time to ask the service again. */
+/** Ask the visitor for a key or for another one; resolves when the request can be sent again. */
 export function askForKey(signal) {
   const isFirst = key === null;
-  const sentence = isFirst ? "An API key is needed. This page forgets it when it is closed." : "The API key is refused.";
+  const sentence = isFirst ? "The service requires an API key. This page keeps it until you close it." : "The API key is invalid. Enter another one.";
   showProblem(byId("key-problem"), sentence, isFirst ? "notice" : "error");
   setAttribute(field, "aria-invalid", isFirst ? null : "true");
   form.hidden = false;
-  // who is writing goes on writing
+  // does not take the focus from the text
   if (!document.activeElement?.matches("input, select, textarea")) field.focus();
   return new Promise((resolve, reject) => {
     steps.addEventListener("go on", resolve, { once: true, signal });
@@ -32,10 +32,10 @@ export function askForKey(signal) {
   });
 }
 
-/** Put the form away, as a key is given or none is needed. */
+/** Hide the form. */
 export function goOn() {
   if (form.hidden) return;
-  if (form.contains(document.activeElement)) byId("results-title").focus(); // the field goes
+  if (form.contains(document.activeElement)) byId("results-title").focus(); // the field disappears
   field.value = "";
   form.hidden = true;
   showProblem(byId("key-problem"), null);

@@ -1,4 +1,4 @@
-// Text, options and model in an address's fragment, which browsers do not send to any server.
+// Text, options and model in the fragment of a URL, which browsers do not send to servers.
 
 import { DEFAULTS } from "./requests.js";
 
@@ -13,7 +13,7 @@ const CHOICES = {
   maxWordTokens: ["1", "2", "3", "4", "5"],
 };
 
-/** The fragment for a text, options and a model, without what is as it is at first. */
+/** The fragment for a text, options and a model, without defaults. */
 export function toFragment(text, options, model) {
   const parameters = new URLSearchParams({ text });
   if (model && !model.isDefault) parameters.set("model", model.name);
@@ -25,8 +25,8 @@ export function toFragment(text, options, model) {
 }
 
 /**
- * `{text, model, options, unread}` of a fragment, `model` its name if it has one, `unread` naming
- * what cannot be used; null without a text.
+ * Parse a fragment into `{text, model, options, unread}`: `model` is a name or missing, `unread`
+ * names the parts that cannot be used. Returns null without a text.
  */
 export function fromFragment(fragment) {
   const parameters = new URLSearchParams(fragment.slice(1));

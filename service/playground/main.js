@@ -1,4 +1,4 @@
-// The page: a text is asked about whenever it or an option changes, and the answer is shown.
+// The page: sends a request whenever the text or an option changes, and shows the response.
 
 import { Alternatives } from "./alternatives.js";
 import { say } from "./announcer.js";
@@ -22,9 +22,9 @@ import { ScoreView } from "./score_view.js";
 import { around, findMasks } from "./text.js";
 
 const TYPING_MS = 150;
-const PATIENT_TYPING_MS = 300; // before what takes many passes of the model
+const BULK_TYPING_MS = 300; // before requests that take many passes of the model
 const MOST_ANNOUNCED = 5; // masks
-const EMPTY = "Write a sentence. Put a mask where a word is wanted, or none to see how surprising each word is.";
+const EMPTY = "Write a sentence. Insert a mask to get words for it, or leave all words to see how surprising each is.";
 
 const results = byId("results");
 const editor = new Editor(changed);
@@ -47,15 +47,15 @@ const models = new Models(() => {
   changed(false);
 });
 
-let served = []; // what the service tells of its models
+let served = []; // the service's models
 let asked = null; // the latest request
-let answeredRequest = null; // that whose answer is shown, as JSON
-let place = null; // where the visitor has put a word in: `{mask, unit}`
+let answeredRequest = null; // the request whose response is shown, as JSON
+let place = null; // the visitor's last insertion: `{mask, unit}`
 
 list.ask({ path: "models" });
 window.addEventListener("hashchange", beginWithLink);
 byId("again").addEventListener("click", () => {
-  byId("results-title").focus(); // the button goes when there is an answer
+  byId("results-title").focus(); // the response removes the button
   if (models.current) ask(0);
   else list.ask({ path: "models" });
 });
@@ -67,7 +67,7 @@ byId("copy-link").addEventListener("click", () => {
 function listed(answer) {
   served = answer;
   if (served.length === 1) started(served[0]);
-  else info.ask({ path: "info" }); // which of them is the default
+  else info.ask({ path: "info" }); // to learn the default
 }
 
 function started({ name }) {
@@ -78,7 +78,7 @@ function started({ name }) {
   else if (!beginWithLink()) begin(example);
 }
 
-/** Ask the model that is chosen from now on. Gives a text to begin with. */
+/** Use the chosen model from now on. Returns an initial text. */
 function useModel() {
   const { mask_token: maskToken, limits } = models.current;
   editor.maskToken = maskToken;
@@ -101,7 +101,7 @@ function beginWithLink() {
   useModel();
   begin(link.text, link.options);
   const names = link.unread.join(", ");
-  showProblem(byId("link-problem"), names && `The link has what this page cannot use: ${names}.`, "error");
+  showProblem(byId("link-problem"), names && `The link has parts that this page cannot use: ${names}.`, "error");
   return true;
 }
 
@@ -135,7 +135,7 @@ function changed(typed) {
   asked = request;
   const { mode } = options.value;
   const quick = request.masks && (mode === "token" || mode === "targets");
-  ask(typed ? (quick ? TYPING_MS : PATIENT_TYPING_MS) : 0);
+  ask(typed ? (quick ? TYPING_MS : BULK_TYPING_MS) : 0);
 }
 
 function ask(delayMs) {
@@ -224,7 +224,7 @@ function setStale(stale) {
   if (!stale) setUsable(true);
 }
 
-/** Whether what is shown is of any use; while an answer is soon to come, it may be. */
+/** Mark the shown result as outdated, unless a response is about to replace it. */
 function setUsable(usable) {
   const within = byId("view").contains(document.activeElement);
   byId("view").inert = !usable;

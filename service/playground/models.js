@@ -1,4 +1,4 @@
-// The models that are served, and the one that is asked.
+// The served models and the chosen one.
 
 import { byId, el } from "./dom.js";
 
@@ -7,12 +7,12 @@ export class Models {
   #default;
   #select = el("select", { "aria-label": "Model" });
 
-  /** `onChange()` when the visitor has chosen another one. */
+  /** Calls `onChange()` when the visitor chooses another model. */
   constructor(onChange) {
     this.#select.addEventListener("change", onChange);
   }
 
-  /** Show them, as the service tells of each; several are to choose from. The default is chosen. */
+  /** Show the models and choose the default; several appear as a selection. */
   show(served, defaultName) {
     this.#served = served.map((one) => ({ ...one, isDefault: one.name === defaultName }));
     this.#default = this.#served.find(({ isDefault }) => isDefault) ?? this.#served[0];
@@ -21,14 +21,14 @@ export class Models {
     this.choose();
   }
 
-  /** Choose the one of a name, or else the default; gives whether there is one of that name. */
+  /** Choose a model by name, or else the default. Returns whether the name exists. */
   choose(name = this.#default.name) {
     const found = this.#served.findIndex((one) => one.name === name);
     this.#select.selectedIndex = found < 0 ? this.#served.indexOf(this.#default) : found;
     return found >= 0;
   }
 
-  /** The one that is chosen; undefined until they are shown. */
+  /** The chosen model; undefined before `show`. */
   get current() {
     return this.#served[this.#select.selectedIndex];
   }

@@ -1,4 +1,4 @@
-// How masks are to be filled. One choice of four excludes what the service does not do together.
+// Options of filling. Four modes exclude combinations that the service does not support.
 
 import { byId, setAttribute } from "./dom.js";
 import { whole } from "./numbers.js";
@@ -10,7 +10,7 @@ export class Options {
   #topK = byId("top-k");
   #targets = byId("targets");
 
-  /** `onChange(typed)`, as of the text. */
+  /** Calls `onChange(typed)` as the editor does. */
   constructor(onChange) {
     this.#root.addEventListener("input", ({ target }) => {
       this.#show();
@@ -19,14 +19,14 @@ export class Options {
     this.#show();
   }
 
-  /** What the model and the server allow. */
+  /** Set the limits of the model and the server. */
   limit({ max_top_k: maxTopK, max_tokens: maxTokens }) {
     this.#topK.max = maxTopK;
     byId("windowed-limit").textContent = `${whole(maxTokens)} tokens`;
     this.#show();
   }
 
-  /** As they are chosen. */
+  /** The chosen options. */
   get value() {
     return {
       mode: this.#mode,
@@ -38,7 +38,7 @@ export class Options {
     };
   }
 
-  /** Choose; what is not given is as it is at first. */
+  /** Choose options; missing ones get their defaults. */
   set value(given) {
     const { mode, topK, targets, maxWordTokens, order, windowed } = { ...DEFAULTS, ...given };
     this.#root.querySelector(`[name=mode][value=${mode}]`).checked = true;
@@ -50,12 +50,12 @@ export class Options {
     this.#show();
   }
 
-  /** Why nothing can be asked with them, or undefined. */
+  /** Why a request with these options is impossible, or undefined. */
   get problem() {
     const { mode, targets } = this.value;
-    if (mode === "targets") return targets.length ? undefined : "Write the words to rank, commas between them.";
+    if (mode === "targets") return targets.length ? undefined : "Write the words to rank, separated by commas.";
     if (this.#topK.checkValidity()) return undefined;
-    return `Fills a mask: a whole number from 1 to ${this.#topK.max}.`;
+    return `Fills per mask must be a whole number from 1 to ${this.#topK.max}.`;
   }
 
   get #mode() {
@@ -68,7 +68,7 @@ export class Options {
     }
     const isRanking = this.#mode === "targets";
     byId("count").hidden = isRanking;
-    // to have written no words yet is no mistake
+    // an empty list is not shown as an error
     showProblem(byId("option-problem"), this.problem, isRanking ? "hint" : "error");
     setAttribute(this.#topK, "aria-invalid", this.#topK.checkValidity() ? null : "true");
   }

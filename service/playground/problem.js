@@ -1,18 +1,18 @@
-// What keeps an answer away, in a sentence: the service's own where it has one.
+// Problems as sentences; the service's own message if it has one.
 
-/** The sentence for what a Question is waiting for; none for a key, which is asked for by itself. */
+/** The sentence for the state of a Question; none for a key, which has its own form. */
 export function waitingSentence({ kind, sentence, seconds }) {
   return {
     busy: `${sentence} Asking again in ${seconds} s.`,
     starting: `${sentence} Asking again as soon as it is ready.`,
-    unreachable: "The server cannot be reached. Asking again as soon as it can be.",
+    unreachable: "The server cannot be reached. Retrying until it can.",
   }[kind];
 }
 
-/** Whether the same question may get another answer later. */
+/** Whether a retry may succeed. */
 export const isPassing = ({ status }) => status === 429 || status >= 500;
 
-/** Show a sentence in a paragraph; with none, hide it. */
+/** Show a sentence in a paragraph, or hide the paragraph without one. */
 export function showProblem(paragraph, sentence, kind) {
   paragraph.querySelector("span").textContent = sentence ?? "";
   paragraph.hidden = !sentence;

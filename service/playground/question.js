@@ -1,4 +1,4 @@
-// One question at a time: a newer one takes the place of an older, whose answer is never shown.
+// One request at a time: a newer one replaces an older one, whose response is never shown.
 
 import { ask, Refusal, Unreachable } from "./api.js";
 import { askForKey, currentKey, goOn } from "./key.js";
@@ -7,12 +7,12 @@ const POLL_MS = 1000;
 const DEFAULT_RETRY_S = 1;
 
 /**
- * Asks and asks again: once when the service is overloaded, until it can answer when it is
- * starting or cannot be reached, and with each key that the visitor gives when it wants one.
+ * Sends a request and retries it: once if the service is overloaded, until it responds if it is
+ * starting or cannot be reached, and with each key that the visitor enters if it requires one.
  *
  * `on.waiting(problem)` is called with `{kind: "busy" | "starting" | "unreachable" | "key",
- * sentence, seconds}`, `on.answer(answer)` and `on.refused(refusal)` at the end. Of a question that
- * was dropped nothing is heard.
+ * sentence, seconds}`, `on.answer(answer)` and `on.refused(refusal)` at the end. A dropped request
+ * calls nothing.
  */
 export class Question {
   #controller = new AbortController();
@@ -22,13 +22,13 @@ export class Question {
     this.#on = on;
   }
 
-  /** Drop the question that is open, if one is. */
+  /** Drop the open request, if any. */
   drop() {
     this.#controller.abort();
     this.#controller = new AbortController();
   }
 
-  /** Ask, in a while; drops what was asked before. */
+  /** Send a request after a delay; drops the one before. */
   async ask({ path, body }, delayMs = 0) {
     this.drop();
     const { signal } = this.#controller;
@@ -45,7 +45,7 @@ export class Question {
   }
 
   async #answer(path, body, signal) {
-    let patient = true;
+    let mayRetry = true;
     for (;;) {
       const key = currentKey();
       try {
@@ -60,12 +60,12 @@ export class Question {
         } else if (status === 503) {
           this.#on.waiting({ kind: "starting", sentence });
           await this.#untilReady(signal);
-        } else if (status === 429 && patient) {
-          patient = false;
+        } else if (status === 429 && mayRetry) {
+          mayRetry = false;
           this.#on.waiting({ kind: "busy", sentence, seconds });
           await pause(seconds * 1000, signal);
         } else if (error.wantsKey) {
-          if (currentKey() !== key) continue; // another one has been given meanwhile
+          if (currentKey() !== key) continue; // the visitor has entered another key
           this.#on.waiting({ kind: "key" });
           await askForKey(signal);
         } else {

@@ -1,4 +1,4 @@
-// From the text and the options to the call that answers them.
+// The request for a text and options.
 
 import { findMasks } from "./text.js";
 
@@ -7,8 +7,8 @@ export const DEFAULTS = {
 };
 
 /**
- * The call to a model: `{path, body, masks}`. Scores where there is no mask, fills where there is
- * one. What is the service's default is left out, but for the number of fills.
+ * The request to a model: `{path, body, masks}`. Scores a text without masks, fills others. Omits
+ * the service's defaults except the number of fills.
  */
 export function requestFor(text, options, { name, isDefault, mask_token: maskToken }) {
   const masks = findMasks(text, maskToken).length;

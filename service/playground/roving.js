@@ -1,9 +1,9 @@
-// Arrow keys move inside a group of buttons, which is one stop of the Tab key.
+// Arrow keys move inside a group of buttons, which is a single tab stop.
 
 /**
  * Let arrow keys move between the elements that match, Home and End to the first and last.
  *
- * The elements may come and go: call `refresh` afterwards, so that one of them can be tabbed to.
+ * Call `refresh` after adding or removing elements, so that one of them remains a tab stop.
  */
 export function roving(group, selector, { onMove = () => {} } = {}) {
   const elements = () => [...group.querySelectorAll(selector)];

@@ -1,11 +1,11 @@
-// A text whose tokens are coloured by their surprisal; each is a button for what else could stand there.
+// A text with tokens coloured by surprisal; each token is a button for its alternatives.
 
 import { el, setAttribute } from "./dom.js";
 import { bits, figure, level, levels, percent } from "./numbers.js";
 import { roving } from "./roving.js";
 import { piecesOf } from "./tokens.js";
 
-const HINT = "Choose a token to see what else could stand there.";
+const HINT = "Choose a token to see alternatives.";
 
 export class ScoreView {
   #figures = el("dl", { class: "figures" });
@@ -19,9 +19,9 @@ export class ScoreView {
   #on;
 
   /**
-   * `on.open(piece)` and `on.close()` when a token is chosen or let go.
+   * Calls `on.open(piece)` and `on.close()` when a token is selected or released.
    *
-   * @param panel where what belongs to the chosen token is shown.
+   * @param panel shows the alternatives to the selected token.
    */
   constructor(panel, on) {
     this.#on = on;
@@ -47,7 +47,7 @@ export class ScoreView {
     this.#panelId = panel.id;
   }
 
-  /** Show the answer of /score to a text. Gives the piece that surprises most. */
+  /** Show a response of /score. Returns the piece with the highest surprisal. */
   render(text, answer) {
     this.close();
     this.#pieces = piecesOf(text, answer.tokens);
@@ -65,7 +65,7 @@ export class ScoreView {
     return most;
   }
 
-  /** Let go of the chosen token. */
+  /** Release the selected token. */
   close() {
     if (this.#open === null) return;
     setAttribute(this.#buttons[this.#open], "aria-expanded", "false");
@@ -74,17 +74,17 @@ export class ScoreView {
     this.#on.close();
   }
 
-  /** The piece that is chosen, or null. */
+  /** The selected piece, or null. */
   get chosen() {
     return this.#open === null ? null : this.#pieces[this.#open];
   }
 
-  /** Whether what is shown is of a text that is no more. */
+  /** Mark the scores as outdated. */
   set stale(stale) {
     this.root.classList.toggle("stale", stale);
   }
 
-  /** Focus the token that ends at a place of the text, or the next one before. */
+  /** Focus the token that ends at an offset of the text, or the last one before it. */
   focus(unit) {
     const at = this.#pieces.findLastIndex(({ tokens, start }) => tokens && start < unit);
     (this.#buttons[at] ?? this.#buttons.find(Boolean))?.focus();

@@ -1,10 +1,10 @@
-// A call as code. A string of JSON is a string of Python and of JavaScript as well.
+// A request as code. JSON strings are also valid in Python and JavaScript.
 
 const PYTHON_KEY = 'os.environ["FILLMASK_API_KEY"]';
 
 /**
- * The call as `curl`, `python` and `javascript`, each printing the figures that the page shows. With
- * a key they take it from where they run; it is not in them.
+ * The request as `curl`, `python` and `javascript`, each printing the figures that the page shows.
+ * They read an API key from their environment; the code never contains it.
  */
 export function snippets(url, request, { withKey }) {
   const answer = shape(request);
@@ -24,10 +24,10 @@ function curl(url, body, withKey) {
   -d ${shell(spaced(body))}`;
 }
 
-/** Between single quotes a shell leaves everything as it is, but for the quote itself. */
+/** Quote for a shell: single quotes protect everything except a single quote. */
 const shell = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
-/** What huggingface_hub's client can ask and read: one mask, and how many fills. */
+/** Whether huggingface_hub's client supports the request: one mask and a number of fills. */
 function isPlain({ body, masks }) {
   return masks === 1 && Object.keys(body.parameters).join() === "top_k";
 }
@@ -86,7 +86,7 @@ if (!response.ok) throw new Error(answer.error);
 ${loop}`;
 }
 
-/** What there is in the answer to loop over, and to print of each. */
+/** The loops over a response and the fields to print. */
 function shape({ body, masks }) {
   if (masks === 0) {
     return { one: "token", figure: "surprisal", digits: 1, text: "token_str", tokens: true };
@@ -101,7 +101,7 @@ function shape({ body, masks }) {
   };
 }
 
-/** JSON on one line, with spaces as people write them. */
+/** JSON on one line, with spaces after colons and commas. */
 function spaced(value) {
   if (Array.isArray(value)) return `[${value.map(spaced).join(", ")}]`;
   if (typeof value !== "object") return JSON.stringify(value);
@@ -109,7 +109,7 @@ function spaced(value) {
   return `{${fields.join(", ")}}`;
 }
 
-/** An object with a line for each field, as Python and JavaScript write it. */
+/** An object with one line per field, valid in Python and JavaScript. */
 function block(object, indent) {
   const fields = Object.entries(object).map(
     ([key, one]) => `${indent}${JSON.stringify(key)}: ${spaced(one)},\n`,

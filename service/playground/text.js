@@ -1,10 +1,10 @@
-// Places in a text. The service counts characters, JavaScript counts UTF-16 units.
+// Offsets in a text. The service counts characters, JavaScript counts UTF-16 units.
 
 const WORDS = new Intl.Segmenter(undefined, { granularity: "word" });
-const NEAR = 64; // units around a place in which a word is looked for
+const NEAR = 64; // units around an offset in which a word is searched
 const OPENS = /[\s(\[{"'“‘„«¿¡/-]$/u;
 
-/** For each character of a text, and for its end, the UTF-16 unit where it begins. */
+/** The first UTF-16 unit of each character of a text, and of its end. */
 export function unitOffsets(text) {
   const offsets = [];
   let unit = 0;
@@ -16,7 +16,7 @@ export function unitOffsets(text) {
   return offsets;
 }
 
-/** Where the masks are: `[start, end]` in UTF-16 units. */
+/** The masks of a text as `[start, end]` in UTF-16 units. */
 export function findMasks(text, maskToken) {
   const found = [];
   for (let at = text.indexOf(maskToken); at >= 0; at = text.indexOf(maskToken, at + 1)) {
@@ -25,7 +25,7 @@ export function findMasks(text, maskToken) {
   return found;
 }
 
-/** Where two texts differ: `[start, end]` of the first, and what the second has there. */
+/** The difference of two texts: `[start, end]` in the first, and the second's text there. */
 export function difference(from, to) {
   const most = Math.min(from.length, to.length);
   let start = 0;
@@ -37,14 +37,14 @@ export function difference(from, to) {
   return { start, end: from.length - same, inserted: to.slice(start, to.length - same) };
 }
 
-/** Whether a place is inside a character of two units. */
+/** Whether an offset is inside a character of two units. */
 function isSplit(text, at) {
   return /^[\uDC00-\uDFFF]/.test(text[at] ?? "") && /[\uD800-\uDBFF]$/.test(text[at - 1] ?? "");
 }
 
 /**
- * What masking does at a selection: `{start, end, inserted, word}`, the word that goes; null in a
- * mask, where there is nothing to do. A selection that cuts a mask takes it whole.
+ * The edit that masks a selection: `{start, end, inserted, word}`, where `word` is replaced. Null
+ * inside a mask. A selection that cuts a mask includes all of it.
  */
 export function maskingAt(text, start, end, maskToken) {
   const selected = text.slice(start, end);
@@ -81,7 +81,7 @@ function wordAt(text, at) {
   return null;
 }
 
-/** The text just before and after a place, between words. */
+/** The text just before and after an offset, cut between words. */
 export function around([start, end], text, units = 26) {
   let from = Math.max(0, start - units);
   let to = Math.min(text.length, end + units);

@@ -1,5 +1,5 @@
-// Light or dark as the system has it, unless the visitor has chosen otherwise. Not a module: it
-// runs before the first paint.
+// Light or dark like the system, unless the visitor chooses. Not a module, because it runs before
+// the first paint.
 (() => {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -8,7 +8,7 @@
   function stored() {
     try {
       return localStorage.getItem(KEY);
-    } catch { // a browser may refuse it
+    } catch { // storage may be disabled
       return null;
     }
   }
@@ -35,7 +35,7 @@
     label();
     document.getElementById("theme").addEventListener("click", () => {
       const theme = other();
-      // what the system has needs no choice, and follows it from then on
+      // the system's theme is stored as no choice, so that the page follows it
       if (theme === ofSystem()) delete root.dataset.theme;
       else root.dataset.theme = theme;
       store(root.dataset.theme);

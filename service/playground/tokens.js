@@ -1,11 +1,11 @@
-// An answer of /score as pieces of the text.
+// A response of /score as pieces of the text.
 
 import { unitOffsets } from "./text.js";
 
 /**
- * The text in pieces: `{text, start, end}` in UTF-16 units, and where the piece is tokens
- * `surprisal` in bits, `probability`, and `tokens` as the service gave them. Tokens that share a
- * character, as the bytes of an emoji do in some models, are one piece.
+ * The text in pieces: `{text, start, end}` in UTF-16 units. Pieces made of tokens also have
+ * `surprisal` in bits, `probability`, and the service's `tokens`. Tokens that share a character,
+ * such as the bytes of an emoji in some models, are one piece.
  */
 export function piecesOf(text, tokens) {
   const offsets = unitOffsets(text);

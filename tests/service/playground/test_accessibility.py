@@ -43,7 +43,7 @@ def refused(playground: Playground) -> None:
     """An error, and an option that cannot be used."""
     playground.text.fill("[MASK] " * 130)
     expect(playground.problem).to_be_visible()
-    playground.page.get_by_label("Fills a mask").fill("0")
+    playground.page.get_by_label("Fills per mask").fill("0")
 
 
 def waiting(playground: Playground) -> None:
@@ -101,14 +101,14 @@ def test_structure_as_it_is_read_out(playground: Playground) -> None:
           - region "Text":
             - group "Try":
               - button "One mask"
-            - textbox "Text, with masks where words are wanted"
+            - textbox "Text with masks"
             - group "How to fill":
               - group "Fill each mask with":
                 - radio "Tokens" [checked]
                 - radio "Whole words"
                 - radio "Your words"
                 - radio "Together"
-              - spinbutton "Fills a mask"
+              - spinbutton "Fills per mask"
               - checkbox "Over 256 tokens, read around the masks"
           - region "Fills":
             - heading "Fills" [level=2]

@@ -73,7 +73,7 @@ def test_a_service_that_stays_overloaded(refusing: Playground) -> None:
 
     refusing.page.route("**/fill-mask", overloaded)
     refusing.text.fill(TEXT)
-    again = refusing.page.get_by_role("button", name="Ask again")
+    again = refusing.page.get_by_role("button", name="Try again")
     expect(again).to_be_visible()
     expect(refusing.problem).to_contain_text(BUSY)
     assert len(asked) == 2
@@ -88,7 +88,7 @@ def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
     refusing.text.fill(TEXT)
     expect(refusing.problem).to_contain_text("Internal error. Request id: 7")
     expect(refusing.text).not_to_have_attribute("aria-invalid", "true")
-    expect(refusing.page.get_by_role("button", name="Ask again")).to_be_visible()
+    expect(refusing.page.get_by_role("button", name="Try again")).to_be_visible()
 
 
 def test_an_answer_that_is_not_the_services(refusing: Playground) -> None:
@@ -139,7 +139,7 @@ def test_a_network_that_is_lost(refusing: Playground) -> None:
         page.route(path, lambda route: route.abort("connectionrefused"))
     refusing.text.fill(TEXT)
     expect(refusing.problem).to_have_text(
-        "The server cannot be reached. Asking again as soon as it can be."
+        "The server cannot be reached. Retrying until it can."
     )
     refusing.text.fill(f"{TEXT} It [MASK].")
     with page.expect_event("requestfailed", lambda request: request.url.endswith("/ready")):
@@ -201,9 +201,9 @@ def test_errors_of_alternatives(refusing: Playground, status: int) -> None:
     refusing.tokens.nth(1).click()
     panel = refusing.page.get_by_role("region", name="Instead of “dog”")
     expect(panel).to_contain_text("Not this one.")
-    expect(panel.get_by_role("button", name="Ask again")).to_have_count(int(status == 500))
+    expect(panel.get_by_role("button", name="Try again")).to_have_count(int(status == 500))
     expect(refusing.problem).to_be_hidden()
     refusing.page.unroute("**/fill-mask")
     if status == 500:
-        panel.get_by_role("button", name="Ask again").click()
+        panel.get_by_role("button", name="Try again").click()
         refusing.expect_fills(refusing.fills, refusing.service_fills(TEXT))

@@ -64,7 +64,7 @@ def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
 
 def test_how_many(playground: Playground) -> None:
     """As many fills as are asked for."""
-    playground.page.get_by_label("Fills a mask").fill("12")
+    playground.page.get_by_label("Fills per mask").fill("12")
     expect(playground.fills).to_have_count(12)
     fills = playground.service_fills("Paris is the [MASK] of France.", top_k=12)
     playground.expect_fills(playground.fills, fills)
@@ -79,7 +79,7 @@ def test_targets_are_ranked_alone(playground: Playground) -> None:
     fills = playground.service_fills(DRANK, targets=targets)
     playground.expect_fills(playground.fills, fills)
     expect(playground.fills.first).to_contain_text(f"{fills[0]['score'] * 100:.2f} % overall")
-    expect(playground.page.get_by_label("Fills a mask")).to_be_hidden()
+    expect(playground.page.get_by_label("Fills per mask")).to_be_hidden()
 
 
 def test_whole_words(playground: Playground) -> None:

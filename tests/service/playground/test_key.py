@@ -25,8 +25,8 @@ from tests.service.playground.snippets import (
 KEY = "schlüssel of the shop ж 4711"
 OLD_KEY = "a-key-that-is-taken-back"
 TEXT = "The [MASK] barked."
-WANTED = "An API key is needed. This page forgets it when it is closed."
-REFUSED = "The API key is refused."
+WANTED = "The service requires an API key. This page keeps it until you close it."
+REFUSED = "The API key is invalid. Enter another one."
 VARIABLE = {"FILLMASK_API_KEY": "a-key-for-programs"}
 START = "Paris is the [MASK] of France."
 

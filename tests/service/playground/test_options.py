@@ -26,7 +26,7 @@ def test_what_excludes_each_other_is_one_choice(playground: Playground) -> None:
 def test_a_number_that_is_not_allowed(playground: Playground) -> None:
     """The limit is the server's; nothing is asked until the number is one."""
     asked = requests_of(playground)
-    number = playground.page.get_by_label("Fills a mask")
+    number = playground.page.get_by_label("Fills per mask")
     for wrong in ("0", "101", "", "2.5"):
         number.fill(wrong)
         expect(playground.page.get_by_text("a whole number from 1 to 100.")).to_be_visible()

@@ -119,7 +119,7 @@ def test_the_last_text_of_a_link_is_there_again(playground: Playground) -> None:
     text = "Line one & 100 %: #[MASK]\n😀 [MASK] 'quoted'"
     playground.mode("Together")
     playground.page.get_by_label("in the order").select_option("left to right")
-    playground.page.get_by_label("Fills a mask").fill("3")
+    playground.page.get_by_label("Fills per mask").fill("3")
     playground.write(text)
     page = playground.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -141,7 +141,7 @@ def test_a_link_that_asks_for_what_there_is_not(open_page: OpenPage) -> None:
     playground = open_page("/#text=A+[MASK].&mode=magic&top_k=3&colour=red")
     playground.wait_until_answered()
     expect(playground.page.locator("#link-problem")).to_have_text(
-        "The link has what this page cannot use: mode, colour."
+        "The link has parts that this page cannot use: mode, colour."
     )
     expect(playground.fills).to_have_count(3)
 
