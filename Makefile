@@ -9,7 +9,7 @@ NPM    := tests/javascript tests/deploy/kubernetes
 # the tests and benchmarks import onnxruntime themselves; service/engine/runtime.py says what this stops
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: serve test check format image-check arm-check policy-check lock train-default comparison fuzz attack-check audit sbom clean help
+.PHONY: serve test test-fast check format settings-page image-check arm-check policy-check lock train-default comparison fuzz attack-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -56,6 +56,9 @@ $(POLICY)/.installed: Makefile
 	$(PYTHON) -m venv $(POLICY)
 	$(POLICY)/bin/pip install --quiet --disable-pip-version-check checkov==3.3.30
 	@touch $@
+
+settings-page: $(DEV)/.installed  ## write docs/settings.md from service/settings.py
+	$(DEV)/bin/python -m tests.docs.settings_page
 
 lock:            ## resolve the newest versions and write them into constraints/ (names and versions only)
 	constraints/lock.sh

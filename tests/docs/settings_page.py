@@ -1,5 +1,7 @@
 """docs/settings.md, written from service/settings.py: python -m tests.docs.settings_page."""
 
+from typing import Any
+
 from pydantic_core import PydanticUndefined
 
 from service.settings import ENV_PREFIX, Settings, allowed
@@ -25,13 +27,20 @@ SIGHUP reloads changed bundles.
 
 def render() -> str:
     """Return the page."""
+    schemas = Settings.model_json_schema()["properties"]
     rows = []
     for name, field in Settings.model_fields.items():
         shown = field.default not in {None, "", PydanticUndefined}
         default = f"`{field.default}`" if shown else ""
-        cells = [f"`{ENV_PREFIX}{name.upper()}`", default, allowed(name), str(field.description)]
+        cells = [f"`{ENV_PREFIX}{name.upper()}`", default, _allowed(name, schemas[name]), str(field.description)]
         rows.append("| " + " | ".join(cells) + " |\n")
     return HEAD + "".join(rows) + TAIL
+
+
+def _allowed(name: str, schema: dict[str, Any]) -> str:
+    """Return the allowed values; empty where any text or path is."""
+    bounded = {"enum", "allowed"} & schema.keys() or schema.get("type") in {"integer", "boolean"}
+    return allowed(name) if bounded else ""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The code in docs/ runs as it stands, with the built-in model: against a service, or without."""
+"""The code on the pages runs as it stands, with the built-in model: against a service, or without."""
 
 from __future__ import annotations
 
@@ -13,38 +13,34 @@ import httpx
 import pytest
 
 from benchmarks.running_server import running_server
-from tests.shell_examples import check_shell_examples
+from tests.docs import pages
+from tests.docs.shell_examples import check_shell_examples
 
-ROOT = Path(__file__).parents[1]
-PAGES = ("filling.md", "protocols.md", "scoring.md")
+PAGES = ("filling.md", "protocols.md", "requests.md", "scoring.md")
 HOST = "127.0.0.1:8000"
 BLOCK = re.compile(r"```(python|javascript|bash)\n(.*?)```", re.DOTALL)
 CURL = re.compile(r"curl -s (\S+).*?-d '(\{.*?\})'", re.DOTALL)
 BLOCKS = [
     pytest.param(language, code, id=f"{page} {number}, {language}")
     for page in PAGES
-    for number, (language, code) in enumerate(
-        BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
-    )
+    for number, (language, code) in enumerate(BLOCK.findall(pages.read(pages.DOCS / page)))
 ]
 
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[str]:
-    """Where the service listens."""
+    """Host and port of a running service."""
     with running_server() as server:
         yield server.url.removeprefix("http://")
 
 
 @pytest.mark.parametrize(("language", "code"), BLOCKS)
-def test_example(language: str, code: str, host: str) -> None:
-    """It asks the service, and something comes of it."""
+def test_example_gets_a_response(language: str, code: str, host: str) -> None:
     assert HOST in code
     code = code.replace(HOST, host)
     if language == "bash":
         [(url, body)] = CURL.findall(code)
-        answer = httpx.post(url, json=json.loads(body))
-        assert answer.status_code == 200
+        assert httpx.post(url, json=json.loads(body)).status_code == 200
         return
     node = [str(Path(sys.executable).parent / "node"), "--input-type=module", "-e"]
     command = [sys.executable, "-c"] if language == "python" else node
@@ -53,14 +49,11 @@ def test_example(language: str, code: str, host: str) -> None:
     assert done.stdout.strip()
 
 
-def test_each_page_has_examples_in_each_language() -> None:
-    """curl, Python and JavaScript."""
-    for page in PAGES:
-        blocks = BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
-        assert {language for language, _ in blocks} == {"python", "javascript", "bash"}
+@pytest.mark.parametrize("page", PAGES)
+def test_page_has_examples_in_each_language(page: str) -> None:
+    blocks = BLOCK.findall(pages.read(pages.DOCS / page))
+    assert {language for language, _ in blocks} == {"python", "javascript", "bash"}
 
 
-def test_examples_of_the_command(tmp_path: Path) -> None:
-    """In a shell, one after the other, they print what the page says they print."""
-    page = (ROOT / "docs" / "whole-files.md").read_text(encoding="utf-8")
-    assert check_shell_examples(page, tmp_path) >= 5
+def test_commands_print_what_is_shown(tmp_path: Path) -> None:
+    assert check_shell_examples(pages.read(pages.DOCS / "whole-files.md"), tmp_path) >= 5
