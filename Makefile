@@ -21,6 +21,20 @@ serve: $(SERVE)/.installed  ## install what serving needs and serve the built-in
 test: check      ## install everything and run all that CI checks
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 3 --dist loadfile
 
+# 45 s of CPU; without the tests that start processes or browsers, export, train or send attacks
+FAST := $(addprefix tests/service/,api bundles cli/formats engine http observability tasks tokenization \
+		test_concurrency.py test_host.py test_settings.py) \
+	$(addprefix tests/model/,encoder data tokenizers test_forward.py) \
+	$(addprefix tests/docs/,test_architecture.py test_figures.py test_links.py test_settings.py)
+SLOW := $(addprefix tests/service/,api/protocols/test_open_inference.py api/test_fuzz.py api/test_hostile_bodies.py \
+		api/test_huggingface_client.py api/test_javascript_client.py api/test_metrics_page.py http/conformance \
+		http/middleware/test_head.py http/test_connection.py observability/test_log_secrecy.py \
+		observability/test_logs.py observability/test_opentelemetry.py tasks/test_response_size.py \
+		tokenization/test_tokenizer_memory.py) \
+	$(addprefix tests/model/data/,test_row_files.py test_short_texts.py)
+test-fast: $(DEV)/.installed  ## the tests that need less than a minute
+	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -q --numprocesses 2 --dist loadfile $(FAST) $(SLOW:%=--ignore=%)
+
 check: $(DEV)/.installed  ## lint, format, types, architecture
 	$(DEV)/bin/ruff check .
 	$(DEV)/bin/ruff format --check .
