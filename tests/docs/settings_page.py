@@ -13,15 +13,16 @@ HEAD = """\
 
 `make settings-page` writes this page from `service/settings.py`.
 
-A setting is an environment variable or a flag of `fillmask-serve`: `FILLMASK_MAX_TEXTS=8` is `--max-texts 8`. A flag
-takes precedence. An unknown `FILLMASK_` variable or an invalid value stops the start with an error message.
+A setting is an environment variable or a flag of `fillmask-serve`: `FILLMASK_MAX_TEXTS=8` is
+`--max-texts 8`. A flag takes precedence. An unknown `FILLMASK_` variable or an invalid value stops
+the start with an error message.
 
 | Variable | Default | Allowed | Meaning |
 |---|---|---|---|
 """
 TAIL = """
-SIGTERM and SIGINT finish the accepted requests and exit with code 0; a second signal ends the process immediately.
-SIGHUP reloads changed bundles.
+SIGTERM and SIGINT finish the accepted requests and exit with code 0; a second signal ends the
+process immediately. SIGHUP reloads changed bundles.
 """
 
 
@@ -32,7 +33,12 @@ def render() -> str:
     for name, field in Settings.model_fields.items():
         shown = field.default not in {None, "", PydanticUndefined}
         default = f"`{field.default}`" if shown else ""
-        cells = [f"`{ENV_PREFIX}{name.upper()}`", default, _allowed(name, schemas[name]), str(field.description)]
+        cells = [
+            f"`{ENV_PREFIX}{name.upper()}`",
+            default,
+            _allowed(name, schemas[name]),
+            str(field.description),
+        ]
         rows.append("| " + " | ".join(cells) + " |\n")
     return HEAD + "".join(rows) + TAIL
 

@@ -1,4 +1,4 @@
-"""The code on the pages runs as it stands, with the built-in model: against a service, or without."""
+"""Code on the pages, run as it stands with the built-in model."""
 
 from __future__ import annotations
 

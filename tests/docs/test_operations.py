@@ -1,4 +1,4 @@
-"""docs/operations.md names every metric, alert, log field and span; its memory budget is enforced."""
+"""docs/operations.md: every metric, alert, log field and span, and the memory budget."""
 
 from __future__ import annotations
 
