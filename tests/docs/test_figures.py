@@ -7,7 +7,7 @@ import re
 import pytest
 
 from benchmarks import generated_block
-from benchmarks.load import overload, pod_size
+from benchmarks.load import capacity, overload, pod_size
 from service.bundles.bundle import default_bundle_path, read_bundle
 from tests.docs import pages
 
@@ -106,3 +106,12 @@ def test_goodput_and_latency_of_an_overload() -> None:
     assert p99_ms
     shown = f"| {goodput[1]} % of capacity; {p99_ms[1]} ms | `benchmarks/load/overload.py` |"
     assert shown in FIGURES
+
+
+def test_simulation_of_the_first_rate_is_current() -> None:
+    """The simulation has a fixed seed; the other rates take too long for a test."""
+    shown = generated_block.read(pod_size.PAGE, capacity.NAME).splitlines()
+    rate, *others = capacity.RATES
+    assert [line for line in shown if line.startswith(f"| {rate:,} |")] == list(capacity.rows(rate))
+    for other in others:
+        assert any(line.startswith(f"| {other:,} |") for line in shown)
