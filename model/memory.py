@@ -51,7 +51,7 @@ def keep_freed() -> None:
     """From now on the GNU C library keeps what is freed, for this process's next allocation.
 
     Of large blocks it would else ask Linux anew each time, which empties every page before it hands
-    it out: a quarter of a training step on a CPU went into that (docs/log.md, 2026-11-22).
+    it out: a quarter of a training step on a CPU went into that (LOG.md, 2026-11-22).
     """
     if sys.platform != "linux":
         return
@@ -68,7 +68,7 @@ def keep_few_kernels() -> None:
     Must come before the first product, and yields to a number that the environment sets. Each step
     of training brings new shapes, for chance decides how many positions are masked. Kernels are
     small, but seem to lie between large blocks of memory, which then cannot be joined: 5.9 GB after
-    130 steps in place of 3.5, and no slower (docs/log.md, 2026-11-22).
+    130 steps in place of 3.5, and no slower (LOG.md, 2026-11-22).
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS))
 

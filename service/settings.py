@@ -92,8 +92,8 @@ class Settings(BaseSettings):
         description="most passes of the model for the scores or targets of a request: about one a "
         "token",
     )
-    # measured with 32 clients on two CPUs (docs/log.md, 2026-11-20): 128 gave 10 % fewer
-    # requests/s, 256 the same number, more latency and 3 MB more memory
+    # measured with 32 clients on two CPUs (LOG.md, 2026-11-20): 128 gave 10 % fewer requests/s, 256
+    # the same number, more latency and 3 MB more memory
     max_batch_tokens: int = Field(
         default=192, ge=1, description="tokens computed together; a longer text is computed alone"
     )

@@ -1,7 +1,7 @@
 """Short texts that stand alone, each a row of its own length: what callers of a service send.
 
 Rows that are cut from a stream of text begin and end anywhere and are always full. An encoder that
-has seen nothing else is at a loss with a single sentence (docs/log.md, 2026-11-22).
+has seen nothing else is at a loss with a single sentence (LOG.md, 2026-11-22).
 """
 
 from __future__ import annotations

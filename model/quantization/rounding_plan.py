@@ -37,7 +37,7 @@ from model.quantization.calibration import (
 )
 from model.quantization.smoothing import equalizing_factors
 
-# measured: docs/log.md, 2026-11-20
+# measured: LOG.md, 2026-11-20
 FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 4, 32
 CALIBRATION_TOKENS = 16_384
 

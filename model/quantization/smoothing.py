@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 STEPS = 300
 SAMPLED_OUTPUTS = 1024  # rows of a weight that stand for all: the table has too many
-# the model of independent errors counts the weights' for too little
-# (measured: docs/log.md, 2026-11-20)
+# the model of independent errors counts the weights' for too little: measured, LOG.md, 2026-11-20
 WEIGHT_ERRORS = 4.0
 LEARNING_RATE = 0.03
 SMALLEST = 1e-5

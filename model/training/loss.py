@@ -2,7 +2,7 @@
 
 Logits (M, V) are the largest tensor of a training step. Softmax, loss and gradient are computed in
 one buffer of that size, which is freed before the rest of the backward pass; autograd would keep
-the logits and make several more (2 % faster on packed rows, 9 % on short texts: docs/log.md,
+the logits and make several more (2 % faster on packed rows, 9 % on short texts: LOG.md,
 2026-11-22).
 
 Shapes: M predicted positions, E width of the table, V vocabulary.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 # A text begins at a multiple of the widest vector's float32s. Then each of its values meets the
 # same lane of the same sums as if the text were alone, and the answer has the same bits. Rows end
-# at such a multiple too: the kernels are slow with what is left over (docs/log.md, 2026-11-20).
+# at such a multiple too: the kernels are slow with what is left over (LOG.md, 2026-11-20).
 ALIGNMENT = 16
 
 
