@@ -9,7 +9,7 @@ NPM    := tests/javascript tests/deploy/kubernetes
 # the tests and benchmarks import onnxruntime themselves; service/engine/runtime.py says what this stops
 export ORT_DISABLE_TELEMETRY := 1
 
-.PHONY: serve test check format image-check arm-check policy-check lock train-default comparison fuzz attack-check audit sbom clean help
+.PHONY: serve test test-fast check format settings-page image-check arm-check policy-check lock train-default comparison fuzz attack-check audit sbom clean help
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -20,6 +20,20 @@ serve: $(SERVE)/.installed  ## install the serving dependencies and serve the bu
 # Three files at a time, because many tests wait for processes they started; torch then gets one thread each.
 test: check      ## install everything and run all that CI checks
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 3 --dist loadfile
+
+# 45 s of CPU; without the tests that start processes or browsers, export, train or send attacks
+FAST := $(addprefix tests/service/,api bundles cli/formats engine http observability tasks tokenization \
+		test_concurrency.py test_host.py test_settings.py) \
+	$(addprefix tests/model/,encoder data tokenizers test_forward.py) \
+	$(addprefix tests/docs/,test_architecture.py test_figures.py test_links.py test_settings.py)
+SLOW := $(addprefix tests/service/,api/protocols/test_open_inference.py api/test_fuzz.py api/test_hostile_bodies.py \
+		api/test_huggingface_client.py api/test_javascript_client.py api/test_metrics_page.py http/conformance \
+		http/middleware/test_head.py http/test_connection.py observability/test_log_secrecy.py \
+		observability/test_logs.py observability/test_opentelemetry.py tasks/test_response_size.py \
+		tokenization/test_tokenizer_memory.py) \
+	$(addprefix tests/model/data/,test_row_files.py test_short_texts.py)
+test-fast: $(DEV)/.installed  ## run the fast tests, under a minute
+	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -q --numprocesses 2 --dist loadfile $(FAST) $(SLOW:%=--ignore=%)
 
 check: $(DEV)/.installed  ## lint, format, types, architecture
 	$(DEV)/bin/ruff check .
@@ -56,6 +70,9 @@ $(POLICY)/.installed: Makefile
 	$(PYTHON) -m venv $(POLICY)
 	$(POLICY)/bin/pip install --quiet --disable-pip-version-check checkov==3.3.30
 	@touch $@
+
+settings-page: $(DEV)/.installed  ## write docs/settings.md from service/settings.py
+	$(DEV)/bin/python -m tests.docs.settings_page
 
 lock:            ## resolve the newest versions and write them into constraints/ (names and versions only)
 	constraints/lock.sh

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 # a block of code, and the block of output right under it, if there is one
 EXAMPLE = re.compile(r"```bash\n(.*?)```(?:\n\n```(?:text|json|csv)\n(.*?)```)?", re.DOTALL)
 NUMBER = re.compile(r"\d+\.\d+(?:e-?\d+)?")

@@ -1,4 +1,4 @@
-"""What docs/built-in-model.md, the model card and the README say of the built-in model is so."""
+"""docs/built-in-model.md and the model card: examples and commands, run again."""
 
 from __future__ import annotations
 
@@ -18,12 +18,8 @@ from service.bundles.bundle import default_bundle_path, read_bundle
 from tests.model.command_line import ENCODER
 from tests.model.samples import repetitive_text
 
-ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 
-
-def test_examples_are_what_the_service_answers() -> None:
-    """The page's sentences are filled as it says; a probability may differ by a hundredth."""
+def test_examples_are_the_services_answers_within_a_hundredth() -> None:
     said = rows()
     answers = list(answered(line.split(" | ")[0].strip("| ") for line in said))
     assert generated_block.read(PAGE, "quality/examples").splitlines()[: len(HEAD)] == HEAD
@@ -34,31 +30,15 @@ def test_examples_are_what_the_service_answers() -> None:
         assert shares[0] == pytest.approx(shares[1], abs=0.011)
 
 
-def test_the_card_has_the_cloze_probe_as_it_is() -> None:
-    """Asked again, the bundle fills in what the card says, kind by kind."""
+def test_cloze_probe_on_the_model_card_is_current() -> None:
     assert generated_block.read(generated_block.MODEL_CARD, "quality/cloze").strip() == table(
         probe(default_bundle_path())
     )
 
 
-def test_the_readme_has_the_cards_figures() -> None:
-    """Of rows of 256 tokens and of the cloze probe."""
-    accuracy = generated_block.read(generated_block.MODEL_CARD, "quality/bundle_accuracy")
-    precision = read_bundle(default_bundle_path()).precision
-    [line] = re.findall(rf"\| heldout\.txt \| 256.*bundle {precision} \|(.*)", accuracy)
-    first, among_five = re.findall(r"([\d.]+ %) \(", line)
-    assert f"256-token rows, top 1 and top 5 | {first} and {among_five} |" in README
-    all_prompts = r"\| all \| \d+ \| (\d+ %) \| (\d+ %) \|"
-    [(first, among_five)] = re.findall(
-        all_prompts, generated_block.read(generated_block.MODEL_CARD, "quality/cloze")
-    )
-    assert f"everyday prompts, top 1 and top 5 | {first} and {among_five} |" in README
-
-
-def test_training_on_own_text_as_the_page_says(
+def test_training_commands_of_the_page_make_a_bundle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its commands, on a checkpoint made in an instant, end with a bundle that can be served."""
     monkeypatch.chdir(tmp_path)
     Path("TEXTS").mkdir()
     Path("TEXTS/a.txt").write_text(repetitive_text(400))

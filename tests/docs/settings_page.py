@@ -1,0 +1,53 @@
+"""docs/settings.md, written from service/settings.py: python -m tests.docs.settings_page."""
+
+from typing import Any
+
+from pydantic_core import PydanticUndefined
+
+from service.settings import ENV_PREFIX, Settings, allowed
+from tests.docs.pages import DOCS
+
+PAGE = DOCS / "settings.md"
+HEAD = """\
+# Settings
+
+`make settings-page` writes this page from `service/settings.py`.
+
+A setting is an environment variable or a flag of `fillmask-serve`: `FILLMASK_MAX_TEXTS=8` is
+`--max-texts 8`. A flag takes precedence. An unknown `FILLMASK_` variable or an invalid value stops
+the start with an error message.
+
+| Variable | Default | Allowed | Meaning |
+|---|---|---|---|
+"""
+TAIL = """
+SIGTERM and SIGINT finish the accepted requests and exit with code 0; a second signal ends the
+process immediately. SIGHUP reloads changed bundles.
+"""
+
+
+def render() -> str:
+    """Return the page."""
+    schemas = Settings.model_json_schema()["properties"]
+    rows = []
+    for name, field in Settings.model_fields.items():
+        shown = field.default not in {None, "", PydanticUndefined}
+        default = f"`{field.default}`" if shown else ""
+        cells = [
+            f"`{ENV_PREFIX}{name.upper()}`",
+            default,
+            _allowed(name, schemas[name]),
+            str(field.description),
+        ]
+        rows.append("| " + " | ".join(cells) + " |\n")
+    return HEAD + "".join(rows) + TAIL
+
+
+def _allowed(name: str, schema: dict[str, Any]) -> str:
+    """Return the allowed values; empty where any text or path is."""
+    bounded = {"enum", "allowed"} & schema.keys() or schema.get("type") in {"integer", "boolean"}
+    return allowed(name) if bounded else ""
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(), encoding="utf-8")

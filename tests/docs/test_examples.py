@@ -1,0 +1,59 @@
+"""Code on the pages, run as it stands with the built-in model."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from benchmarks.running_server import running_server
+from tests.docs import pages
+from tests.docs.shell_examples import check_shell_examples
+
+PAGES = ("filling.md", "protocols.md", "requests.md", "scoring.md")
+HOST = "127.0.0.1:8000"
+BLOCK = re.compile(r"```(python|javascript|bash)\n(.*?)```", re.DOTALL)
+CURL = re.compile(r"curl -s (\S+).*?-d '(\{.*?\})'", re.DOTALL)
+BLOCKS = [
+    pytest.param(language, code, id=f"{page} {number}, {language}")
+    for page in PAGES
+    for number, (language, code) in enumerate(BLOCK.findall(pages.read(pages.DOCS / page)))
+]
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[str]:
+    """Host and port of a running service."""
+    with running_server() as server:
+        yield server.url.removeprefix("http://")
+
+
+@pytest.mark.parametrize(("language", "code"), BLOCKS)
+def test_example_gets_a_response(language: str, code: str, host: str) -> None:
+    assert HOST in code
+    code = code.replace(HOST, host)
+    if language == "bash":
+        [(url, body)] = CURL.findall(code)
+        assert httpx.post(url, json=json.loads(body)).status_code == 200
+        return
+    node = [str(Path(sys.executable).parent / "node"), "--input-type=module", "-e"]
+    command = [sys.executable, "-c"] if language == "python" else node
+    done = subprocess.run([*command, code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_has_examples_in_each_language(page: str) -> None:
+    blocks = BLOCK.findall(pages.read(pages.DOCS / page))
+    assert {language for language, _ in blocks} == {"python", "javascript", "bash"}
+
+
+def test_commands_print_what_is_shown(tmp_path: Path) -> None:
+    assert check_shell_examples(pages.read(pages.DOCS / "whole-files.md"), tmp_path) >= 5

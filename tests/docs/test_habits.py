@@ -1,0 +1,47 @@
+"""The Makefile, the commit hooks and the workflow of CONTRIBUTING.md run the same commands."""
+
+import re
+import subprocess
+
+import yaml
+
+from tests.docs import pages
+
+MAKEFILE = pages.read(pages.ROOT / "Makefile")
+
+
+def test_paths_of_the_fast_tests_exist() -> None:
+    printed = subprocess.run(
+        ["make", "--dry-run", "test-fast"],
+        cwd=pages.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    [command] = [line for line in printed.splitlines() if "pytest" in line]
+    paths = re.findall(r"tests/[\w./-]+", command)
+    assert paths
+    for path in paths:
+        assert (pages.ROOT / path).exists(), path
+
+
+def test_commit_hooks_are_the_commands_of_make_check() -> None:
+    [recipe] = re.findall(r"^check:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+    commands = {line.strip().removeprefix("$(DEV)/bin/") for line in recipe.splitlines()}
+    config = yaml.safe_load(pages.read(pages.ROOT / ".pre-commit-config.yaml"))
+    entries = [hook["entry"] for repo in config["repos"] for hook in repo["hooks"]]
+    # pre-commit names the files, which ruff would check even if they are excluded
+    hooks = {
+        entry.removeprefix(".venv-dev/bin/").removesuffix(" --force-exclude") for entry in entries
+    }
+    assert hooks == {command.removesuffix(" .") for command in commands}
+
+
+def test_workflow_runs_make_targets() -> None:
+    workflow = yaml.safe_load(pages.read(pages.ROOT / ".github" / "workflows" / "ci.yaml"))
+    commands = {
+        step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step
+    }
+    assert commands == {"make check", "make test-fast", "make test"}
+    for command in commands:
+        assert re.search(rf"^{command.removeprefix('make ')}:", MAKEFILE, re.MULTILINE)

@@ -1,0 +1,27 @@
+"""docs/models.md names every checkpoint family, and its figures are of known models."""
+
+from __future__ import annotations
+
+import re
+
+from benchmarks import generated_block
+from benchmarks.quality.families import COLUMNS, MODELS
+from model.checkpoints.checkpoint import OWN_MODEL_TYPE
+from model.checkpoints.families import FAMILIES
+from tests.docs import pages
+
+PAGE = pages.DOCS / "models.md"
+
+
+def test_every_family_is_named() -> None:
+    families = re.findall(r"^\| `([a-z-]+)` \|", pages.read(PAGE), re.MULTILINE)
+    assert sorted(families) == sorted([*FAMILIES, OWN_MODEL_TYPE])
+
+
+def test_figures_are_of_known_models() -> None:
+    table = generated_block.read(PAGE, "quality/families").split("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()]
+    assert rows[0] == ["model", *COLUMNS]
+    names = [row[0] for row in rows[2:]]
+    assert names == [name for name in MODELS if name in names]
+    assert {len(row) for row in rows[2:]} == {1 + len(COLUMNS)}

@@ -1,0 +1,81 @@
+"""docs/operations.md: every metric, alert, log field and span, and the memory budget."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from service.app import ANSWERS_BYTES, BODIES_BYTES, FREE_ANSWER_BYTES, FREE_BODY_BYTES
+from service.http.json_size import MAX_VALUES
+from service.http.unsent_responses import MAX_UNSENT_BYTES
+from service.observability.logs import FIELDS
+from service.observability.metrics import REFUSED_CONNECTIONS, REFUSED_REQUESTS
+from service.settings import Settings
+from service.tasks.plan import CACHED_TARGETS_BYTES
+from service.tasks.response_size import MAX_ANSWER_BYTES
+from service.tasks.targets import MAX_TARGETS_BYTES
+from service.tokenization.unigram import CACHED_WORDS_BYTES
+from tests.deploy import monitoring
+from tests.docs import pages
+
+PAGE = pages.read(pages.DOCS / "operations.md")
+POD_MIB = 512
+MIB = 2**20
+# in every line of the log, or in those about a request
+LOG_FIELDS = {"timestamp", "level", "logger", "message", "exception", "request_id", "trace_id"}
+
+
+def named(title: str) -> set[str]:
+    """Return the names in the first column of a section's tables."""
+    first_cells = re.findall(r"^\| (`[^|]*) \|", pages.section(PAGE, title), re.MULTILINE)
+    return {name for cell in first_cells for name in re.findall(r"`([^`]+)`", cell)}
+
+
+def test_every_metric_of_a_scrape_is_named_and_no_other() -> None:
+    reasons = {"deadline", *REFUSED_CONNECTIONS, *REFUSED_REQUESTS}
+    assert named("Metrics") - {"reason"} == set(monitoring.exposed_families()) | reasons
+
+
+def test_every_alert_has_a_section_and_no_other() -> None:
+    titles = re.findall(r"^### (\w+)$", pages.section(PAGE, "Alerts"), re.MULTILINE)
+    assert sorted(titles) == sorted(alert["alert"] for alert in monitoring.alerts())
+
+
+def test_every_log_field_is_named_and_no_other() -> None:
+    assert named("Logs") == LOG_FIELDS | set(FIELDS)
+
+
+# tests/service/observability/test_opentelemetry.py finds these names in real traces
+@pytest.mark.parametrize("span", ["tokenize", "queue", "compute"])
+def test_every_span_is_named(span: str) -> None:
+    assert span in named("Traces")
+
+
+def test_panels_of_the_dashboard_exist() -> None:
+    titles = {panel["title"] for panel in monitoring.dashboard()["panels"]}
+    panels = set(re.findall(r'panel "([^"]+)"', " ".join(pages.section(PAGE, "Alerts").split())))
+    assert len(panels) > 5
+    assert panels <= titles
+
+
+def test_memory_budget_fits_the_pod_and_is_enforced() -> None:
+    section = pages.section(PAGE, "Memory")
+    rows = re.findall(r"^\| [^|]+ \| (\d+) \|(.*)", section, re.MULTILINE)
+    sum_mib = sum(int(mib) for mib, _ in rows)
+    assert sum_mib <= POD_MIB
+    assert f"{sum_mib} MiB" in section
+    connections = Settings().max_connections
+    enforced = {
+        "BODIES_BYTES": BODIES_BYTES,
+        "ANSWERS_BYTES": ANSWERS_BYTES,
+        "MAX_UNSENT_BYTES": MAX_UNSENT_BYTES,
+        "FREE_BODY_BYTES": FREE_BODY_BYTES * connections,
+        "FREE_ANSWER_BYTES": FREE_ANSWER_BYTES * connections,
+        "CACHED_TARGETS_BYTES": CACHED_TARGETS_BYTES + CACHED_WORDS_BYTES + 2 * MIB,
+    }
+    for name, size_bytes in enforced.items():
+        [mib] = [mib for mib, rest in rows if f"`{name}`" in rest]
+        assert int(mib) * MIB == size_bytes, name
+    for limit in (f"{MAX_VALUES:,}", f"{MAX_TARGETS_BYTES:,}", f"{MAX_ANSWER_BYTES // MIB} MiB"):
+        assert limit in section
