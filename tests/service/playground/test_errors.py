@@ -138,9 +138,7 @@ def test_a_network_that_is_lost(refusing: Playground) -> None:
     for path in ("**/fill-mask", "**/health/ready"):
         page.route(path, lambda route: route.abort("connectionrefused"))
     refusing.text.fill(TEXT)
-    expect(refusing.problem).to_have_text(
-        "The server cannot be reached. Retrying until it can."
-    )
+    expect(refusing.problem).to_have_text("The server cannot be reached. Retrying until it can.")
     refusing.text.fill(f"{TEXT} It [MASK].")
     with page.expect_event("requestfailed", lambda request: request.url.endswith("/ready")):
         pass
