@@ -34,7 +34,7 @@ class Playground:
     @property
     def text(self) -> Locator:
         """Where the text is written."""
-        return self.page.get_by_role("textbox", name="Text, with masks")
+        return self.page.get_by_role("textbox", name="Text with masks")
 
     @property
     def fills(self) -> Locator:

@@ -46,7 +46,7 @@ def targets_of_several(playground: Playground) -> None:
 def words(playground: Playground) -> None:
     """Whole words, in a window."""
     playground.mode("Whole words")
-    playground.page.get_by_label("words of at most").select_option("1 token")
+    playground.page.get_by_label("words of up to").select_option("1 token")
     playground.page.get_by_label("read around the masks").check()
     playground.write("very " * 300 + "[MASK].")
 

@@ -86,7 +86,7 @@ def test_whole_words(playground: Playground) -> None:
     """Of as many tokens as are allowed."""
     text = "She works as a [MASK]."
     playground.mode("Whole words")
-    playground.page.get_by_label("words of at most").select_option("2 tokens")
+    playground.page.get_by_label("words of up to").select_option("2 tokens")
     playground.write(text)
     parameters = {"granularity": "word", "max_word_tokens": 2}
     playground.expect_fills(playground.fills, playground.service_fills(text, **parameters))
