@@ -23,7 +23,7 @@ ROLES = (
     *("unk_token", "pad_token", "mask_token"),
 )
 _EXTRA_KEYS = ("additional_special_tokens", "extra_special_tokens")
-_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _text(token: object, described: dict[str, AddedToken], path: Path) -> str:
         return token
     if not isinstance(token, dict) or not isinstance(token.get("content"), str):
         raise ValueError(f"{path} or a file beside it describes a token as {token!r}")  # noqa: TRY004 - the file's value is wrong
-    flags = {name: token[name] is True for name in _FLAGS if name in token}
+    flags = {name: token[name] is True for name in FLAGS if name in token}
     described[token["content"]] = AddedToken(token["content"], **flags)
     return str(token["content"])
 
