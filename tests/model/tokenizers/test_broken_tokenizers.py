@@ -67,14 +67,19 @@ BROKEN: dict[str, tuple[str, bool, Break, str]] = {
         *("BERT", False, settings(do_lower_case="no")),
         r"tokenizer_config\.json: do_lower_case must be true or false, not 'no'",
     ),
-    "token of a wrong kind": ("BERT", False, settings(mask_token=7), r"describes a token as 7"),
+    "token of a wrong kind": (
+        "BERT",
+        False,
+        settings(mask_token=7),
+        r"must be a text or an object, not 7",
+    ),
     "decoder of a wrong kind": (
         *("BERT", False, settings(added_tokens_decoder=[])),
         r"added_tokens_decoder must be an object, not \[\]",
     ),
     "id of a wrong kind": (
         *("BERT", False, put("added_tokens.json", b'{"x": "y"}')),
-        r"added_tokens\.json gives a token the id 'y'",
+        r"added_tokens\.json: the id of a token must be a whole number, not 'y'",
     ),
     "mask of another tokenizer": (
         *("BERT", True, settings(mask_token="<mask>")),  # noqa: S106 - a token of another kind
