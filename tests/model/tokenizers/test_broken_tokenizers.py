@@ -93,6 +93,10 @@ BROKEN: dict[str, tuple[str, bool, Break, str]] = {
         *("BERT", False, put("vocab.txt", b"[MASK]\n[UNK]\n[CLS]\n[S")),
         r"vocab\.txt lacks the special token \[SEP\]",
     ),
+    "vocab.txt without an unknown token": (
+        *("BERT", False, put("vocab.txt", b"[PAD]\n[CLS]\n[SEP]\n[MASK]\n")),
+        r"vocab\.txt lacks the special token \[UNK\]",
+    ),
     "vocab.txt empty": ("BERT", False, put("vocab.txt", b""), r"vocab\.txt is empty"),
     "vocab.txt not UTF-8": ("ESM-2", False, put("vocab.txt", b"\xff"), r"vocab\.txt is not UTF-8"),
     "vocab.json cut short": (

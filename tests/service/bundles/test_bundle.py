@@ -80,6 +80,10 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda b: b.update(special_token_ids=[4, 999]),
         "special_token_ids must be below architecture.vocab_size, 44 (got 999)",
     ),
+    "special just too large": (
+        lambda b: b.update(special_token_ids=[4, 44]),
+        "special_token_ids must be below architecture.vocab_size, 44 (got 44)",
+    ),
     "special not a number": (
         lambda b: b.update(special_token_ids=["4"]),
         'special_token_ids[0] must be a whole number (got "4")',
@@ -153,6 +157,25 @@ def test_refuses(case: str, edit_bundle: EditBundle) -> None:
     with pytest.raises(BundleError) as caught:
         read_bundle(edit_bundle(change))
     assert str(caught.value) == f"The bundle is refused: {reason}."
+
+
+def test_refuses_a_number_beyond_all_floats(bundle_copy: Path) -> None:
+    file = bundle_copy / "bundle.json"
+    tolerance = json.loads(file.read_text())["golden"]["log_prob_tolerance"]
+    content = file.read_text().replace(
+        f'"log_prob_tolerance": {tolerance}', '"log_prob_tolerance": 1e999'
+    )
+    file.write_text(content)
+    with pytest.raises(BundleError, match=r"log_prob_tolerance must be a finite number"):
+        read_bundle(bundle_copy)
+
+
+def test_a_hash_in_capital_letters_is_the_same(edit_bundle: EditBundle) -> None:
+    def capitals(bundle: dict[str, Any]) -> None:
+        for record in bundle["files"].values():
+            record["sha256"] = record["sha256"].upper()
+
+    assert read_bundle(edit_bundle(capitals)).name == "tiny"
 
 
 def test_a_bundle_cannot_be_changed(bundle_copy: Path) -> None:
