@@ -1,4 +1,8 @@
-"""A tokenizer.json that is being completed; it stays as it is, to the byte, where nothing lacks."""
+"""A tokenizer.json that is completed, and stays the same to the byte if nothing is missing.
+
+transformers would rebuild it from the defaults of its class instead, and lose what the file says of
+capital letters and normalization.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tokenizers import AddedToken, Tokenizer
-from tokenizers.processors import PostProcessor
 
 from model.files import read_text
-from model.tokenizers.settings import TokenizerSettings
+from model.tokenizers.settings import FLAGS, TokenizerSettings
 
 _NORMALIZER_FIELDS = {
     "do_lower_case": "lowercase",
@@ -20,15 +23,15 @@ _NORMALIZER_FIELDS = {
 
 
 class TokenizerDraft:
-    """What is to become the tokenizer.json.
+    """A tokenizer.json in the making.
 
     Args:
-        path: the file to name when it is wrong.
-        text: a tokenizer.json.
+        path: the file that errors name.
+        text: the content of a tokenizer.json.
 
     Attributes:
         path: as above.
-        ids: the vocabulary, added tokens included.
+        ids: the vocabulary, including added tokens.
 
     Raises:
         ValueError: the text is not a tokenizer.
@@ -45,23 +48,23 @@ class TokenizerDraft:
 
     @classmethod
     def read(cls, path: Path) -> TokenizerDraft:
-        """A tokenizer.json; raises ValueError as above, or where it cannot be read."""
+        """Read a tokenizer.json; raises ValueError as above, or for an unreadable file."""
         return cls(path, read_text(path))
 
     @property
     def special(self) -> set[str]:
-        """The tokens that are marked as special."""
+        """The tokens marked as special."""
         return {text for text, token in self._added.items() if token["special"]}
 
     @property
     def framed(self) -> bool:
-        """Whether anything is put around a text."""
+        """True if special tokens are put around a text."""
         return self._fields["post_processor"] is not None
 
     def apply(self, settings: TokenizerSettings) -> None:
-        """Let the settings say how BERT's normalizer and byte-level BPE read a text.
+        """Apply the settings to BERT's normalizer and to byte-level BPE.
 
-        What they do not say stays as the file has it.
+        What they do not mention stays as the file has it.
 
         Raises:
             ValueError: a setting is not true or false.
@@ -69,7 +72,7 @@ class TokenizerDraft:
         normalizer, splitter = self._fields["normalizer"], self._fields["pre_tokenizer"]
         if normalizer and normalizer["type"] == "BertNormalizer":
             for option, field in _NORMALIZER_FIELDS.items():
-                # null leaves accents to go with capital letters, and says nothing of the others
+                # null strips accents with capital letters; for the other options it says nothing
                 open_accents = option == "strip_accents" and option in settings.options
                 default = None if open_accents else normalizer[field]
                 self._set(normalizer, field, settings.flag(option, default=default))
@@ -78,7 +81,7 @@ class TokenizerDraft:
             self._set(splitter, "add_prefix_space", value)
 
     def add(self, token: AddedToken, token_id: int) -> None:
-        """Have a token matched in text as one, which some file says has this id.
+        """Match a token in text as one piece with this id.
 
         Raises:
             ValueError: the vocabulary gives it another id.
@@ -89,23 +92,42 @@ class TokenizerDraft:
                 f"beside it {token_id}"
             )
         if token.content not in self._added:
-            flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
             entry = {"id": token_id, "content": token.content}
-            self._added[token.content] = entry | {flag: getattr(token, flag) for flag in flags}
+            self._added[token.content] = entry | {flag: getattr(token, flag) for flag in FLAGS}
             self._text = ""
 
     def mark_special(self, token: AddedToken) -> None:
-        """Have a token marked as special, if there is one of its text."""
+        """Mark a token as special if the vocabulary has its text."""
         if token.content in self.ids:
             self.add(token, self.ids[token.content])
             self._set(self._added[token.content], "special", value=True)
 
-    def frame(self, post_processor: PostProcessor) -> None:
-        """Put these tokens around a text."""
-        self._set(self._fields, "post_processor", json.loads(post_processor.__getstate__()))
+    def frame(self, post_processor: dict[str, Any]) -> None:
+        """Put the special tokens of a post-processor around texts.
+
+        Args:
+            post_processor: of type TemplateProcessing or RobertaProcessing, as in a tokenizer.json,
+                but with the text of a token for each id.
+
+        Raises:
+            ValueError: the vocabulary lacks one of the tokens.
+        """
+        for end in ("cls", "sep"):
+            if end in post_processor:
+                text, token = post_processor[end]
+                post_processor[end] = [text, self.special_id(token)]
+        for entry in post_processor.get("special_tokens", {}).values():
+            entry["ids"] = [self.special_id(token) for token in entry["ids"]]
+        self._set(self._fields, "post_processor", post_processor)
+
+    def special_id(self, text: str) -> int:
+        """Return the id of a special token; raises ValueError if the vocabulary lacks it."""
+        if text not in self.ids:
+            raise ValueError(f"{self.path} lacks the special token {text}")
+        return self.ids[text]
 
     def content(self) -> bytes:
-        """The tokenizer.json.
+        """Return the tokenizer.json.
 
         Raises:
             ValueError: the tokenizers library would give an added token another id.

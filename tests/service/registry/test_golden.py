@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -238,8 +237,14 @@ def test_nan_is_refused(tiny: Tiny) -> None:
     """A comparison with NaN does not pass by being neither more nor less."""
     bundle = read_bundle(tiny.path)
     [prompt, *_] = bundle.golden.prompts
-    fills = ((GoldenFill(prompt.fills[0][0].token, float("nan")), *prompt.fills[0][1:]),)
-    golden = replace(bundle.golden, prompts=(replace(prompt, fills=fills),))
+    fills = (
+        (
+            GoldenFill.model_construct(token=prompt.fills[0][0].token, log_prob=math.nan),
+            *prompt.fills[0][1:],
+        ),
+    )
+    broken = prompt.model_copy(update={"fills": fills})
+    golden = bundle.golden.model_copy(update={"prompts": (broken,)})
 
     async def play() -> None:
         tokenizer = Tokenizer(
@@ -247,7 +252,9 @@ def test_nan_is_refused(tiny: Tiny) -> None:
         )
         batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
         try:
-            await check_golden_prompts(replace(bundle, golden=golden), use_case(tokenizer, batcher))
+            await check_golden_prompts(
+                bundle.model_copy(update={"golden": golden}), use_case(tokenizer, batcher)
+            )
         finally:
             await batcher.close()
 

@@ -1,0 +1,214 @@
+"""The content of bundle.json as strict pydantic models, and a sentence for each way to break them.
+
+Strict: text is not a number, true is not 1. Unknown fields are rejected.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, NoReturn, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from service.errors import BundleError, quote
+
+SCHEMA_VERSION = 2
+MODEL_FILE: Final = "model.onnx"
+WEIGHTS_FILE: Final = "weights.bin"  # beside the graph: mapped, not read, and it may be above 2 GB
+TOKENIZER_FILE: Final = "tokenizer.json"
+DESCRIPTION_FILE = "bundle.json"
+FILES = (MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE)
+
+# by pydantic's type of an error, with the context that it gives
+_EXPECTED = {
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "model_type": "an object",
+    "dict_type": "an object",
+    "tuple_type": "a list",
+    "too_short": "a list with at least {min_length} entry",
+    "greater_than_equal": "at least {ge}",
+    "greater_than": "more than {gt:g}",
+    "literal_error": "{expected}",
+}
+_MAX_VALUE_CHARS = 40
+
+_Model = TypeVar("_Model", bound=BaseModel)
+_Entry = TypeVar("_Entry")
+Size = Annotated[int, Field(ge=1)]
+TokenId = Annotated[int, Field(ge=0)]
+List = Annotated[tuple[_Entry, ...], Field(strict=False)]  # JSON has lists, and a model is frozen
+FilledList = Annotated[tuple[_Entry, ...], Field(strict=False, min_length=1)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Architecture(_Strict):
+    """The encoder's sizes; `parameters` counts a tied table once."""
+
+    d_model: Size
+    num_layers: Size
+    num_heads: Size
+    d_ff: Size
+    vocab_size: Size
+    max_positions: Size
+    parameters: Size
+    tied: bool
+
+
+class FileRecord(_Strict):
+    """The size and the hash of a file, which must both match."""
+
+    sha256: str
+    bytes: Annotated[int, Field(ge=0)]
+
+
+class FileRecords(_Strict):
+    """The files of a bundle. No other is allowed, so no name can lead out of the directory."""
+
+    model: FileRecord = Field(alias=MODEL_FILE)
+    weights: FileRecord = Field(alias=WEIGHTS_FILE)
+    tokenizer: FileRecord = Field(alias=TOKENIZER_FILE)
+
+
+class GoldenFill(_Strict):
+    """A token and its natural log-probability over the whole vocabulary."""
+
+    token: TokenId
+    log_prob: float
+
+
+class GoldenPrompt(_Strict):
+    """A text and, for each of its masks, the expected fills, best first."""
+
+    text: str
+    fills: List[FilledList[GoldenFill]]
+
+
+class Golden(_Strict):
+    """Prompts with the answers they must have on every machine, within the tolerance."""
+
+    log_prob_tolerance: Annotated[float, Field(gt=0)]
+    prompts: FilledList[GoldenPrompt]
+
+
+class Int8Figures(_Strict):
+    """Differences of log-probabilities between int8 and fp32, in nats, from verification."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    mean_log_prob_difference: float
+    p99_log_prob_difference: float
+
+
+class Description(_Strict):
+    """The whole of bundle.json; max_tokens is the longest input, special tokens included."""
+
+    schema_version: int
+    name: str
+    license: str
+    description: str
+    created_with: str
+    architecture: Architecture
+    max_tokens: Size
+    mask_token: str
+    mask_token_id: TokenId
+    special_token_ids: List[TokenId]
+    precision: Literal["fp32", "int8"]
+    files: FileRecords
+    verification: dict[str, Any]
+    golden: Golden
+
+    @field_validator("schema_version")
+    @classmethod
+    def _check_version(cls, version: int) -> int:
+        if version != SCHEMA_VERSION:
+            raise ValueError(
+                f"schema_version must be {SCHEMA_VERSION} (got {version}); export the checkpoint "
+                "with this release of fillmask"
+            )
+        return version
+
+    @model_validator(mode="after")
+    def _check_consistency(self) -> Self:
+        sizes = self.architecture
+        if self.max_tokens > sizes.max_positions:
+            raise ValueError(
+                f"max_tokens must be at most architecture.max_positions, {sizes.max_positions} "
+                f"(got {self.max_tokens})"
+            )
+        if self.mask_token_id not in self.special_token_ids:
+            raise ValueError(
+                f"special_token_ids must contain mask_token_id, {self.mask_token_id}, "
+                "or the mask could fill itself"
+            )
+        if (largest := max(self.special_token_ids)) >= sizes.vocab_size:
+            raise ValueError(
+                f"special_token_ids must be below architecture.vocab_size, {sizes.vocab_size} "
+                f"(got {largest})"
+            )
+        return self
+
+
+def refuse(reason: str) -> NoReturn:
+    """Raise the BundleError that gives this reason."""
+    raise BundleError(f"The bundle is refused: {reason}.")
+
+
+def read_model(
+    model: type[_Model], fields: object, where: tuple[str, ...] = (), context: object = None
+) -> _Model:
+    """Read JSON fields into a model.
+
+    Args:
+        model: a strict model.
+        fields: as read from JSON.
+        where: the path of the fields in bundle.json.
+        context: as pydantic passes it on.
+
+    Raises:
+        BundleError: a field is missing, unknown or not as the model says; the first is named by its
+            path, with what is expected and what was found.
+    """
+    try:
+        return model.model_validate(fields, context=context)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+    path = _path((*where, *first["loc"]))
+    match first["type"]:
+        case "value_error":  # from the validators above
+            refuse(str(first["ctx"]["error"]))
+        case "missing":
+            refuse(f"{path} is missing")
+        case "extra_forbidden":
+            refuse(f"{path} is not a field that this fillmask knows")
+        case kind if kind in _EXPECTED:
+            expected = _EXPECTED[kind].format_map(first.get("ctx", {}))
+            refuse(f"{path} must be {expected} (got {_shown(first['input'])})")
+    refuse(f"{path} is invalid: {first['msg']} (got {_shown(first['input'])})")
+
+
+def _path(location: tuple[str | int, ...]) -> str:
+    """Write a location as in `golden.prompts[0].fills` or `files["model.onnx"]`."""
+    path = ""
+    for step in location:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif step.isidentifier() and quote(step) == f'"{step}"':
+            path += f".{step}"
+        else:
+            path += f"[{quote(step)}]"
+    return path.removeprefix(".") or DESCRIPTION_FILE
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list) and value:
+        return "a list"
+    text = json.dumps(value)
+    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}…"

@@ -1,0 +1,109 @@
+"""Conversion by transformers: when it runs, and what it may see."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+from tests.model.tokenizers.tokenizer_directories import (
+    KINDS,
+    edit,
+    encode,
+    minilm_directory,
+    read,
+    write,
+)
+from tests.model.tokenizers.tokenizer_samples import albert_pieces, write_json
+
+WITHOUT_TRANSFORMERS = """
+import sys
+from pathlib import Path
+sys.modules["transformers"] = None
+from model.tokenizers.loading import read_tokenizer_files
+print(read_tokenizer_files(Path(sys.argv[1]), sys.argv[2]).mask_token)
+"""
+
+
+def without_transformers(directory: Path, model_type: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", WITHOUT_TRANSFORMERS, str(directory), model_type]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_transformers_is_imported_only_to_convert(tmp_path: Path) -> None:
+    assert without_transformers(minilm_directory(), "bert").stdout == "[MASK]\n"
+    assert without_transformers(write(tmp_path / "esm", "ESM-2"), "esm").stdout == "<mask>\n"
+    vocabulary_files = without_transformers(write(tmp_path / "bert", "BERT"), "bert")
+    assert "import of transformers halted" in vocabulary_files.stderr
+
+
+@pytest.mark.parametrize("name", ["BERT", "RoBERTa", "CamemBERT", "ESM-2"])
+def test_nothing_but_checked_files_is_seen(name: str, tmp_path: Path) -> None:
+    directory = write(tmp_path, name)
+    model_type = KINDS[name].model_type
+    plain = read(directory, model_type)
+    (directory / "tokenization_own.py").write_text("raise SystemExit\n")
+    (directory / "tokenizer.model").write_bytes(b"garbage")
+    (directory / "added_tokens.pkl").write_bytes(b"cos\nsystem\n(S'false'\ntR.")
+    elsewhere = tmp_path / "vocab.txt"
+    elsewhere.write_text("secret\n")
+    config = directory / "tokenizer_config.json"
+    if not config.exists():
+        write_json(config, {})
+    misleading: dict[str, Any] = {
+        "auto_map": {"AutoTokenizer": ["tokenization_own.Own", None]},
+        "vocab_file": str(elsewhere),
+        "tokenizer_file": str(elsewhere),
+        "vocab": {"secret": 0},
+        "trust_remote_code": True,
+    }
+    edit(config, lambda fields: fields.update(misleading))
+    assert read(directory, model_type) == plain
+
+
+def test_nothing_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts: list[Any] = []
+
+    def refuse(*address: Any, **_: Any) -> None:
+        attempts.append(address)
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    directory = write(tmp_path, "BERT")
+    # transformers asks its hub about tokenizers above 100,000 tokens that it does not know as local
+    with (directory / "vocab.txt").open("a") as vocabulary:
+        vocabulary.writelines(f"word{number}\n" for number in range(100_001))
+    assert encode(read(directory, "bert"), "word100000").tokens[1:-1] == ["word100000"]
+    assert attempts == []
+
+
+@pytest.mark.parametrize("name", ["BERT", "MPNet", "RoBERTa", "XLM-RoBERTa", "CamemBERT", "ALBERT"])
+def test_a_bare_tokenizer_json_gets_the_frame_of_its_class(name: str, tmp_path: Path) -> None:
+    directory = write(tmp_path, name, fast=True)
+    before = encode(read(directory, KINDS[name].model_type), "the", "capital")
+    edit(directory / "tokenizer.json", lambda fields: fields.update(post_processor=None))
+    after = encode(read(directory, KINDS[name].model_type), "the", "capital")
+    assert (after.ids, after.type_ids) == (before.ids, before.type_ids)
+
+
+def test_a_first_token_of_another_name(tmp_path: Path) -> None:
+    directory = write(tmp_path, "ALBERT")
+    (directory / "spiece.model").write_bytes(albert_pieces().replace(b"[CLS]", b"<cl1>"))
+    write_json(directory / "tokenizer_config.json", {"cls_token": "<cl1>"})
+    tokenizer = Tokenizer.from_str(read(directory, "albert").tokenizer_json.decode())
+    assert tokenizer.encode("the").ids[0] == tokenizer.token_to_id("<cl1>")
+
+
+def test_special_tokens_that_the_vocabulary_lacks_are_not_invented(tmp_path: Path) -> None:
+    directory = write(tmp_path, "BERT")
+    vocabulary = (directory / "vocab.txt").read_text(encoding="utf-8").replace("[PAD]", "padding")
+    (directory / "vocab.txt").write_text(vocabulary, encoding="utf-8")
+    content = json.loads(read(directory, "bert").tokenizer_json)
+    assert "[PAD]" not in {token["content"] for token in content["added_tokens"]}
