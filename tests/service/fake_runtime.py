@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 
 import numpy as np
 
@@ -65,35 +66,35 @@ def ends(fills: Iterable[PassOutputs]) -> list[list[int]]:
     return [fill.top_ids[0].tolist() for fill in fills]
 
 
-def with_batcher(
+@asynccontextmanager
+async def running_batcher(
     fake: FakeRuntime,
-    scenario: Callable[[Batcher], Awaitable[None]],
     workers: int = 1,
     max_batch_tokens: int = 6,
     max_waiting_tokens: int = 1000,
     max_bulk_tokens: int = 1000,
     max_wait_s: float = 100,
     statistics: BatchStatistics | None = None,
-) -> list[str]:
-    """Run the scenario with a batcher, close it, and give the failures it told of."""
-    failures: list[str] = []
+    failures: list[str] | None = None,
+) -> AsyncIterator[Batcher]:
+    """Run a batcher over the fake for at most 20 s.
 
-    async def play() -> None:
-        batcher = Batcher(
-            fake.run,
-            workers,
-            max_batch_tokens,
-            max_waiting_tokens,
-            max_bulk_tokens,
-            max_wait_s,
-            failures.append,
-            statistics,
-        )
-        try:
-            await asyncio.wait_for(scenario(batcher), 20)
-        finally:
-            fake.go.set()
-            await batcher.close()
-
-    asyncio.run(play())
-    return failures
+    Args:
+        failures: list to which the batcher's failures are appended.
+    """
+    batcher = Batcher(
+        fake.run,
+        workers,
+        max_batch_tokens,
+        max_waiting_tokens,
+        max_bulk_tokens,
+        max_wait_s,
+        ([] if failures is None else failures).append,
+        statistics,
+    )
+    try:
+        async with asyncio.timeout(20):
+            yield batcher
+    finally:
+        fake.go.set()
+        await batcher.close()

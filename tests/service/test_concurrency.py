@@ -14,12 +14,12 @@ async def soon(value: int) -> int:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_all_results_in_order(count: int) -> None:
+async def test_all_results_in_order(count: int) -> None:
     """Of none, one or several."""
-    assert asyncio.run(gather_or_cancel(map(soon, range(count)))) == list(range(count))
+    assert await gather_or_cancel(map(soon, range(count))) == list(range(count))
 
 
-def test_when_one_fails_the_others_end_before_it_is_told() -> None:
+async def test_when_one_fails_the_others_end_before_it_is_told() -> None:
     """The caller gets the failure itself, and nothing goes on behind its back."""
     ended = []
 
@@ -34,11 +34,11 @@ def test_when_one_fails_the_others_end_before_it_is_told() -> None:
         raise LookupError
 
     with pytest.raises(LookupError):
-        asyncio.run(gather_or_cancel([wait(), fail(), wait()]))
+        await gather_or_cancel([wait(), fail(), wait()])
     assert ended == ["waiting", "waiting"]
 
 
-def test_a_caller_who_leaves_takes_them_along() -> None:
+async def test_a_caller_who_leaves_takes_them_along() -> None:
     """Cancelling the whole cancels each."""
     ended = []
 
@@ -48,12 +48,9 @@ def test_a_caller_who_leaves_takes_them_along() -> None:
         finally:
             ended.append("waiting")
 
-    async def leave() -> None:
-        task = asyncio.ensure_future(gather_or_cancel([wait(), wait()]))
-        await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(leave())
+    task = asyncio.ensure_future(gather_or_cancel([wait(), wait()]))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert ended == ["waiting", "waiting"]

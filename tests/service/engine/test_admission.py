@@ -5,10 +5,9 @@ import asyncio
 import pytest
 
 from service.engine.admission import MAX_RETRY_AFTER_S, Throughput
-from service.engine.batcher import Batcher
 from service.errors import InvalidRequestError, OverloadedError
 from service.observability.statistics import BatchStatistics
-from tests.service.fake_runtime import FakeRuntime, ends, text, with_batcher
+from tests.service.fake_runtime import FakeRuntime, ends, running_batcher, text
 
 
 def test_nothing_is_known_before_the_first_large_batch() -> None:
@@ -50,11 +49,11 @@ def test_what_was_long_ago_is_forgotten() -> None:
     assert speed.tokens_per_s == pytest.approx(1000, rel=0.05)
 
 
-def test_overload_is_refused_at_once() -> None:
+async def test_overload_is_refused_at_once() -> None:
     """What waits and what runs count; above the limit the answer is when to come again."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_waiting_tokens=10) as batcher:
         fake.go.clear()
         accepted = [asyncio.create_task(batcher.submit([text(i, 5)])) for i in range(2)]
         await fake.wait_until_at_work()
@@ -67,14 +66,12 @@ def test_overload_is_refused_at_once() -> None:
         assert ends(await accepted[1]) == [[1, 1]]
         assert ends(await batcher.submit([text(3, 10)])) == [[3, 1]]
 
-    with_batcher(fake, scenario, max_waiting_tokens=10)
 
-
-def test_texts_are_admitted_together_or_not_at_all() -> None:
+async def test_texts_are_admitted_together_or_not_at_all() -> None:
     """A refused caller leaves nothing in the queue."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_waiting_tokens=10) as batcher:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 5)]))
         await fake.wait_until_at_work()
@@ -82,26 +79,22 @@ def test_texts_are_admitted_together_or_not_at_all() -> None:
             await batcher.submit([text(7, 3), text(8, 3)])
         fake.go.set()
         await first
-
-    with_batcher(fake, scenario, max_waiting_tokens=10)
     assert fake.seen == [1]
 
 
-def test_what_can_never_be_accepted_is_told_as_such() -> None:
+async def test_what_can_never_be_accepted_is_told_as_such() -> None:
     """A request above the limit itself is no overload: trying again would not help."""
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(FakeRuntime(), max_waiting_tokens=10) as batcher:
         with pytest.raises(InvalidRequestError, match="has 11 tokens in all; at most 10 are"):
             await batcher.submit([text(1, 11)])
 
-    with_batcher(FakeRuntime(), scenario, max_waiting_tokens=10)
 
-
-def test_callers_who_left_are_not_computed() -> None:
+async def test_callers_who_left_are_not_computed() -> None:
     """A cancelled caller is dropped from the queue, and its permit is free at once."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_waiting_tokens=10) as batcher:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 5)]))
         await fake.wait_until_at_work()
@@ -114,16 +107,14 @@ def test_callers_who_left_are_not_computed() -> None:
         await asyncio.sleep(0)
         fake.go.set()
         await asyncio.gather(first, last)
-
-    with_batcher(fake, scenario, max_waiting_tokens=10)
     assert fake.seen == [1, 3]
 
 
-def test_retry_after_is_measured() -> None:
+async def test_retry_after_is_measured() -> None:
     """A caller is sent away for as long as what waits will take."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, workers=2, max_waiting_tokens=20) as batcher:
         fake.go.clear()
         batcher._admission.speed.note(20, 10)
         accepted = asyncio.create_task(batcher.submit([text(4, 20)]))
@@ -134,14 +125,12 @@ def test_retry_after_is_measured() -> None:
         fake.go.set()
         await accepted
 
-    with_batcher(fake, scenario, workers=2, max_waiting_tokens=20)
 
-
-def test_many_passes_hold_up_nobody() -> None:
+async def test_many_passes_hold_up_nobody() -> None:
     """They have a limit of their own, and are computed when nobody else waits."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_waiting_tokens=6, max_bulk_tokens=24) as batcher:
         fake.go.clear()
         passes = asyncio.create_task(batcher.submit([text(i, 6) for i in range(4)], bulk=True))
         await fake.wait_until_at_work()
@@ -152,16 +141,14 @@ def test_many_passes_hold_up_nobody() -> None:
         fake.go.set()
         assert ends(await fill) == [[7, 1]]
         assert ends(await passes) == [[i, 1] for i in range(4)]
-
-    with_batcher(fake, scenario, max_waiting_tokens=6, max_bulk_tokens=24)
     assert fake.seen == [0, 7, 1, 2, 3]
 
 
-def test_a_caller_who_left_gives_back_what_can_wait() -> None:
+async def test_a_caller_who_left_gives_back_what_can_wait() -> None:
     """Its permit is free at once in that lane too."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_waiting_tokens=10, max_bulk_tokens=10) as batcher:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 5)]))
         await fake.wait_until_at_work()
@@ -174,16 +161,14 @@ def test_a_caller_who_left_gives_back_what_can_wait() -> None:
         await asyncio.sleep(0)
         fake.go.set()
         await asyncio.gather(first, last)
-
-    with_batcher(fake, scenario, max_waiting_tokens=10, max_bulk_tokens=10)
     assert fake.seen == [1, 4, 5]
 
 
-def test_a_wait_that_would_be_too_long_is_refused() -> None:
+async def test_a_wait_that_would_be_too_long_is_refused() -> None:
     """However few the tokens are: what counts is how long they take at the speed of late."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_wait_s=4) as batcher:
         fake.go.clear()
         batcher._admission.speed.note(20, 10)
         accepted = [asyncio.create_task(batcher.submit([text(i, 5)])) for i in (1, 2)]
@@ -198,24 +183,20 @@ def test_a_wait_that_would_be_too_long_is_refused() -> None:
         await asyncio.gather(*accepted)
         batcher.raise_if_overloaded()
 
-    with_batcher(fake, scenario, max_wait_s=4)
 
-
-def test_nothing_is_too_long_for_who_waits_for_nobody() -> None:
+async def test_nothing_is_too_long_for_who_waits_for_nobody() -> None:
     """A request that alone takes longer than the limit is accepted when there is no other."""
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(FakeRuntime(), max_wait_s=1) as batcher:
         batcher._admission.speed.note(20, 10)
         assert ends(await batcher.submit([text(1, 50)])) == [[1, 1]]
 
-    with_batcher(FakeRuntime(), scenario, max_wait_s=1)
 
-
-def test_refusals_are_counted_by_reason() -> None:
+async def test_refusals_are_counted_by_reason() -> None:
     """A full queue and too long a wait; what is wrong in itself is neither."""
     fake, statistics = FakeRuntime(), BatchStatistics()
 
-    async def full(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_waiting_tokens=10, statistics=statistics) as batcher:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 10)]))
         await fake.wait_until_at_work()
@@ -226,8 +207,8 @@ def test_refusals_are_counted_by_reason() -> None:
             await batcher.submit([text(1, 11)])
         fake.go.set()
         await first
-
-    async def slow(batcher: Batcher) -> None:
+    assert statistics.refusals == {"queue_full": 2}
+    async with running_batcher(fake, max_wait_s=0, statistics=statistics) as batcher:
         await batcher.submit([text(1, 5)])
         assert batcher.retry_after_s() is None
         fake.go.clear()
@@ -237,18 +218,14 @@ def test_refusals_are_counted_by_reason() -> None:
             await batcher.submit([text(1, 5)])
         fake.go.set()
         await first
-
-    with_batcher(fake, full, max_waiting_tokens=10, statistics=statistics)
-    assert statistics.refusals == {"queue_full": 2}
-    with_batcher(fake, slow, max_wait_s=0, statistics=statistics)
     assert statistics.refusals == {"queue_full": 2, "wait_too_long": 1}
 
 
-def test_requests_that_are_still_being_read_count() -> None:
+async def test_requests_that_are_still_being_read_count() -> None:
     """A crowd that comes at once would else find the door open, each of it, and be read in vain."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_wait_s=4) as batcher:
         assert batcher.retry_after_s(10**6) is None  # nothing is known yet
         for _ in range(200):
             await batcher.submit([text(1, 5)])
@@ -257,5 +234,3 @@ def test_requests_that_are_still_being_read_count() -> None:
         assert batcher.retry_after_s(0) is None
         assert batcher.retry_after_s(7) is None
         assert batcher.retry_after_s(9) is not None
-
-    with_batcher(fake, scenario, max_wait_s=4)

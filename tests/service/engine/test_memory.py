@@ -64,7 +64,7 @@ def test_elsewhere_than_on_linux_nothing_happens(monkeypatch: pytest.MonkeyPatch
     assert collapse_heap() == 0
 
 
-def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not for requests that take little, nor again while nothing more is taken."""
     taken, returned = 0, 0
 
@@ -72,18 +72,14 @@ def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPat
         nonlocal returned
         returned += 1
 
-    async def play() -> list[int]:
-        nonlocal taken
-        counts = []
-        task = asyncio.create_task(memory.return_after_bursts(lambda: taken))
-        for more in (0, memory.BURST_BYTES - 1, 1, 0, 2 * memory.BURST_BYTES, 0):
-            await asyncio.sleep(0.1)
-            counts.append(returned)
-            taken += more
-        await asyncio.sleep(0.1)
-        task.cancel()
-        return [*counts, returned]
-
     monkeypatch.setattr(memory, "RETURN_EVERY_S", 0.01)
     monkeypatch.setattr(memory, "return_free_memory", count)
-    assert asyncio.run(play()) == [0, 0, 0, 1, 1, 2, 2]
+    counts = []
+    task = asyncio.create_task(memory.return_after_bursts(lambda: taken))
+    for more in (0, memory.BURST_BYTES - 1, 1, 0, 2 * memory.BURST_BYTES, 0):
+        await asyncio.sleep(0.1)
+        counts.append(returned)
+        taken += more
+    await asyncio.sleep(0.1)
+    task.cancel()
+    assert [*counts, returned] == [0, 0, 0, 1, 1, 2, 2]

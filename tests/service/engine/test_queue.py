@@ -15,31 +15,25 @@ def fills() -> PassOutputs:
     return PassOutputs(ids, ids.astype("float32"), ids.astype("float32"))
 
 
-def test_answers_come_in_the_order_of_the_requests() -> None:
+async def test_answers_come_in_the_order_of_the_requests() -> None:
     """However they were computed."""
 
-    async def scenario() -> None:
-        first, second = fills(), fills()
-        submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
-        submission.settle(1, second)
-        assert not submission.future.done()
-        submission.settle(0, first)
-        assert await submission.future == [first, second]
-
-    asyncio.run(scenario())
+    first, second = fills(), fills()
+    submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
+    submission.settle(1, second)
+    assert not submission.future.done()
+    submission.settle(0, first)
+    assert await submission.future == [first, second]
 
 
-def test_the_first_failure_is_the_answer() -> None:
+async def test_the_first_failure_is_the_answer() -> None:
     """What comes after it does not matter."""
 
-    async def scenario() -> None:
-        submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
-        submission.settle(1, ValueError("one"))
-        submission.settle(0, KeyError("two"))
-        with pytest.raises(ValueError, match="one"):
-            await submission.future
-
-    asyncio.run(scenario())
+    submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
+    submission.settle(1, ValueError("one"))
+    submission.settle(0, KeyError("two"))
+    with pytest.raises(ValueError, match="one"):
+        await submission.future
 
 
 def waiting(interactive: int = 0, bulk: int = 0, tokens: int = 2) -> LaneQueue[str]:

@@ -15,35 +15,29 @@ def counted_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return pauses
 
 
-def test_one_pause_a_turn(pauses: list[float]) -> None:
+async def test_one_pause_a_turn(pauses: list[float]) -> None:
     """However many are refused in it; none where nobody is."""
 
-    async def scenario() -> None:
-        breath = LoopThrottle()
-        for turns in (1, 2, 3):
-            for _ in range(50):
-                breath.take()
-            await asyncio.sleep(0)
-            assert pauses == [PAUSE_S] * turns
+    breath = LoopThrottle()
+    for turns in (1, 2, 3):
+        for _ in range(50):
+            breath.take()
         await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert pauses == [PAUSE_S] * 3
+        assert pauses == [PAUSE_S] * turns
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert pauses == [PAUSE_S] * 3
 
-    asyncio.run(scenario())
 
-
-def test_who_connects_is_not_kept_waiting(pauses: list[float]) -> None:
+async def test_who_connects_is_not_kept_waiting(pauses: list[float]) -> None:
     """There may be more of them, and each takes a turn."""
 
-    async def scenario() -> None:
-        breath = LoopThrottle()
-        for _ in range(3):
-            breath.note_connection()
-            breath.take()
-            await asyncio.sleep(0)
-        assert not pauses
+    breath = LoopThrottle()
+    for _ in range(3):
+        breath.note_connection()
         breath.take()
         await asyncio.sleep(0)
-        assert pauses == [PAUSE_S]
-
-    asyncio.run(scenario())
+    assert not pauses
+    breath.take()
+    await asyncio.sleep(0)
+    assert pauses == [PAUSE_S]
