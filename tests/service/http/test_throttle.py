@@ -17,7 +17,6 @@ def counted_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 async def test_one_pause_a_turn(pauses: list[float]) -> None:
     """However many are refused in it; none where nobody is."""
-
     breath = LoopThrottle()
     for turns in (1, 2, 3):
         for _ in range(50):
@@ -31,7 +30,6 @@ async def test_one_pause_a_turn(pauses: list[float]) -> None:
 
 async def test_who_connects_is_not_kept_waiting(pauses: list[float]) -> None:
     """There may be more of them, and each takes a turn."""
-
     breath = LoopThrottle()
     for _ in range(3):
         breath.note_connection()

@@ -1,8 +1,7 @@
 """Bodies in the log, where somebody has asked for them."""
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -22,12 +21,7 @@ from service.observability.request_context import MODEL, OTHER
 from service.observability.statistics import RequestStatistics
 
 
-async def run(call: Awaitable[None]) -> None:
-    """An application's call is awaitable, which is less than a coroutine."""
-    await call
-
-
-def call(
+async def call(
     app: ASGIApp, around: Callable[[ASGIApp], ASGIApp] | None = None, **scope: Any
 ) -> RequestStatistics:
     """Send one request through the middleware."""
@@ -41,7 +35,7 @@ def call(
         pass
 
     whole = {"type": "http", "method": "POST", "path": "/a path", "headers": []} | scope
-    asyncio.run(run(around(app)(whole, receive, send)))
+    await around(app)(whole, receive, send)
     return statistics
 
 
@@ -71,26 +65,26 @@ async def routed(scope: Scope, receive: Receive, send: Send) -> None:
     await teapot(scope, receive, send)
 
 
-def test_a_request_is_counted_by_route_and_status() -> None:
+async def test_a_request_is_counted_by_route_and_status() -> None:
     """The route is the template that was noted on the way."""
-    statistics = call(routed)
+    statistics = await call(routed)
     assert counted(statistics) == {("POST", "/models/{name}"): {418: 1}}
     [(_, one)] = statistics.routes
     assert one.seconds.cumulative[-1][1] == 1
     assert 0 < one.seconds.total < 10
 
 
-def test_what_has_no_route_is_one() -> None:
+async def test_what_has_no_route_is_one() -> None:
     """Whatever the path is."""
-    assert counted(call(teapot, path="/made/up")) == {("POST", OTHER): {418: 1}}
+    assert counted(await call(teapot, path="/made/up")) == {("POST", OTHER): {418: 1}}
 
 
-def test_a_caller_who_has_left() -> None:
+async def test_a_caller_who_has_left() -> None:
     """Got no answer, and has a status of its own."""
-    assert counted(call(silent)) == {("POST", OTHER): {CALLER_LEFT: 1}}
+    assert counted(await call(silent)) == {("POST", OTHER): {CALLER_LEFT: 1}}
 
 
-def test_an_exception_passes_and_is_counted() -> None:
+async def test_an_exception_passes_and_is_counted() -> None:
     """It is somebody else's to answer."""
     statistics = RequestStatistics()
 
@@ -98,17 +92,15 @@ def test_an_exception_passes_and_is_counted() -> None:
         return None
 
     with pytest.raises(RuntimeError):
-        asyncio.run(
-            AccessLogMiddleware(failing, statistics)(
-                {"type": "http", "method": "GET"}, nothing, nothing
-            )
+        await AccessLogMiddleware(failing, statistics)(
+            {"type": "http", "method": "GET"}, nothing, nothing
         )
     assert len(statistics.routes) == 1
 
 
-def test_other_connections_pass() -> None:
+async def test_other_connections_pass() -> None:
     """The lifespan is no request."""
-    assert counted(call(silent, type="lifespan")) == {}
+    assert counted(await call(silent, type="lifespan")) == {}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +111,7 @@ def test_other_connections_pass() -> None:
         ("all", ["INFO", "INFO", "ERROR", "WARNING"]),
     ],
 )
-def test_which_requests_are_logged(
+async def test_which_requests_are_logged(
     logged: Logged, levels: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Errors are those of the service; one that is temporary is a warning."""
@@ -130,11 +122,11 @@ def test_which_requests_are_logged(
     app = partial(AccessLogMiddleware, statistics=RequestStatistics(), logged=logged)
     with caplog.at_level(logging.DEBUG, "service.http.middleware.access_log"):
         for status in (200, 422, 500, 503):
-            call(answer, app, answer=status)
+            await call(answer, app, answer=status)
     assert [record.levelname for record in caplog.records] == levels
 
 
-def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     """What was asked of which model and how it went; neither the path nor a header."""
 
     async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
@@ -144,8 +136,8 @@ def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
 
     app = partial(AccessLogMiddleware, statistics=RequestStatistics(), logged="all")
     with caplog.at_level(logging.INFO, "service.http.middleware.access_log"):
-        call(answer, app)
-        call(silent, app)
+        await call(answer, app)
+        await call(silent, app)
     answered, left = (vars(record) for record in caplog.records)
     named = {name: answered.get(name) for name in FIELDS}
     assert answered["duration_ms"] > 0
@@ -164,7 +156,7 @@ def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert "/a path" not in str(answered) + str(left)
 
 
-def heard(body: bytes) -> bytes:
+async def heard(body: bytes) -> bytes:
     """Send one body through the middleware; what the application gets of it."""
     received = []
 
@@ -181,14 +173,14 @@ def heard(body: bytes) -> bytes:
     async def send(_message: Message) -> None:
         pass
 
-    asyncio.run(BodyLogMiddleware(app)({"type": "http"}, receive, send))
+    await BodyLogMiddleware(app)({"type": "http"}, receive, send)
     return bytes(received[0])
 
 
-def test_a_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) -> None:
     """At the level debug, with its size; bytes that are no text are marked."""
     with caplog.at_level(logging.DEBUG):
-        assert heard(b"caf\xc3\xa9 \xff") == b"caf\xc3\xa9 \xff"
+        assert await heard(b"caf\xc3\xa9 \xff") == b"caf\xc3\xa9 \xff"
     [record] = [
         record for record in caplog.records if record.name == "service.http.middleware.access_log"
     ]
@@ -197,10 +189,10 @@ def test_a_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) -> Non
     assert record.levelno == logging.DEBUG
 
 
-def test_a_long_body_is_cut_in_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_long_body_is_cut_in_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
     """The log says how long it was."""
     with caplog.at_level(logging.DEBUG):
-        assert heard(b"x" * 50_000) == b"x" * 50_000
+        assert await heard(b"x" * 50_000) == b"x" * 50_000
     [record] = [
         record for record in caplog.records if record.name == "service.http.middleware.access_log"
     ]

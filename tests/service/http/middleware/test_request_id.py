@@ -13,7 +13,7 @@ from service.http.middleware.request_id import RequestIdMiddleware
 USER_TEXT = "what the user wrote"
 
 
-def call(app: Any, sent_id: bytes | None = None) -> list[Message]:
+async def call(app: Any, sent_id: bytes | None = None) -> list[Message]:
     """Send one request through the middleware."""
     headers = [(b"x-request-id", sent_id)] if sent_id is not None else []
     sent: list[Message] = []
@@ -24,7 +24,7 @@ def call(app: Any, sent_id: bytes | None = None) -> list[Message]:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(RequestIdMiddleware(app)({"type": "http", "headers": headers}, receive, send))
+    await RequestIdMiddleware(app)({"type": "http", "headers": headers}, receive, send)
     return sent
 
 
@@ -55,29 +55,29 @@ async def cancelled(_scope: Scope, _receive: Receive, _send: Send) -> None:
     raise asyncio.CancelledError
 
 
-def test_a_sane_id_is_kept() -> None:
+async def test_a_sane_id_is_kept() -> None:
     """The caller finds its own id on the answer."""
-    assert id_of(call(fine, b"Abc-1.2_3")) == "Abc-1.2_3"
-    assert id_of(call(fine, b"x" * 64)) == "x" * 64
+    assert id_of(await call(fine, b"Abc-1.2_3")) == "Abc-1.2_3"
+    assert id_of(await call(fine, b"x" * 64)) == "x" * 64
 
 
 @pytest.mark.parametrize("sent_id", [None, b"", b"x" * 65, b"a b", b"a\nb", b"<script>", b"\xff"])
-def test_any_other_id_is_replaced(sent_id: bytes | None) -> None:
+async def test_any_other_id_is_replaced(sent_id: bytes | None) -> None:
     """What could forge a log line does not get into one."""
-    assert re.fullmatch("[0-9a-f]{32}", id_of(call(fine, sent_id)))
+    assert re.fullmatch("[0-9a-f]{32}", id_of(await call(fine, sent_id)))
 
 
-def test_two_requests_have_two_ids() -> None:
+async def test_two_requests_have_two_ids() -> None:
     """A made id is made anew."""
-    assert id_of(call(fine)) != id_of(call(fine))
+    assert id_of(await call(fine)) != id_of(await call(fine))
 
 
-def test_a_failure_is_answered_and_logged_without_its_text(
+async def test_a_failure_is_answered_and_logged_without_its_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The answer has the id only; the log has the id, the type and the place."""
     with caplog.at_level(logging.ERROR):
-        sent = call(failing, b"the-id")
+        sent = await call(failing, b"the-id")
     assert sent[0]["status"] == 500
     assert id_of(sent) == "the-id"
     assert sent[1]["body"] == b'{"error":"Internal error. Request id: the-id"}'
@@ -87,19 +87,19 @@ def test_a_failure_is_answered_and_logged_without_its_text(
     assert USER_TEXT not in caplog.text
 
 
-def test_a_failure_within_an_answer_does_not_begin_another() -> None:
+async def test_a_failure_within_an_answer_does_not_begin_another() -> None:
     """A second status line would be taken for the answer's content."""
-    assert [message["type"] for message in call(failing_late)] == ["http.response.start"]
+    assert [message["type"] for message in await call(failing_late)] == ["http.response.start"]
 
 
-def test_a_request_that_outlives_the_grace_of_a_shutdown_is_answered() -> None:
+async def test_a_request_that_outlives_the_grace_of_a_shutdown_is_answered() -> None:
     """Accepted work is answered or failed with a reason."""
-    sent = call(cancelled)
+    sent = await call(cancelled)
     assert sent[0]["status"] == 503
     assert b"shut down before the answer was ready" in sent[1]["body"]
 
 
-def test_other_connections_pass() -> None:
+async def test_other_connections_pass() -> None:
     """The lifespan has no request id."""
     passed = []
 
@@ -109,5 +109,5 @@ def test_other_connections_pass() -> None:
     async def nothing(*_: object) -> Any:
         return None
 
-    asyncio.run(RequestIdMiddleware(app)({"type": "lifespan"}, nothing, nothing))
+    await RequestIdMiddleware(app)({"type": "lifespan"}, nothing, nothing)
     assert passed == ["lifespan"]

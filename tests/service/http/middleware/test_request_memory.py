@@ -1,6 +1,5 @@
 """The memory of bodies and answers, as an ASGI application sees it."""
 
-import asyncio
 import gc
 import weakref
 from collections.abc import Iterator
@@ -48,7 +47,7 @@ class Echo:
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
 
-def call(
+async def call(
     echo: Echo,
     chunks: list[bytes],
     content_length: bytes | None = None,
@@ -74,58 +73,58 @@ def call(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(limit(echo, bodies)(scope, receive, send))
+    await limit(echo, bodies)(scope, receive, send)
     return sent, len(list(messages))
 
 
-def test_a_body_arrives_whole() -> None:
+async def test_a_body_arrives_whole() -> None:
     """Chunks up to the limit are one message for the application; then comes what comes."""
     echo = Echo()
-    sent, _ = call(echo, [b"12345", b"", b"67890"])
+    sent, _ = await call(echo, [b"12345", b"", b"67890"])
     assert sent[0]["status"] == 200
     assert echo.bodies == [b"1234567890"]
     assert echo.later == ["http.disconnect"]
 
 
-def test_a_request_without_a_body() -> None:
+async def test_a_request_without_a_body() -> None:
     """GET has an empty body."""
     echo = Echo()
-    call(echo, [b""])
+    await call(echo, [b""])
     assert echo.bodies == [b""]
 
 
-def test_an_announced_length_above_the_limit_is_refused_unread() -> None:
+async def test_an_announced_length_above_the_limit_is_refused_unread() -> None:
     """Not one byte of it is read."""
     echo = Echo()
-    sent, unread = call(echo, [b"x" * 11], content_length=b"11")
+    sent, unread = await call(echo, [b"x" * 11], content_length=b"11")
     assert sent[0]["status"] == 413
     assert sent[1]["body"] == b'{"error":"The body is too large; at most 10 bytes are allowed."}'
     assert (echo.bodies, unread) == ([], 1)
 
 
-def test_a_growing_body_is_refused_as_soon_as_it_is_too_large() -> None:
+async def test_a_growing_body_is_refused_as_soon_as_it_is_too_large() -> None:
     """A body without an announced length is not read to its end."""
     echo = Echo()
-    sent, unread = call(echo, [b"x" * 6, b"x" * 6, b"x" * 6])
+    sent, unread = await call(echo, [b"x" * 6, b"x" * 6, b"x" * 6])
     assert sent[0]["status"] == 413
     assert (echo.bodies, unread) == ([], 1)
 
 
-def test_a_lie_about_the_length_does_not_help() -> None:
+async def test_a_lie_about_the_length_does_not_help() -> None:
     """What is read counts, whatever was announced."""
     echo = Echo()
-    sent, _ = call(echo, [b"x" * 6, b"x" * 6], content_length=b"2")
+    sent, _ = await call(echo, [b"x" * 6, b"x" * 6], content_length=b"2")
     assert sent[0]["status"] == 413
 
 
-def test_a_caller_who_leaves_is_not_answered() -> None:
+async def test_a_caller_who_leaves_is_not_answered() -> None:
     """A connection that ends within the body ends the request."""
     echo = Echo()
-    sent, _ = call(echo, [])
+    sent, _ = await call(echo, [])
     assert (sent, echo.bodies) == ([], [])
 
 
-def test_other_connections_pass() -> None:
+async def test_other_connections_pass() -> None:
     """The lifespan has no body."""
     passed = []
 
@@ -135,17 +134,17 @@ def test_other_connections_pass() -> None:
     async def nothing(*_: object) -> Any:
         return None
 
-    asyncio.run(limit(app)({"type": "lifespan"}, nothing, nothing))
+    await limit(app)({"type": "lifespan"}, nothing, nothing)
     assert passed == ["lifespan"]
 
 
 @pytest.mark.parametrize("encoding", [b"", b"identity", b"Identity", b"IDENTITY "])
-def test_a_body_that_is_not_encoded_is_taken(encoding: bytes) -> None:
+async def test_a_body_that_is_not_encoded_is_taken(encoding: bytes) -> None:
     """The case of the word does not matter (RFC 9110, 8.4.1)."""
     echo = Echo()
-    sent, _ = call(echo, [b"1"], content_encoding=encoding)
+    sent, _ = await call(echo, [b"1"], content_encoding=encoding)
     assert (sent[0]["status"], echo.bodies) == (200, [b"1"])
-    sent, _ = call(echo, [b"1"], content_encoding=encoding + b"gzip")
+    sent, _ = await call(echo, [b"1"], content_encoding=encoding + b"gzip")
     assert sent[0]["status"] == 415
 
 
@@ -153,35 +152,35 @@ def test_a_body_that_is_not_encoded_is_taken(encoding: bytes) -> None:
     ("length", "status"),
     [(b"9" * 5000, 413), (b"0" * 5000 + b"11", 413), (b"0" * 5000 + b"1", 200), (b"\xb2", 200)],
 )
-def test_lengths_of_any_number_of_digits(length: bytes, status: int) -> None:
+async def test_lengths_of_any_number_of_digits(length: bytes, status: int) -> None:
     """None of them is an error of the service; the server has checked what is a number."""
-    sent, _ = call(Echo(), [b"1"], length)
+    sent, _ = await call(Echo(), [b"1"], length)
     assert sent[0]["status"] == status
 
 
-def test_bodies_of_all_requests_are_bounded() -> None:
+async def test_bodies_of_all_requests_are_bounded() -> None:
     """What has come of a body counts, not what was announced."""
     bodies = MemoryBudget("bodies", 10, 0)
     with bodies.claim() as other:
         other.add(7)
-        sent, unread = call(Echo(), [b"12", b"34", b"56"], content_length=b"6", bodies=bodies)
+        sent, unread = await call(Echo(), [b"12", b"34", b"56"], content_length=b"6", bodies=bodies)
         assert (sent[0]["status"], unread) == (429, 1)
         assert (b"retry-after", b"1") in sent[0]["headers"]
         assert sent[1]["body"] == (
             b'{"error":"The service holds as many bodies as its memory allows; try again in 1 s."}'
         )
-    assert call(Echo(), [b"12"], content_length=b"9", bodies=bodies)[0][0]["status"] == 200
+    assert (await call(Echo(), [b"12"], content_length=b"9", bodies=bodies))[0][0]["status"] == 200
     assert bodies.held_bytes == 0
 
 
-def test_a_body_counts_until_it_is_answered() -> None:
+async def test_a_body_counts_until_it_is_answered() -> None:
     """With what is read in it: texts in other characters than ASCII may take four times as much."""
     for body, held_bytes in ((b"12345", 10), (b"1,2,3", 150), ("1234é".encode(), 30)):
         bodies = MemoryBudget("bodies", 1_000, 0)
         echo = Echo()
         held: list[int] = []
         echo.bodies = held_in(held, bodies)
-        call(echo, [body], bodies=bodies)
+        await call(echo, [body], bodies=bodies)
         assert held == [held_bytes]
         assert bodies.held_bytes == 0
 
@@ -196,7 +195,7 @@ def held_in(held: list[int], bodies: MemoryBudget) -> Any:
     return Noting()
 
 
-def test_a_body_that_is_still_to_come_is_no_work() -> None:
+async def test_a_body_that_is_still_to_come_is_no_work() -> None:
     """Whether it comes or not."""
     on_the_way = RequestsElsewhere()
     seen: list[int] = []
@@ -213,12 +212,12 @@ def test_a_body_that_is_still_to_come_is_no_work() -> None:
         pass
 
     limited = limit(app, on_the_way=on_the_way)
-    asyncio.run(limited({"type": "http", "headers": []}, receive, send))
+    await limited({"type": "http", "headers": []}, receive, send)
     assert seen == [1, 1, 0]
     assert on_the_way.elsewhere == 0
 
 
-def one_request(
+async def one_request(
     answers: MemoryBudget, on_the_way: RequestsElsewhere, app: ASGIApp, send: Send
 ) -> None:
     """Have an application answer a request with an empty body."""
@@ -227,10 +226,10 @@ def one_request(
         return {"type": "http.request", "body": b""}
 
     limited = limit(app, answers=answers, on_the_way=on_the_way)
-    asyncio.run(limited({"type": "http", "headers": []}, receive, send))
+    await limited({"type": "http", "headers": []}, receive, send)
 
 
-def test_the_memory_of_an_answer_is_held_until_it_is_made() -> None:
+async def test_the_memory_of_an_answer_is_held_until_it_is_made() -> None:
     """The next request finds no room meanwhile; then the connection bounds what is not read."""
     answers, on_the_way = MemoryBudget("answers", 100, 0), RequestsElsewhere()
     sent: list[tuple[int, int]] = []
@@ -247,12 +246,12 @@ def test_the_memory_of_an_answer_is_held_until_it_is_made() -> None:
         sent.append((answers.held_bytes, on_the_way.elsewhere))
 
     for _ in range(3):
-        one_request(answers, on_the_way, app, send)
+        await one_request(answers, on_the_way, app, send)
         assert (answers.held_bytes, on_the_way.elsewhere) == (0, 0)
     assert sent == [(60, 1), (0, 1)] * 3
 
 
-def test_the_memory_of_an_answer_is_given_back_by_a_request_that_fails() -> None:
+async def test_the_memory_of_an_answer_is_given_back_by_a_request_that_fails() -> None:
     """So is its place among those that are elsewhere."""
     answers, on_the_way = MemoryBudget("answers", 100, 0), RequestsElsewhere()
 
@@ -264,11 +263,11 @@ def test_the_memory_of_an_answer_is_given_back_by_a_request_that_fails() -> None
         raise AssertionError
 
     with pytest.raises(ZeroDivisionError):
-        one_request(answers, on_the_way, app, send)
+        await one_request(answers, on_the_way, app, send)
     assert (answers.held_bytes, on_the_way.elsewhere) == (0, 0)
 
 
-def test_a_request_is_freed_when_it_is_answered() -> None:
+async def test_a_request_is_freed_when_it_is_answered() -> None:
     """A cycle would keep it, with its body, until the next collection."""
     seen: list[weakref.ref[Body]] = []
 
@@ -282,7 +281,7 @@ def test_a_request_is_freed_when_it_is_answered() -> None:
 
     gc.disable()
     try:
-        one_request(MemoryBudget("answers", 100, 0), RequestsElsewhere(), app, send)
+        await one_request(MemoryBudget("answers", 100, 0), RequestsElsewhere(), app, send)
         assert seen[0]() is None
     finally:
         gc.enable()
