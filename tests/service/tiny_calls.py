@@ -1,6 +1,5 @@
 """The use case over the real tokenizer, batcher and runtime of the tiny model."""
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -20,7 +19,7 @@ def make_tokenizer(tiny: Tiny) -> Tokenizer:
     return Tokenizer(content, "[MASK]", MASK_ID, range(len(SPECIAL)))
 
 
-def fill(
+async def fill(
     tiny: Tiny,
     texts: Sequence[str],
     top_k: int | None = None,
@@ -50,4 +49,4 @@ def fill(
         finally:
             await batcher.close()
 
-    return asyncio.run(call())
+    return await call()

@@ -1,6 +1,5 @@
 """Whole words in place of a mask, against the same search through the tiny model's oracle."""
 
-import asyncio
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -105,7 +104,7 @@ def test_a_text_must_have_room_for_the_longest(client: TestClient) -> None:
     assert answer.json()["error"].startswith("inputs has 33 tokens with 3 in place of a mask")
 
 
-def test_a_mask_where_nothing_fits(tiny: Tiny) -> None:
+async def test_a_mask_where_nothing_fits(tiny: Tiny) -> None:
     """There may be no word among what is looked at: then there are no fills, and it ends."""
     tokenizer = make_tokenizer(tiny)
     calls = 0
@@ -119,5 +118,5 @@ def test_a_mask_where_nothing_fits(tiny: Tiny) -> None:
         return [PassOutputs(np.array([CONTINUATIONS]), log_probs, none) for _ in requests]
 
     search = WordSearch(tokenizer, submit, len(VOCABULARY), top_k=5, max_tokens=3)
-    assert asyncio.run(search.fill(TEXT, tokenizer.encode(TEXT), 0)) == []
+    assert await search.fill(TEXT, tokenizer.encode(TEXT), 0) == []
     assert calls == 3  # one for each length
