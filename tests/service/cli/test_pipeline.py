@@ -79,22 +79,19 @@ def questions(count: int) -> list[Item]:
     return [RowRequest(str(number), FillOptions()) for number in range(count)]
 
 
-def run(
+async def run(
     fake: FakeFillMask,
     asked: Iterator[RequestBlock],
     write: Callable[[Block, Sequence[bytes]], None],
 ) -> None:
-    """Run a flow, and see that nothing is left on its way."""
-
-    async def play() -> None:
-        try:
-            async with asyncio.timeout(30):
-                await RowPipeline(fake, "text", "[MASK]", 10).run(asked, write)  # type: ignore[arg-type]
-        finally:
-            assert asyncio.all_tasks() == {asyncio.current_task()}
-            assert fake.at_work == 0
-
-    asyncio.run(play())
+    """Run a pipeline, and check that it leaves no task behind."""
+    tasks = asyncio.all_tasks()
+    try:
+        async with asyncio.timeout(30):
+            await RowPipeline(fake, "text", "[MASK]", 10).run(asked, write)  # type: ignore[arg-type]
+    finally:
+        assert asyncio.all_tasks() == tasks
+        assert fake.at_work == 0
 
 
 async def until(happened: Callable[[], bool]) -> None:
@@ -109,7 +106,7 @@ def answer_of(number: int) -> bytes:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
+async def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
     """However long each takes; by another thread than the loop's; under the name of the field."""
     rng = dice(size)
 
@@ -118,7 +115,7 @@ def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
             await asyncio.sleep(0)
 
     fake, written = FakeFillMask(answering), Written()
-    run(fake, blocks(questions(500), size), written.write)
+    await run(fake, blocks(questions(500), size), written.write)
     assert written.numbers == list(range(500))
     assert written.answers == [answer_of(number) for number in range(500)]
     assert fake.most_at_work > 1
@@ -126,22 +123,22 @@ def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
     assert fake.called == {"text"}
 
 
-def test_no_rows() -> None:
+async def test_no_rows() -> None:
     """Nothing is written."""
     written = Written()
-    run(FakeFillMask(), iter(()), written.write)
+    await run(FakeFillMask(), iter(()), written.write)
     assert written.numbers == []
 
 
-def test_long_answers_are_written_as_others() -> None:
+async def test_long_answers_are_written_as_others() -> None:
     """Though another thread makes them."""
     written = Written()
     items: list[Item] = [RowRequest(str(n), FillOptions(top_k=1)) for n in range(5)]
-    run(FakeFillMask(), blocks(items, 5), written.write)
+    await run(FakeFillMask(), blocks(items, 5), written.write)
     assert written.answers == [answer_of(number) for number in range(5)]
 
 
-def test_rows_that_cannot_be_filled_are_problems() -> None:
+async def test_rows_that_cannot_be_filled_are_problems() -> None:
     """Found here or before, they take their place in the order."""
 
     async def answering(text: str) -> None:
@@ -151,26 +148,25 @@ def test_rows_that_cannot_be_filled_are_problems() -> None:
     items = questions(4)
     items[2] = Problem("nor this")
     written = Written()
-    run(FakeFillMask(answering), blocks(items, 4), written.write)
+    await run(FakeFillMask(answering), blocks(items, 4), written.write)
     problems = [Problem("not this one").line, Problem("nor this").line]
     assert written.answers == [answer_of(0), *problems, answer_of(3)]
 
 
-def test_no_more_rows_begin_while_enough_waits() -> None:
+async def test_no_more_rows_begin_while_enough_waits() -> None:
     """Two at least, so that the passes of the next are there when those of one end."""
     fake = FakeFillMask()
     fake.accepted_tokens = 10**9
     fake._answering = lambda _text: asyncio.sleep(0.001)
     written = Written()
-    run(fake, blocks(questions(40), 8), written.write)
+    await run(fake, blocks(questions(40), 8), written.write)
     assert fake.most_at_work == 2
     assert written.numbers == list(range(40))
 
 
-def test_passes_that_end_make_room() -> None:
+async def test_passes_that_end_make_room() -> None:
     """Though no row has ended that would tell of it."""
-
-    async def play() -> None:
+    async with asyncio.timeout(30):
         fake, go = FakeFillMask(), asyncio.Event()
         fake._answering = lambda _text: go.wait()
         fake.accepted_tokens = 10**9
@@ -185,14 +181,12 @@ def test_passes_that_end_make_room() -> None:
         go.set()
         await flowing
 
-    asyncio.run(asyncio.wait_for(play(), 30))
-
 
 @pytest.mark.parametrize(
     ("limit", "most", "text"),
     [("_MOST_ROWS", 20, "x"), ("_MOST_CHARS", 20_000, "[MASK]" * 10 + "x" * 100)],
 )
-def test_rows_that_are_not_written_are_bounded(
+async def test_rows_that_are_not_written_are_bounded(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int, text: str
 ) -> None:
     """In number, and by what their answers take; also while writing takes long."""
@@ -212,7 +206,7 @@ def test_rows_that_are_not_written_are_bounded(
         written.write(block, answers)
 
     items: list[Item] = [RowRequest(text, FillOptions())] * 200
-    run(FakeFillMask(answering), blocks(items, 5), write)
+    await run(FakeFillMask(answering), blocks(items, 5), write)
     assert written.numbers == list(range(200))
     # rows that are bad count as others do
     bad: list[Item] = [Problem("bad")] * 200
@@ -226,14 +220,14 @@ def test_rows_that_are_not_written_are_bounded(
             yield block, some
 
     written = Written()
-    run(FakeFillMask(), asked(), write)
+    await run(FakeFillMask(), asked(), write)
     assert written.numbers == list(range(200))
     # two blocks are read ahead
     bound = 20 if limit == "_MOST_ROWS" else 200
     assert max(ahead) <= bound + 3 * 5
 
 
-def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a block's answers take is bounded too."""
     monkeypatch.setattr(pipeline, "_LONG_ANSWERS_BYTES", 150)
     lengths = []
@@ -242,17 +236,19 @@ def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatc
         assert len(block) == len(answers)
         lengths.append(len(answers))
 
-    run(FakeFillMask(), blocks(questions(9), 9), write)
+    await run(FakeFillMask(), blocks(questions(9), 9), write)
     assert sum(lengths) == 9
     assert max(lengths) == 3
 
 
-def test_answers_do_not_wait_for_a_row_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_answers_do_not_wait_for_a_row_that_takes_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """They are written before their block has ended, so that a kill costs little."""
     monkeypatch.setattr(pipeline, "_WRITTEN_EVERY_S", 0.0)
     written = Written()
 
-    async def play() -> None:
+    async with asyncio.timeout(30):
         go = asyncio.Event()
 
         async def answering(text: str) -> None:
@@ -267,13 +263,11 @@ def test_answers_do_not_wait_for_a_row_that_takes_long(monkeypatch: pytest.Monke
         assert not flowing.done()
         go.set()
         await flowing
-
-    asyncio.run(asyncio.wait_for(play(), 30))
     assert written.numbers == list(range(20))
 
 
 @pytest.mark.parametrize("kind", ["reading", "answering", "writing"])
-def test_whatever_fails_fails_after_the_rows_before_it(kind: str) -> None:
+async def test_whatever_fails_fails_after_the_rows_before_it(kind: str) -> None:
     """They are written, nothing behind them is, and nothing is left on its way."""
     written = Written()
     items = questions(50)
@@ -295,15 +289,15 @@ def test_whatever_fails_fails_after_the_rows_before_it(kind: str) -> None:
         written.write(block, answers)
 
     with pytest.raises((CommandError, RuntimeError), match="here"):
-        run(FakeFillMask(answering), asked(), write)
+        await run(FakeFillMask(answering), asked(), write)
     assert written.numbers == list(range(23 if kind == "answering" else 20))
 
 
-def test_cancelled_it_writes_what_is_ready() -> None:
+async def test_cancelled_it_writes_what_is_ready() -> None:
     """The answers of a block that has not ended are not lost, and nothing is left on its way."""
     written = Written()
 
-    async def play() -> None:
+    async with asyncio.timeout(30):
         fake = FakeFillMask()
 
         async def answering(text: str) -> None:
@@ -320,12 +314,10 @@ def test_cancelled_it_writes_what_is_ready() -> None:
         with pytest.raises(asyncio.CancelledError):
             await flowing
         assert fake.at_work == 0
-
-    asyncio.run(asyncio.wait_for(play(), 30))
     assert written.numbers == list(range(5))
 
 
-def test_an_end_does_not_wait_for_who_reads() -> None:
+async def test_an_end_does_not_wait_for_who_reads() -> None:
     """A stream may have nothing to say for ever."""
     never = threading.Event()
 
@@ -338,7 +330,7 @@ def test_an_end_does_not_wait_for_who_reads() -> None:
 
     try:
         with pytest.raises(RowError, match="here"):
-            run(FakeFillMask(), asked(), write)
+            await run(FakeFillMask(), asked(), write)
     finally:
         never.set()
 
@@ -365,14 +357,13 @@ class Watched:
         (FillOptions(granularity="word"), 30, 10_000),
     ],
 )
-def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting: int) -> None:
+async def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting: int) -> None:
     """Whether a row takes one pass or many; and not much more waits than is needed."""
     budget, workers = 100, 2
     watched, written, most_waiting = Watched(tiny), Written(), 0
     tokenizer = make_tokenizer(tiny)
 
-    async def play() -> None:
-        nonlocal most_waiting
+    async with asyncio.timeout(60):
         batcher = Batcher(watched.run, workers, budget, 10**9, 10**9, 10**9, pytest.fail)
         try:
             use_case = FillMaskPipeline(
@@ -395,8 +386,6 @@ def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting:
             await flowing
         finally:
             await batcher.close()
-
-    asyncio.run(asyncio.wait_for(play(), 60))
     assert len(written.numbers) == count
     assert not any(answer.startswith(b"{") for answer in written.answers)
     # those at the start and the end may be smaller; a text has up to 26 tokens
