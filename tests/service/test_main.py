@@ -242,26 +242,22 @@ def test_a_port_in_use_is_one_sentence(tiny: Tiny) -> None:
     assert said == f"Cannot listen on 127.0.0.1 port {port}: address already in use."
 
 
-def test_connections_send_without_delay() -> None:
+async def test_connections_send_without_delay() -> None:
     """An accepted connection has Nagle's algorithm off: no answer waits to be acknowledged."""
+    found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-    async def nodelay_of_an_accepted_connection() -> int:
-        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    def accepted(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = writer.get_extra_info("socket")
+        found.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
 
-        def accepted(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            connection = writer.get_extra_info("socket")
-            found.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
-            writer.close()
-
-        with _bind("127.0.0.1", 0) as listener:
-            async with await asyncio.start_server(accepted, sock=listener):
-                _, client = await asyncio.open_connection(*listener.getsockname())
-                nodelay = await found
-                client.close()
-                await client.wait_closed()
-        return nodelay
-
-    assert asyncio.run(nodelay_of_an_accepted_connection()) != 0
+    with _bind("127.0.0.1", 0) as listener:
+        async with await asyncio.start_server(accepted, sock=listener):
+            _, client = await asyncio.open_connection(*listener.getsockname())
+            nodelay = await found
+            client.close()
+            await client.wait_closed()
+    assert nodelay != 0
 
 
 def test_who_refuses_for_want_of_room() -> None:

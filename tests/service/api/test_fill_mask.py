@@ -171,12 +171,11 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_a_caller_who_left_is_not_computed(
+async def test_a_caller_who_left_is_not_computed(
     tiny: Tiny, held: HeldRuntime, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Of three on real connections, the second leaves while it waits; the others are answered."""
-
-    async def play() -> None:
+    with caplog.at_level(logging.INFO):
         service = create_app(Settings(bundle=tiny.path, threads=1))
         async with serving(service) as port:
             batcher = service.state.models.default.fill_mask._ways._batcher
@@ -197,9 +196,6 @@ def test_a_caller_who_left_is_not_computed(
                 assert b" 200 " in await reader.readline()
                 writer.close()
                 await writer.wait_closed()
-
-    with caplog.at_level(logging.INFO):
-        asyncio.run(play())
     assert held.runs == [1, 1]
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 

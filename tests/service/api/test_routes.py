@@ -74,7 +74,7 @@ def test_any_character_survives(client: TestClient) -> None:
     )
 
 
-def test_many_callers_at_once_get_their_own_answers(tiny: Tiny) -> None:
+async def test_many_callers_at_once_get_their_own_answers(tiny: Tiny) -> None:
     """A hundred requests in flight are not mixed up."""
     app = create_app(Settings(bundle=tiny.path, threads=2))
     texts = [f"{'the dog ' * (i % 10)}[MASK] {'cat ' * (i % 7)}" for i in range(100)]
@@ -93,7 +93,7 @@ def test_many_callers_at_once_get_their_own_answers(tiny: Tiny) -> None:
         ):
             await asyncio.gather(*(ask(http, text) for text in texts))
 
-    asyncio.run(play(app))
+    await play(app)
 
 
 def test_health(client: TestClient) -> None:

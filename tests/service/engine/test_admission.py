@@ -84,7 +84,6 @@ async def test_texts_are_admitted_together_or_not_at_all() -> None:
 
 async def test_what_can_never_be_accepted_is_told_as_such() -> None:
     """A request above the limit itself is no overload: trying again would not help."""
-
     async with running_batcher(FakeRuntime(), max_waiting_tokens=10) as batcher:
         with pytest.raises(InvalidRequestError, match="has 11 tokens in all; at most 10 are"):
             await batcher.submit([text(1, 11)])
@@ -186,7 +185,6 @@ async def test_a_wait_that_would_be_too_long_is_refused() -> None:
 
 async def test_nothing_is_too_long_for_who_waits_for_nobody() -> None:
     """A request that alone takes longer than the limit is accepted when there is no other."""
-
     async with running_batcher(FakeRuntime(), max_wait_s=1) as batcher:
         batcher._admission.speed.note(20, 10)
         assert ends(await batcher.submit([text(1, 50)])) == [[1, 1]]

@@ -12,7 +12,6 @@ from tests.service.fake_runtime import BAD_ID, FakeRuntime, ends, running_batche
 
 async def test_every_caller_gets_its_own_answer() -> None:
     """Of 300 callers at once, each is answered with its own text."""
-
     fake = FakeRuntime()
     async with running_batcher(fake, workers=3, max_waiting_tokens=10_000) as batcher:
 
@@ -42,7 +41,6 @@ async def test_what_was_accepted_is_counted_until_it_is_computed() -> None:
 
 async def test_several_texts_are_answered_in_their_order() -> None:
     """One caller's texts may be computed in several batches and come back in order."""
-
     async with running_batcher(FakeRuntime(), workers=2) as batcher:
         answer = await batcher.submit([text(i, 4) for i in range(20)])
         assert ends(answer) == [[i, 1] for i in range(20)]

@@ -57,7 +57,6 @@ async def test_a_model_that_is_stuck() -> None:
 
 async def test_a_model_that_fails() -> None:
     """A worker that lives and cannot compute is no use either."""
-
     async with running_batcher(FakeRuntime()) as batcher:
         await asyncio.sleep(0.11)
         failure = await Probe(batcher, token_id=BAD_ID).failure()

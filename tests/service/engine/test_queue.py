@@ -17,7 +17,6 @@ def fills() -> PassOutputs:
 
 async def test_answers_come_in_the_order_of_the_requests() -> None:
     """However they were computed."""
-
     first, second = fills(), fills()
     submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
     submission.settle(1, second)
@@ -28,7 +27,6 @@ async def test_answers_come_in_the_order_of_the_requests() -> None:
 
 async def test_the_first_failure_is_the_answer() -> None:
     """What comes after it does not matter."""
-
     submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
     submission.settle(1, ValueError("one"))
     submission.settle(0, KeyError("two"))

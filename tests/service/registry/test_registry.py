@@ -175,29 +175,25 @@ def test_a_bad_change_is_not_taken(
         assert reloads["taken"] >= 1
 
 
-def test_uses_are_waited_for() -> None:
+async def test_uses_are_waited_for() -> None:
     """Until the last one ends; at once if there is none."""
+    uses, said = UseCounter(), []
+    await uses.wait_until_unused()
 
-    async def play() -> list[str]:
-        uses, said = UseCounter(), []
+    async def use(seconds: float) -> None:
+        with uses:
+            await asyncio.sleep(seconds)
+            said.append("used")
+            with contextlib.suppress(LookupError), uses:
+                raise LookupError
+
+    async def wait() -> None:
         await uses.wait_until_unused()
+        said.append("none")
 
-        async def use(seconds: float) -> None:
-            with uses:
-                await asyncio.sleep(seconds)
-                said.append("used")
-                with contextlib.suppress(LookupError), uses:
-                    raise LookupError
-
-        async def wait() -> None:
-            await uses.wait_until_unused()
-            said.append("none")
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(use(0.02))
-            group.create_task(use(0.01))
-            await asyncio.sleep(0)
-            group.create_task(wait())
-        return said
-
-    assert asyncio.run(play()) == ["used", "used", "none"]
+    async with asyncio.TaskGroup() as group:
+        group.create_task(use(0.02))
+        group.create_task(use(0.01))
+        await asyncio.sleep(0)
+        group.create_task(wait())
+    assert said == ["used", "used", "none"]

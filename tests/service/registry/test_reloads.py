@@ -172,24 +172,21 @@ def _no_collections() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_no_collections")
-def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
+async def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
     """The service freezes what it has loaded, so that no collection would ever find it."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
 
-    async def reload() -> list[object]:
-        service = create_app(Settings(bundle=bundle, threads=1))
-        async with service.router.lifespan_context(service):
-            old = service.state.models.default
-            await old.fill_mask.fill(["the [MASK]"], FillOptions(targets=("dog", "cat")))
-            await old.fill_mask.fill(["[MASK] [MASK]"], FillOptions(strategy="joint"))
-            await old.scoring.score(["the dog"], ["original"], "inputs")
-            parts = (old.batcher, old.fill_mask, old.scoring, old.scoring._tokenizer)
-            left = [weakref.ref(part) for part in parts]
-            del old, parts
-            put_bundle(tiny.path, bundle, "new")
-            await service.state.models.reload()
-            await asyncio.gather(*service.state.models._tasks)
-            return [found for reference in left if (found := reference()) is not None]
-
-    assert asyncio.run(reload()) == []
+    service = create_app(Settings(bundle=bundle, threads=1))
+    async with service.router.lifespan_context(service):
+        old = service.state.models.default
+        await old.fill_mask.fill(["the [MASK]"], FillOptions(targets=("dog", "cat")))
+        await old.fill_mask.fill(["[MASK] [MASK]"], FillOptions(strategy="joint"))
+        await old.scoring.score(["the dog"], ["original"], "inputs")
+        parts = (old.batcher, old.fill_mask, old.scoring, old.scoring._tokenizer)
+        left = [weakref.ref(part) for part in parts]
+        del old, parts
+        put_bundle(tiny.path, bundle, "new")
+        await service.state.models.reload()
+        await asyncio.gather(*service.state.models._tasks)
+        assert [found for reference in left if (found := reference()) is not None] == []
