@@ -49,24 +49,19 @@ async def vanish(port: int, stop: asyncio.Event) -> int:
     return times
 
 
-def test_clients_who_vanish_harm_nobody() -> None:
+async def test_clients_who_vanish_harm_nobody() -> None:
     """Those who stay have all their answers, and nothing is left of those who went."""
-
-    async def play() -> tuple[Outcome, int]:
-        stop = asyncio.Event()
-        async with serving() as (process, port):
-            vanishing = [asyncio.create_task(vanish(port, stop)) for _ in range(8)]
-            asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, 4))
-            await asyncio.sleep(2)
-            stop.set()
-            outcome = await asking
-            gone = sum(await asyncio.gather(*vanishing))
-            process.send_signal(signal.SIGTERM)
-            # who had left unanswered would be waited for
-            assert await asyncio.wait_for(process.wait(), 5) == 0
-            return outcome, gone
-
-    outcome, gone = asyncio.run(play())
+    stop = asyncio.Event()
+    async with serving() as (process, port):
+        vanishing = [asyncio.create_task(vanish(port, stop)) for _ in range(8)]
+        asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, 4))
+        await asyncio.sleep(2)
+        stop.set()
+        outcome = await asking
+        gone = sum(await asyncio.gather(*vanishing))
+        process.send_signal(signal.SIGTERM)
+        # who had left unanswered would be waited for
+        assert await asyncio.wait_for(process.wait(), 5) == 0
     assert gone > 50
     assert set(outcome.statuses) == {200}
     assert outcome.lost == outcome.refused == 0
@@ -86,17 +81,17 @@ async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
     return outcomes
 
 
-def test_a_clock_that_jumps_changes_nothing() -> None:
+async def test_a_clock_that_jumps_changes_nothing() -> None:
     """Deadlines, drains and speeds go by a clock that cannot be set."""
-    outcomes = asyncio.run(ask_well(CLOCKLESS, *[BODY] * 20))
+    outcomes = await ask_well(CLOCKLESS, *[BODY] * 20)
     assert all(one.statuses == {200: 1} for one in outcomes)
 
 
-def test_a_log_that_cannot_be_written_changes_nothing() -> None:
+async def test_a_log_that_cannot_be_written_changes_nothing() -> None:
     """A full disk is no reason not to answer."""
-    assert os.path.exists("/dev/full")  # noqa: PTH110 - there is nothing to read
+    assert os.path.exists("/dev/full")  # noqa: ASYNC240, PTH110 - there is nothing to read
     two = b'{"inputs": ["a [MASK]", "the [MASK]"]}'
-    failed, *others = asyncio.run(ask_well(FULL_DISK, two, BODY, BODY))
+    failed, *others = await ask_well(FULL_DISK, two, BODY, BODY)
     # each text is tried alone when a batch fails
     assert failed.statuses == {200: 1}
     assert all(one.statuses == {200: 1} for one in others)

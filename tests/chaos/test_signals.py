@@ -23,29 +23,25 @@ async def under_load(number: signal.Signals, *flags: str) -> tuple[Outcome, int]
         return await asking, code
 
 
-def test_sigterm_loses_nothing() -> None:
+async def test_sigterm_loses_nothing() -> None:
     """Every request that went to an open connection has its answer, and the exit code is 0."""
     for _ in range(ROUNDS):
-        outcome, code = asyncio.run(under_load(signal.SIGTERM))
+        outcome, code = await under_load(signal.SIGTERM)
         assert code == 0
         assert outcome.lost == 0
         assert set(outcome.statuses) == {200}
         assert outcome.statuses[200] > CLIENTS
 
 
-def test_sigkill_is_survived_by_the_next() -> None:
+async def test_sigkill_is_survived_by_the_next() -> None:
     """Another process takes the same port at once, and has nothing to clean up."""
-
-    async def play() -> None:
-        port = free_port()
-        for _ in range(2):
-            stop = asyncio.Event()
-            async with serving(port=port) as (process, _):
-                asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS))
-                await asyncio.sleep(0.3)
-                process.kill()
-                await process.wait()
-                stop.set()
-                assert (await asking).statuses[200]
-
-    asyncio.run(play())
+    port = free_port()
+    for _ in range(2):
+        stop = asyncio.Event()
+        async with serving(port=port) as (process, _):
+            asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS))
+            await asyncio.sleep(0.3)
+            process.kill()
+            await process.wait()
+            stop.set()
+            assert (await asking).statuses[200]

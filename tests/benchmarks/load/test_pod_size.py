@@ -55,20 +55,20 @@ def table() -> list[PodSize]:
     return pod_size.read_sizes()
 
 
-def test_every_client_has_a_connection_and_texts_of_its_own() -> None:
+async def test_every_client_has_a_connection_and_texts_of_its_own() -> None:
     """They do not ask the same thing at the same time."""
     pod = Pod("200 OK")
-    seen = asyncio.run(loaded(pod, 4))
+    seen = await loaded(pod, 4)
     assert pod.connections == 4
     assert len(set(pod.inputs[:4])) == 4
     assert 0 < seen.p50_ms <= seen.p99_ms
     assert seen.requests_per_s > 0
 
 
-def test_wrong_answer_ends_the_measurement() -> None:
+async def test_wrong_answer_ends_the_measurement() -> None:
     """A refusal is not counted as an answer."""
     with pytest.raises(ServerError, match="429"):
-        asyncio.run(loaded(Pod("429 Too Many Requests"), 1))
+        await loaded(Pod("429 Too Many Requests"), 1)
 
 
 def test_rows_are_read_as_they_are_written(table: list[PodSize]) -> None:
