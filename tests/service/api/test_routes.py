@@ -84,16 +84,11 @@ async def test_many_callers_at_once_get_their_own_answers(tiny: Tiny) -> None:
         assert answer.status_code == 200
         check(answer.json(), expected(tiny, text, 5)[0])
 
-    async def play(app: FastAPI) -> None:
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(
-                transport=httpx.ASGITransport(app=app), base_url="http://test"
-            ) as http,
-        ):
-            await asyncio.gather(*(ask(http, text) for text in texts))
-
-    await play(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://test") as http,
+    ):
+        await asyncio.gather(*(ask(http, text) for text in texts))
 
 
 def test_health(client: TestClient) -> None:
