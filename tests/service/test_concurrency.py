@@ -1,4 +1,4 @@
-"""Coroutines of which all or none are of use."""
+"""Groups of coroutines that fail together."""
 
 import asyncio
 
@@ -8,19 +8,18 @@ from service.concurrency import gather_or_cancel
 
 
 async def soon(value: int) -> int:
-    """The value, after others had their turn."""
+    """Return the value after one turn of the event loop."""
     await asyncio.sleep(0)
     return value
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 async def test_all_results_in_order(count: int) -> None:
-    """Of none, one or several."""
     assert await gather_or_cancel(map(soon, range(count))) == list(range(count))
 
 
-async def test_when_one_fails_the_others_end_before_it_is_told() -> None:
-    """The caller gets the failure itself, and nothing goes on behind its back."""
+async def test_failure_ends_the_others_before_it_is_raised() -> None:
+    """The caller gets the failure itself, and no coroutine is left running."""
     ended = []
 
     async def wait() -> None:
@@ -38,8 +37,7 @@ async def test_when_one_fails_the_others_end_before_it_is_told() -> None:
     assert ended == ["waiting", "waiting"]
 
 
-async def test_a_caller_who_leaves_takes_them_along() -> None:
-    """Cancelling the whole cancels each."""
+async def test_cancelling_the_group_cancels_each() -> None:
     ended = []
 
     async def wait() -> None:

@@ -1,4 +1,4 @@
-"""The batcher's admission: what is accepted, refused, and let go."""
+"""Admission by tokens and by throughput, in both lanes."""
 
 import asyncio
 
@@ -10,8 +10,7 @@ from service.observability.statistics import BatchStatistics
 from tests.service.fake_runtime import FakeRuntime, ends, running_batcher, text
 
 
-def test_nothing_is_known_before_the_first_large_batch() -> None:
-    """Not even a guess."""
+def test_throughput_is_unknown_before_the_first_large_batch() -> None:
     speed = Throughput(96)
     assert speed.tokens_per_s is None
     speed.note(95, 1)
@@ -21,7 +20,7 @@ def test_nothing_is_known_before_the_first_large_batch() -> None:
 
 
 def test_small_batches_do_not_count() -> None:
-    """A text at a time, they are slow for their tokens; a queue is not computed so."""
+    """Batches of one text are slow for their tokens, and a queue is computed in large ones."""
     speed = Throughput(100)
     speed.note(200, 0.1)
     for _ in range(100):
@@ -29,8 +28,8 @@ def test_small_batches_do_not_count() -> None:
     assert speed.tokens_per_s == pytest.approx(2000)
 
 
-def test_the_largest_count_most() -> None:
-    """By their tokens and their time, not each as much as the others."""
+def test_largest_batches_count_most() -> None:
+    """Batches are weighted by their tokens and their time."""
     speed = Throughput(10)
     speed.note(2000, 1)
     for _ in range(3):
@@ -38,8 +37,8 @@ def test_the_largest_count_most() -> None:
     assert speed.tokens_per_s == pytest.approx(2000, rel=0.1)
 
 
-def test_what_was_long_ago_is_forgotten() -> None:
-    """A machine that has become slower is known to be so after some tens of batches."""
+def test_old_batches_are_forgotten() -> None:
+    """Some tens of batches are enough to notice that a machine has become slower."""
     speed = Throughput(96)
     for _ in range(100):
         speed.note(1000, 0.1)
@@ -49,8 +48,8 @@ def test_what_was_long_ago_is_forgotten() -> None:
     assert speed.tokens_per_s == pytest.approx(1000, rel=0.05)
 
 
-async def test_overload_is_refused_at_once() -> None:
-    """What waits and what runs count; above the limit the answer is when to come again."""
+async def test_overload_is_rejected_at_once() -> None:
+    """Waiting and running tokens count; above the limit the answer has a Retry-After."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:
@@ -68,7 +67,7 @@ async def test_overload_is_refused_at_once() -> None:
 
 
 async def test_texts_are_admitted_together_or_not_at_all() -> None:
-    """A refused caller leaves nothing in the queue."""
+    """A rejected request leaves nothing in the queue."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:
@@ -82,15 +81,15 @@ async def test_texts_are_admitted_together_or_not_at_all() -> None:
     assert fake.seen == [1]
 
 
-async def test_what_can_never_be_accepted_is_told_as_such() -> None:
-    """A request above the limit itself is no overload: trying again would not help."""
+async def test_request_above_the_limit_is_invalid() -> None:
+    """A request above the limit itself is not an overload: another attempt would not help."""
     async with running_batcher(FakeRuntime(), max_waiting_tokens=10) as batcher:
         with pytest.raises(InvalidRequestError, match="has 11 tokens in all; at most 10 are"):
             await batcher.submit([text(1, 11)])
 
 
-async def test_callers_who_left_are_not_computed() -> None:
-    """A cancelled caller is dropped from the queue, and its permit is free at once."""
+async def test_cancelled_requests_are_not_computed() -> None:
+    """A cancelled request leaves the queue, and its tokens are free at once."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:
@@ -110,7 +109,7 @@ async def test_callers_who_left_are_not_computed() -> None:
 
 
 async def test_retry_after_is_measured() -> None:
-    """A caller is sent away for as long as what waits will take."""
+    """Retry-After is the time that the waiting tokens take."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, workers=2, max_waiting_tokens=20) as batcher:
@@ -125,8 +124,8 @@ async def test_retry_after_is_measured() -> None:
         await accepted
 
 
-async def test_many_passes_hold_up_nobody() -> None:
-    """They have a limit of their own, and are computed when nobody else waits."""
+async def test_bulk_passes_do_not_delay_interactive_requests() -> None:
+    """Bulk passes have a limit of their own, and run when no interactive request waits."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=6, max_bulk_tokens=24) as batcher:
@@ -143,8 +142,8 @@ async def test_many_passes_hold_up_nobody() -> None:
     assert fake.seen == [0, 7, 1, 2, 3]
 
 
-async def test_a_caller_who_left_gives_back_what_can_wait() -> None:
-    """Its permit is free at once in that lane too."""
+async def test_cancelled_bulk_request_gives_back_its_tokens() -> None:
+    """Its tokens are free at once in the bulk lane too."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10, max_bulk_tokens=10) as batcher:
@@ -163,8 +162,8 @@ async def test_a_caller_who_left_gives_back_what_can_wait() -> None:
     assert fake.seen == [1, 4, 5]
 
 
-async def test_a_wait_that_would_be_too_long_is_refused() -> None:
-    """However few the tokens are: what counts is how long they take at the speed of late."""
+async def test_wait_that_would_be_too_long_is_rejected() -> None:
+    """The wait is computed from the recent throughput, however few the tokens are."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_wait_s=4) as batcher:
@@ -183,15 +182,14 @@ async def test_a_wait_that_would_be_too_long_is_refused() -> None:
         batcher.raise_if_overloaded()
 
 
-async def test_nothing_is_too_long_for_who_waits_for_nobody() -> None:
-    """A request that alone takes longer than the limit is accepted when there is no other."""
+async def test_lone_request_may_take_longer_than_the_limit() -> None:
     async with running_batcher(FakeRuntime(), max_wait_s=1) as batcher:
         batcher._admission.speed.note(20, 10)
         assert ends(await batcher.submit([text(1, 50)])) == [[1, 1]]
 
 
-async def test_refusals_are_counted_by_reason() -> None:
-    """A full queue and too long a wait; what is wrong in itself is neither."""
+async def test_rejections_are_counted_by_reason() -> None:
+    """The reasons are a full queue and too long a wait; invalid requests are not counted."""
     fake, statistics = FakeRuntime(), BatchStatistics()
 
     async with running_batcher(fake, max_waiting_tokens=10, statistics=statistics) as batcher:
@@ -220,7 +218,7 @@ async def test_refusals_are_counted_by_reason() -> None:
 
 
 async def test_requests_that_are_still_being_read_count() -> None:
-    """A crowd that comes at once would else find the door open, each of it, and be read in vain."""
+    """Otherwise many requests at once would all be let in, and be read in vain."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_wait_s=4) as batcher:

@@ -11,7 +11,6 @@ from tests.service.fake_runtime import BAD_ID, FakeRuntime, ends, running_batche
 
 
 async def test_every_caller_gets_its_own_answer() -> None:
-    """Of 300 callers at once, each is answered with its own text."""
     fake = FakeRuntime()
     async with running_batcher(fake, workers=3, max_waiting_tokens=10_000) as batcher:
 
@@ -23,8 +22,8 @@ async def test_every_caller_gets_its_own_answer() -> None:
     assert len(fake.seen) == 300
 
 
-async def test_what_was_accepted_is_counted_until_it_is_computed() -> None:
-    """Of both lanes, waiting or running."""
+async def test_accepted_tokens_count_until_they_are_computed() -> None:
+    """Both lanes count, waiting and running requests alike."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -40,14 +39,14 @@ async def test_what_was_accepted_is_counted_until_it_is_computed() -> None:
 
 
 async def test_several_texts_are_answered_in_their_order() -> None:
-    """One caller's texts may be computed in several batches and come back in order."""
+    """The texts of one caller may be computed in several batches."""
     async with running_batcher(FakeRuntime(), workers=2) as batcher:
         answer = await batcher.submit([text(i, 4) for i in range(20)])
         assert ends(answer) == [[i, 1] for i in range(20)]
 
 
 async def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
-    """What waits is taken first in first out up to the budget; a larger text runs alone."""
+    """Requests are taken first in, first out up to the budget; a larger text runs alone."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_batch_tokens=6) as batcher:
@@ -61,8 +60,8 @@ async def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
     assert fake.batches == [[2], [3, 3], [3], [20], [2]]
 
 
-async def test_a_lone_request_is_not_held_back() -> None:
-    """An idle worker takes a request at once, without waiting for company."""
+async def test_lone_request_is_not_held_back() -> None:
+    """An idle worker takes a request at once."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -72,7 +71,6 @@ async def test_a_lone_request_is_not_held_back() -> None:
 
 
 async def test_workers_compute_at_the_same_time() -> None:
-    """Two workers are in the runtime at once."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, workers=2) as batcher:
@@ -84,8 +82,8 @@ async def test_workers_compute_at_the_same_time() -> None:
         await asyncio.gather(*asks)
 
 
-async def test_a_bad_request_does_not_fail_its_neighbours() -> None:
-    """When a batch fails, each of its requests is tried alone."""
+async def test_bad_request_does_not_fail_its_neighbours() -> None:
+    """When a batch fails, each of its requests is computed alone."""
     fake = FakeRuntime()
 
     failures: list[str] = []
@@ -108,8 +106,8 @@ async def test_a_bad_request_does_not_fail_its_neighbours() -> None:
     assert fake.batches == [[2], [2, 2, 2], [2], [2], [2], [2]]
 
 
-async def test_one_bad_text_fails_its_caller_and_frees_the_rest() -> None:
-    """The caller hears at once, and its other texts are not computed any more."""
+async def test_bad_text_fails_its_caller_and_frees_the_rest() -> None:
+    """The caller gets the error at once, and its other texts are not computed."""
     fake = FakeRuntime()
     fake.stop_after_bad = True
 
@@ -123,8 +121,8 @@ async def test_one_bad_text_fails_its_caller_and_frees_the_rest() -> None:
     assert set(fake.seen) <= {BAD_ID, 0, 4}  # 0 if its batch had begun
 
 
-async def test_the_death_of_a_worker_fails_all_who_wait() -> None:
-    """Nobody hangs: all callers hear, later ones are refused, and the failure is told."""
+async def test_death_of_a_worker_fails_all_waiting_callers() -> None:
+    """All callers get an error, later ones are rejected, and the failure is reported."""
     fake = FakeRuntime()
 
     failures: list[str] = []
@@ -142,8 +140,8 @@ async def test_the_death_of_a_worker_fails_all_who_wait() -> None:
     assert failures == ["The service has failed and must be restarted."]
 
 
-async def test_close_answers_what_was_accepted() -> None:
-    """Closing refuses what comes and finishes what is there."""
+async def test_close_answers_accepted_requests() -> None:
+    """Closing rejects new requests and finishes accepted ones."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, workers=2) as batcher:
@@ -163,7 +161,7 @@ async def test_close_answers_what_was_accepted() -> None:
 
 
 async def test_batches_are_counted() -> None:
-    """Each that was computed with its sequences, each that was not."""
+    """Failed batches are counted apart."""
     fake, statistics = FakeRuntime(), BatchStatistics()
 
     async with running_batcher(fake, statistics=statistics) as batcher:
@@ -183,8 +181,8 @@ async def test_batches_are_counted() -> None:
     assert statistics.compute_seconds.total >= 0.05
 
 
-async def test_its_load() -> None:
-    """What was accepted counts until it is answered, in its lane."""
+async def test_load_of_the_batcher() -> None:
+    """Accepted tokens count in their lane until they are answered."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, workers=2, max_bulk_tokens=500) as batcher:

@@ -1,4 +1,4 @@
-"""Whether a model still answers."""
+"""The probe that tells whether a model still answers."""
 
 import asyncio
 
@@ -17,8 +17,8 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "PATIENCE_S", 0.05)
 
 
-async def test_who_has_just_answered_is_not_asked() -> None:
-    """Traffic is proof enough."""
+async def test_model_that_has_just_answered_is_not_probed() -> None:
+    """Recent traffic proves that the model answers."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -27,8 +27,8 @@ async def test_who_has_just_answered_is_not_asked() -> None:
     assert fake.seen == [1]
 
 
-async def test_who_has_been_silent_is_asked_once_by_all() -> None:
-    """And answers; the answer counts for a while."""
+async def test_silent_model_is_probed_once_for_all_callers() -> None:
+    """Concurrent callers share one request; its answer counts for a while."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -39,8 +39,8 @@ async def test_who_has_been_silent_is_asked_once_by_all() -> None:
     assert fake.seen == [7]
 
 
-async def test_a_model_that_is_stuck() -> None:
-    """It is not ready, and is again when it goes on."""
+async def test_model_that_is_stuck() -> None:
+    """The failure ends when the model answers again."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -55,16 +55,15 @@ async def test_a_model_that_is_stuck() -> None:
         assert (await asked.failure(), asked.last_failure) == (None, None)
 
 
-async def test_a_model_that_fails() -> None:
-    """A worker that lives and cannot compute is no use either."""
+async def test_model_that_fails() -> None:
     async with running_batcher(FakeRuntime()) as batcher:
         await asyncio.sleep(0.11)
         failure = await Probe(batcher, token_id=BAD_ID).failure()
         assert failure == "The model fails on a request that it must be able to answer."
 
 
-async def test_one_who_leaves_does_not_take_the_answer_along() -> None:
-    """Others who asked at the same time still get it."""
+async def test_cancelled_caller_does_not_cancel_the_probe() -> None:
+    """Other callers of the same probe still get the answer."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:

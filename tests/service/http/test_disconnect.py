@@ -1,4 +1,4 @@
-"""A caller who leaves: its request ends; and nothing else is taken for it."""
+"""Clients that disconnect: their requests are cancelled, and no others."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from service.http.disconnect import CancelOnDisconnect, ClientDisconnectedError
 
 
 class Connection:
-    """Tells of the end of a connection once it has ended."""
+    """A connection whose end the test decides."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
@@ -18,7 +18,7 @@ class Connection:
         self.watch_is_over = False
 
     async def receive(self) -> Message:
-        """As a server's, after the body."""
+        """Wait for the end, as a server's `receive` does after the body."""
         self.watched.set()
         try:
             await self.ended.wait()
@@ -38,8 +38,7 @@ def connection() -> Connection:
     return Connection()
 
 
-async def test_an_answer_that_is_there_soon_is_not_watched_for(connection: Connection) -> None:
-    """Nobody asks for the end of the connection, then or later."""
+async def test_fast_answer_starts_no_watch(connection: Connection) -> None:
     async with asyncio.timeout(20):
         with CancelOnDisconnect(connection.receive):
             await asyncio.sleep(0)
@@ -48,8 +47,8 @@ async def test_an_answer_that_is_there_soon_is_not_watched_for(connection: Conne
 
 
 @pytest.mark.usefixtures("_no_patience")
-async def test_a_caller_who_leaves_is_not_worked_for(connection: Connection) -> None:
-    """What is awaited for it is cancelled, and the task is as it was before."""
+async def test_work_for_a_disconnected_client_is_cancelled(connection: Connection) -> None:
+    """The awaited work is cancelled, and the task has no cancellation left."""
     async with asyncio.timeout(20):
         work = asyncio.get_running_loop().create_future()
         connection.ended.set()
@@ -63,8 +62,7 @@ async def test_a_caller_who_leaves_is_not_worked_for(connection: Connection) -> 
 
 
 @pytest.mark.usefixtures("_no_patience")
-async def test_a_caller_who_stays_gets_its_answer(connection: Connection) -> None:
-    """The watch ends with the work."""
+async def test_watch_ends_with_the_work(connection: Connection) -> None:
     async with asyncio.timeout(20):
         with CancelOnDisconnect(connection.receive):
             await connection.watched.wait()
@@ -73,9 +71,7 @@ async def test_a_caller_who_stays_gets_its_answer(connection: Connection) -> Non
 
 
 @pytest.mark.usefixtures("_no_patience")
-async def test_an_error_of_the_work_passes(connection: Connection) -> None:
-    """It is not the caller's doing."""
-
+async def test_error_of_the_work_is_raised(connection: Connection) -> None:
     async def work() -> None:
         await connection.watched.wait()
         raise ValueError("of the work")
@@ -87,11 +83,11 @@ async def test_an_error_of_the_work_passes(connection: Connection) -> None:
 
 @pytest.mark.usefixtures("_no_patience")
 @pytest.mark.parametrize("leaves", [False, True])
-async def test_a_server_that_gives_up_is_not_a_caller_who_left(
+async def test_cancellation_by_the_server_is_not_a_disconnect(
     connection: Connection,
     leaves: bool,  # noqa: FBT001 - pytest passes it
 ) -> None:
-    """Whether the caller leaves at that moment or not, the task is cancelled."""
+    """The task is cancelled, whether the client disconnects at that moment or not."""
     async with asyncio.timeout(20):
 
         async def request() -> None:
