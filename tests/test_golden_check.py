@@ -26,7 +26,7 @@ EXPONENT = (3, 0x40)  # the last byte of a little-endian float32, and the expone
 
 
 async def replay_prompts(path: Path) -> None:
-    """Read a bundle and replay its golden prompts, without the largest batches of a start."""
+    """Check the golden prompts of a bundle, without the largest batches of a start."""
     bundle = read_bundle(path)
     tokenizer = Tokenizer.of(bundle)
     batcher = Batcher(Runtime(bundle.model_path).run, 1, 192, 4096, 4096, 1e3, pytest.fail)
@@ -45,7 +45,7 @@ async def replay_prompts(path: Path) -> None:
 
 
 def flip_a_scale(path: Path) -> None:
-    """One bit of one scale of one map: 1 of 23,675,112 bytes."""
+    """Flip one bit of one scale of one matrix: 1 of 23,675,112 bytes."""
     flip_bits(path, "blocks.2.ffn_out.scales", *EXPONENT)
 
 
@@ -58,10 +58,10 @@ def flip_a_scale(path: Path) -> None:
     ],
     ids=lambda one: getattr(one, "__name__", ""),
 )
-async def test_what_is_broken_does_not_start(
+async def test_broken_bundle_does_not_start(
     damage: Callable[[Path], None], message: str, tmp_path: Path
 ) -> None:
-    """The hashes are put right, so that only answers can tell."""
+    """The hashes are corrected, so that only the answers differ."""
     path = copy_bundle(tmp_path / "bundle")
     damage(path)
     put_hashes_right(path)
@@ -70,7 +70,7 @@ async def test_what_is_broken_does_not_start(
 
 
 async def test_any_flipped_bit_changes_a_hash(tmp_path: Path) -> None:
-    """The least bit of an int8 weight changes hardly any answer, and is refused."""
+    """The lowest bit of an int8 weight changes hardly any answer."""
     path = copy_bundle(tmp_path / "bundle")
     flip_bits(path, "blocks.0.query.weight", 0, 1)
     with pytest.raises(BundleError, match=r"weights\.bin is not the file bundle\.json describes"):

@@ -34,7 +34,7 @@ sys.exit(main())
 
 
 async def vanish(port: int, stop: asyncio.Event) -> int:
-    """Connect, send a request or half of one, and leave; how often."""
+    """Connect, send a request or half of one, and disconnect; return the number of times."""
     times = 0
     head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     request = head + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
@@ -49,8 +49,8 @@ async def vanish(port: int, stop: asyncio.Event) -> int:
     return times
 
 
-async def test_clients_who_vanish_harm_nobody() -> None:
-    """Those who stay have all their answers, and nothing is left of those who went."""
+async def test_clients_that_disconnect_do_not_harm_others() -> None:
+    """The others get all their answers, and no request of a disconnected client is left."""
     stop = asyncio.Event()
     async with serving() as (process, port):
         vanishing = [asyncio.create_task(vanish(port, stop)) for _ in range(8)]
@@ -68,7 +68,7 @@ async def test_clients_who_vanish_harm_nobody() -> None:
 
 
 async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
-    """The outcome of each request to a service that was started so; then it ends well."""
+    """Return the outcome of each request to a service with faulty code, which ends with 0."""
     outcomes = []
     async with serving(code=code) as (process, port):
         for body in bodies:
@@ -81,14 +81,14 @@ async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
     return outcomes
 
 
-async def test_a_clock_that_jumps_changes_nothing() -> None:
-    """Deadlines, drains and speeds go by a clock that cannot be set."""
+async def test_clock_that_jumps_changes_nothing() -> None:
+    """Deadlines, drains and throughput use a clock that cannot be set."""
     outcomes = await ask_well(CLOCKLESS, *[BODY] * 20)
     assert all(one.statuses == {200: 1} for one in outcomes)
 
 
-async def test_a_log_that_cannot_be_written_changes_nothing() -> None:
-    """A full disk is no reason not to answer."""
+async def test_log_that_cannot_be_written_changes_nothing() -> None:
+    """The service answers although the disk is full."""
     assert os.path.exists("/dev/full")  # noqa: ASYNC240, PTH110 - there is nothing to read
     two = b'{"inputs": ["a [MASK]", "the [MASK]"]}'
     failed, *others = await ask_well(FULL_DISK, two, BODY, BODY)

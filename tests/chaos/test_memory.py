@@ -1,4 +1,4 @@
-"""Each attack on the memory of a process: it grows by a bounded number of bytes, and answers."""
+"""Attacks on the memory of a process, which grows by a bounded number of bytes."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ BOUNDS_MB = {
 
 
 async def attacked(name: str) -> tuple[int, Outcome]:
-    """The growth of a process at its peak, and what polite clients were answered meanwhile."""
+    """Return the growth of a process at its peak, and the outcome of polite clients."""
     async with serving("--log-level=error") as (process, port):
         warm = Client("127.0.0.1", port, Outcome())
         for _ in range(50):
@@ -60,8 +60,8 @@ async def attacked(name: str) -> tuple[int, Outcome]:
 
 
 @pytest.mark.parametrize("name", BOUNDS_MB)
-async def test_an_attack_is_bounded(name: str) -> None:
-    """In memory; polite clients are answered, and in time."""
+async def test_attack_is_bounded(name: str) -> None:
+    """Polite clients are answered in time meanwhile."""
     growth_bytes, outcome = await attacked(name)
     assert growth_bytes < BOUNDS_MB[name] * MB
     assert set(outcome.statuses) == {200}
@@ -70,12 +70,11 @@ async def test_an_attack_is_bounded(name: str) -> None:
 
 
 def test_every_attack_has_a_bound() -> None:
-    """The attacks that the soak mixes have one too."""
     assert BOUNDS_MB.keys() == ATTACKS.keys()
 
 
-async def test_memory_is_given_back_after_an_attack() -> None:
-    """Within seconds, without a reload."""
+async def test_memory_is_returned_after_an_attack() -> None:
+    """It takes seconds, and no reload."""
     async with serving("--log-level=error") as (process, port):
         async with under(["wide texts", "target scores"], port):
             await asyncio.sleep(ATTACK_S)
@@ -86,8 +85,8 @@ async def test_memory_is_given_back_after_an_attack() -> None:
     assert later_bytes < after_bytes - 30 * MB or later_bytes < 290 * MB
 
 
-async def test_a_large_body_is_taken_while_others_drip() -> None:
-    """Bodies that do not end make room for one that comes."""
+async def test_large_body_is_read_while_others_are_slow() -> None:
+    """Incomplete bodies make room for a new one."""
     text = "Paris is the [MASK] of France." + " " * 14_000
     body = json.dumps({"inputs": [text] * 20}).encode()
 
@@ -104,7 +103,7 @@ async def test_a_large_body_is_taken_while_others_drip() -> None:
 
 
 async def test_reloads_leave_nothing_behind(tmp_path: Path) -> None:
-    """Neither memory nor the maps of files that are deleted."""
+    """Neither memory nor maps of deleted files remain."""
     bundle = tmp_path / "bundle"
     shutil.copytree(default_bundle_path(), bundle)
     description = json.loads((bundle / "bundle.json").read_text())

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGKILL while requests come all the time."""
+"""SIGTERM and SIGKILL under load."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ CLIENTS = 16
 
 
 async def under_load(number: signal.Signals, *flags: str) -> tuple[Outcome, int]:
-    """What became of the requests, and the exit code."""
+    """Return the outcome of the requests, and the exit code."""
     stop = asyncio.Event()
     async with serving(*flags) as (process, port):
         asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS))
@@ -24,7 +24,7 @@ async def under_load(number: signal.Signals, *flags: str) -> tuple[Outcome, int]
 
 
 async def test_sigterm_loses_nothing() -> None:
-    """Every request that went to an open connection has its answer, and the exit code is 0."""
+    """Every request on an open connection has its answer, and the exit code is 0."""
     for _ in range(ROUNDS):
         outcome, code = await under_load(signal.SIGTERM)
         assert code == 0
@@ -33,8 +33,8 @@ async def test_sigterm_loses_nothing() -> None:
         assert outcome.statuses[200] > CLIENTS
 
 
-async def test_sigkill_is_survived_by_the_next() -> None:
-    """Another process takes the same port at once, and has nothing to clean up."""
+async def test_next_process_starts_after_sigkill() -> None:
+    """The next process takes the same port at once, and has nothing to clean up."""
     port = free_port()
     for _ in range(2):
         stop = asyncio.Event()

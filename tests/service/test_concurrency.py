@@ -1,10 +1,11 @@
-"""Groups of coroutines that fail together."""
+"""Groups of coroutines that fail together, and counters of uses."""
 
 import asyncio
+import contextlib
 
 import pytest
 
-from service.concurrency import gather_or_cancel
+from service.concurrency import UseCounter, gather_or_cancel
 
 
 async def soon(value: int) -> int:
@@ -52,3 +53,27 @@ async def test_cancelling_the_group_cancels_each() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended == ["waiting", "waiting"]
+
+
+async def test_counter_waits_for_all_uses() -> None:
+    """The wait ends with the last use, or at once where there is none."""
+    uses, said = UseCounter(), []
+    await uses.wait_until_unused()
+
+    async def use(seconds: float) -> None:
+        with uses:
+            await asyncio.sleep(seconds)
+            said.append("used")
+            with contextlib.suppress(LookupError), uses:
+                raise LookupError
+
+    async def wait() -> None:
+        await uses.wait_until_unused()
+        said.append("none")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(use(0.02))
+        group.create_task(use(0.01))
+        await asyncio.sleep(0)
+        group.create_task(wait())
+    assert said == ["used", "used", "none"]

@@ -1,4 +1,4 @@
-"""The flow: answers in order, full batches, bounded memory, and a clean end whatever happens."""
+"""The pipeline of rows: order, full batches, bounded memory, and a clean end."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ Answering = Callable[[str], Any]
 
 
 class FakeFillMask:
-    """Answers a text with itself, in its own time."""
+    """Pipeline that answers a text with itself, after a while."""
 
     def __init__(self, answering: Answering | None = None) -> None:
         self.accepted_tokens = 0
@@ -52,7 +52,7 @@ class FakeFillMask:
 
 
 class Written:
-    """What has been written."""
+    """Recorder of written rows and answers."""
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
@@ -60,7 +60,7 @@ class Written:
         self.threads: set[str] = set()
 
     def write(self, block: Block, answers: Sequence[bytes]) -> None:
-        """Take rows."""
+        """Record rows with their answers."""
         assert len(block) == len(answers)
         self.numbers += range(block.first, block.first + len(block))
         self.answers += answers
@@ -68,14 +68,14 @@ class Written:
 
 
 def blocks(items: Sequence[Item], size: int) -> Iterator[RequestBlock]:
-    """The items in blocks."""
+    """Yield the items in blocks."""
     for first in range(0, len(items), size):
         some = items[first : first + size]
         yield JsonBlock(first, [b"{}"] * len(some)), some
 
 
 def questions(count: int) -> list[Item]:
-    """Texts that are numbers."""
+    """Return requests whose texts are numbers."""
     return [RowRequest(str(number), FillOptions()) for number in range(count)]
 
 
@@ -95,19 +95,19 @@ async def run(
 
 
 async def until(happened: Callable[[], bool]) -> None:
-    """Wait for something that nobody tells of."""
+    """Wait until a condition holds."""
     while not happened():  # noqa: ASYNC110 - nobody does
         await asyncio.sleep(0.001)
 
 
 def answer_of(number: int) -> bytes:
-    """What a number's answer is."""
+    """Return the answer to a number."""
     return b'[{"score":0.5,"token":1,"token_str":"%d","sequence":""}]' % number
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 async def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
-    """However long each takes; by another thread than the loop's; under the name of the field."""
+    """Rows take different times; another thread than the loop's writes them."""
     rng = dice(size)
 
     async def answering(_text: str) -> None:
@@ -124,14 +124,13 @@ async def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
 
 
 async def test_no_rows() -> None:
-    """Nothing is written."""
     written = Written()
     await run(FakeFillMask(), iter(()), written.write)
     assert written.numbers == []
 
 
-async def test_long_answers_are_written_as_others() -> None:
-    """Though another thread makes them."""
+async def test_long_answers_are_written_in_order() -> None:
+    """Another thread makes them."""
     written = Written()
     items: list[Item] = [RowRequest(str(n), FillOptions(top_k=1)) for n in range(5)]
     await run(FakeFillMask(), blocks(items, 5), written.write)
@@ -139,7 +138,7 @@ async def test_long_answers_are_written_as_others() -> None:
 
 
 async def test_rows_that_cannot_be_filled_are_problems() -> None:
-    """Found here or before, they take their place in the order."""
+    """Their place in the order is the row's, whether the row or the pipeline has the problem."""
 
     async def answering(text: str) -> None:
         if text == "1":
@@ -154,7 +153,7 @@ async def test_rows_that_cannot_be_filled_are_problems() -> None:
 
 
 async def test_no_more_rows_begin_while_enough_waits() -> None:
-    """Two at least, so that the passes of the next are there when those of one end."""
+    """At least two run, so that the next row's passes are there when those of one end."""
     fake = FakeFillMask()
     fake.accepted_tokens = 10**9
     fake._answering = lambda _text: asyncio.sleep(0.001)
@@ -165,7 +164,7 @@ async def test_no_more_rows_begin_while_enough_waits() -> None:
 
 
 async def test_passes_that_end_make_room() -> None:
-    """Though no row has ended that would tell of it."""
+    """No row has ended that would wake the pipeline."""
     async with asyncio.timeout(30):
         fake, go = FakeFillMask(), asyncio.Event()
         fake._answering = lambda _text: go.wait()
@@ -189,7 +188,7 @@ async def test_passes_that_end_make_room() -> None:
 async def test_rows_that_are_not_written_are_bounded(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int, text: str
 ) -> None:
-    """In number, and by what their answers take; also while writing takes long."""
+    """The bounds are on their number and on their characters, also while writing is slow."""
     monkeypatch.setattr(pipeline, limit, most)
     begun = 0
     written = Written()
@@ -228,7 +227,7 @@ async def test_rows_that_are_not_written_are_bounded(
 
 
 async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a block's answers take is bounded too."""
+    """The answers of one block are bounded too."""
     monkeypatch.setattr(pipeline, "_LONG_ANSWERS_BYTES", 150)
     lengths = []
 
@@ -244,7 +243,7 @@ async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.Monk
 async def test_answers_do_not_wait_for_a_row_that_takes_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They are written before their block has ended, so that a kill costs little."""
+    """Answers are written before their block ends, so that a kill loses few of them."""
     monkeypatch.setattr(pipeline, "_WRITTEN_EVERY_S", 0.0)
     written = Written()
 
@@ -267,8 +266,8 @@ async def test_answers_do_not_wait_for_a_row_that_takes_long(
 
 
 @pytest.mark.parametrize("kind", ["reading", "answering", "writing"])
-async def test_whatever_fails_fails_after_the_rows_before_it(kind: str) -> None:
-    """They are written, nothing behind them is, and nothing is left on its way."""
+async def test_failure_is_raised_after_the_rows_before_it(kind: str) -> None:
+    """The rows before the failure are written, and no others; no task is left behind."""
     written = Written()
     items = questions(50)
 
@@ -293,8 +292,8 @@ async def test_whatever_fails_fails_after_the_rows_before_it(kind: str) -> None:
     assert written.numbers == list(range(23 if kind == "answering" else 20))
 
 
-async def test_cancelled_it_writes_what_is_ready() -> None:
-    """The answers of a block that has not ended are not lost, and nothing is left on its way."""
+async def test_cancelled_pipeline_writes_ready_answers() -> None:
+    """The answers of an incomplete block are not lost, and no task is left behind."""
     written = Written()
 
     async with asyncio.timeout(30):
@@ -317,8 +316,8 @@ async def test_cancelled_it_writes_what_is_ready() -> None:
     assert written.numbers == list(range(5))
 
 
-async def test_an_end_does_not_wait_for_who_reads() -> None:
-    """A stream may have nothing to say for ever."""
+async def test_end_does_not_wait_for_the_reader() -> None:
+    """A stream may stay silent for ever."""
     never = threading.Event()
 
     def asked() -> Iterator[RequestBlock]:
@@ -336,14 +335,13 @@ async def test_an_end_does_not_wait_for_who_reads() -> None:
 
 
 class Watched:
-    """The tiny model's runtime, a little slow; notes what the batches are."""
+    """The tiny model's runtime, slowed down; it records the sizes of batches."""
 
     def __init__(self, tiny: Tiny) -> None:
         self._runtime = Runtime(tiny.path / "model.onnx")
         self.tokens: list[int] = []
 
     def run(self, batch: Batch) -> BatchOutputs:
-        """Compute a batch."""
         self.tokens.append(batch.tokens)
         threading.Event().wait(0.003)
         return self._runtime.run(batch)
@@ -358,7 +356,7 @@ class Watched:
     ],
 )
 async def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting: int) -> None:
-    """Whether a row takes one pass or many; and not much more waits than is needed."""
+    """This holds for rows of one pass and of many; not much more waits than is needed."""
     budget, workers = 100, 2
     watched, written, most_waiting = Watched(tiny), Written(), 0
     tokenizer = make_tokenizer(tiny)

@@ -1,4 +1,4 @@
-"""The use case, over the real tokenizer, batcher and runtime of the tiny model."""
+"""The pipeline, over the tokenizer, batcher and runtime of the tiny model."""
 
 import math
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def check(tiny: Tiny, text: str, masks: Sequence[Sequence[Fill]], top_k: int) ->
 
 
 async def test_many_texts_of_many_lengths(tiny: Tiny) -> None:
-    """Texts that share batches are answered as the oracle answers each alone."""
+    """Texts that share batches get the answers that the oracle gives each alone."""
     texts = [f"{'the dog ' * (i % 12)}[MASK] {'cat ' * (i % 5)}" for i in range(40)]
     texts += ["a [MASK] of [MASK] and [MASK]"]
     for text, masks in zip(texts, await fill(tiny, texts, top_k=4), strict=True):
@@ -36,21 +36,20 @@ async def test_many_texts_of_many_lengths(tiny: Tiny) -> None:
 
 
 async def test_five_fills_by_default(tiny: Tiny) -> None:
-    """Nothing asked for is five fills, best first."""
     [[fills]] = await fill(tiny, ["the [MASK]"])
     assert len(fills) == 5
     assert [f.score for f in fills] == sorted((f.score for f in fills), reverse=True)
 
 
 async def test_special_tokens_are_never_offered(tiny: Tiny) -> None:
-    """Even if everything is asked for, what is no word is not in the answer."""
+    """The request asks for all ordinary tokens."""
     ordinary = len(VOCABULARY) - len(SPECIAL)
     [[fills]] = await fill(tiny, ["the [MASK] of"], top_k=ordinary)
     assert {one.token for one in fills} == set(range(len(SPECIAL), len(VOCABULARY)))
 
 
 async def test_token_str_and_sequence(tiny: Tiny) -> None:
-    """Each fill shows its token and the user's text with it."""
+    """Each fill has its token and the whole text with it."""
     [[fills]] = await fill(tiny, ["The  [MASK], here"], targets=["dog", "##s"])
     assert {(one.token_str, one.sequence) for one in fills} == {
         ("dog", "The  dog, here"),
@@ -59,7 +58,7 @@ async def test_token_str_and_sequence(tiny: Tiny) -> None:
 
 
 async def test_targets_are_ranked_with_their_own_probabilities(tiny: Tiny) -> None:
-    """Targets have their log-probability over the whole vocabulary, in every mask."""
+    """A target's probability is over the whole vocabulary, in every mask."""
     text = "the [MASK] and [MASK]"
     targets = ["dog", "cat", "tea"]
     [masks] = await fill(tiny, [text], targets=targets)
@@ -73,7 +72,6 @@ async def test_targets_are_ranked_with_their_own_probabilities(tiny: Tiny) -> No
 
 
 async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
-    """With top_k, only the best of the targets are answered."""
     [[all_of_them]] = await fill(tiny, ["the [MASK]"], targets=["dog", "cat", "tea"])
     [[best]] = await fill(tiny, ["the [MASK]"], top_k=2, targets=["dog", "cat", "tea"])
     assert [one.token for one in best] == [one.token for one in all_of_them[:2]]
@@ -105,17 +103,17 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
         (["[MASK]"], ["Paris", "paris"], 'The targets "Paris" and "paris" are the same tokens.'),
     ],
 )
-async def test_refuses(
+async def test_rejects(
     texts: list[str], targets: list[str] | None, reason: str, tiny: Tiny
 ) -> None:
-    """What cannot be filled is told by its index, with the limit."""
+    """The error names the index of the text, and the limit."""
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, texts, targets=targets, max_masks=20)
     assert caught.value.text == reason
 
 
-async def test_an_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small request for a huge answer is refused: each fill repeats its whole text."""
+async def test_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fill repeats its whole text, so that a small request may have a huge answer."""
     monkeypatch.setattr(response_size, "MAX_ANSWER_BYTES", 2620)
     text = "the [MASK]"
     assert len((await fill(tiny, [text], top_k=10))[0][0]) == 10

@@ -1,4 +1,4 @@
-"""The size of an answer, against the answer itself and the memory that it takes."""
+"""The estimated size of an answer, against the answer and its memory."""
 
 import gc
 import tracemalloc
@@ -49,7 +49,7 @@ CASES: dict[str, tuple[list[str], FillOptions]] = {
 
 
 async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[Any, int, int]:
-    """The answer, the memory reserved for it, and the memory that it took at most."""
+    """Return the answer, the memory reserved for it, and the peak of the memory it took."""
     batcher = Batcher(Runtime(tiny.path / "model.onnx").run, 1, 64, 10**5, 10**5, 10, pytest.fail)
     use_case = FillMaskPipeline(
         make_tokenizer(tiny),
@@ -79,16 +79,16 @@ async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[
 
 
 def size_of(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> ResponseSize:
-    """The size that is known before."""
+    """Return the size that is estimated before."""
     reader = FillPlanner(make_tokenizer(tiny), MAX_TOKENS, 1_000)
     return response_size([reader.read(text, options, "inputs", report=True) for text in texts])
 
 
 @pytest.mark.parametrize(("texts", "options"), CASES.values(), ids=CASES)
-async def test_an_answer_is_never_larger(
+async def test_answer_is_never_larger_than_estimated(
     tiny: Tiny, texts: list[str], options: FillOptions
 ) -> None:
-    """In any wire format; and not many times smaller, where it is long."""
+    """This holds in every wire format; long answers are not many times smaller either."""
     size = size_of(tiny, texts, options)
     found, reserved_bytes, _ = await fill(tiny, texts, options)
     content = fills_to_json(found, single=False)
@@ -106,17 +106,17 @@ async def test_an_answer_is_never_larger(
 
 
 @pytest.mark.parametrize(("texts", "options"), CASES.values(), ids=CASES)
-async def test_the_memory_is_reserved_before(
+async def test_answer_takes_no_more_memory_than_reserved(
     tiny: Tiny, texts: list[str], options: FillOptions
 ) -> None:
-    """From the passes to the written answer no more is allocated than was reserved."""
+    """The memory is allocated from the passes to the written answer."""
     _, reserved_bytes, peak_bytes = await fill(tiny, texts, options)
     assert peak_bytes < reserved_bytes + 60_000
     assert reserved_bytes < 6 * peak_bytes
 
 
-async def test_no_memory_no_answer(tiny: Tiny) -> None:
-    """What there is no room for is not computed; of texts to score neither."""
+async def test_answer_without_room_is_not_computed(tiny: Tiny) -> None:
+    """Nothing is computed without room for the answer, for fills and for scores."""
 
     def refuse(memory_bytes: int) -> None:
         assert memory_bytes > 0
@@ -143,8 +143,8 @@ async def test_no_memory_no_answer(tiny: Tiny) -> None:
     await batcher.close()
 
 
-def test_the_largest_answer_is_bounded(tiny: Tiny) -> None:
-    """In memory as well: 40 MB are what one request may take."""
+def test_largest_answer_is_bounded(tiny: Tiny) -> None:
+    """It is bounded in memory too: one request may take 40 MB."""
     for text in (f"the{' ' * 1900}[MASK]", "😀" + " " * 1900 + "[MASK]", "\1" * 1900 + "[MASK]"):
         largest = 0
         for fills in range(10, 5_000, 10):

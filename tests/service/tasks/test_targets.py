@@ -1,4 +1,4 @@
-"""Targets of one token or several, scored as a whole, against one masked pass a token."""
+"""Targets of one or several tokens, against a reference of one masked pass per token."""
 
 import math
 import tracemalloc
@@ -26,12 +26,11 @@ async def fill(
     top_k: int | None = None,
     max_passes: int = 100,
 ) -> Sequence[Sequence[Sequence[Fill]]]:
-    """One call with targets."""
     return await tiny_calls.fill(tiny, texts, top_k, targets, max_passes=max_passes)
 
 
 def reference(tiny: Tiny, text: str, mask: int, token_ids: Sequence[int]) -> float:
-    """One masked pass a token: those before it in place, masks for it and those after it."""
+    """Score a target with one pass per token: earlier tokens in place, masks for the others."""
     encoded = make_tokenizer(tiny).encode(text)
     position = int(encoded.mask_positions[mask])
     before, after = encoded.input_ids[:position], encoded.input_ids[position + 1 :]
@@ -44,7 +43,7 @@ def reference(tiny: Tiny, text: str, mask: int, token_ids: Sequence[int]) -> flo
 
 
 async def test_scores_are_those_of_one_pass_a_token(tiny: Tiny) -> None:
-    """In every mask of every text, whatever shares a pass."""
+    """This holds in every mask of every text, whatever shares a pass."""
     texts = [TEXT, "she drank [MASK]", "[MASK]"]
     tokenizer = make_tokenizer(tiny)
     for text, masks in zip(texts, await fill(tiny, texts, TARGETS), strict=True):
@@ -67,15 +66,15 @@ async def test_scores_are_those_of_one_pass_a_token(tiny: Tiny) -> None:
 
 
 async def test_scores_of_targets_sum_to_one(tiny: Tiny) -> None:
-    """What is asked of them is which of them it is."""
+    """The scores say which of the targets it is."""
     for masks in await fill(tiny, [TEXT, "a [MASK]"], TARGETS):
         for fills in masks:
             scores = [one.target_score for one in fills if isinstance(one, TargetFill)]
             assert math.isclose(sum(scores), 1)
 
 
-async def test_a_target_is_shown_as_it_was_written(tiny: Tiny) -> None:
-    """One of several tokens has no single token; one of one reads as in the vocabulary."""
+async def test_target_is_shown_as_it_was_written(tiny: Tiny) -> None:
+    """A target of several tokens has no single token; others read as in the vocabulary."""
     [[fills]] = await fill(tiny, ["The [MASK], here"], ["Walking", "Dog", "a Dog"])
     shown = {(one.token, one.token_str, one.sequence) for one in fills}
     assert shown == {
@@ -86,14 +85,13 @@ async def test_a_target_is_shown_as_it_was_written(tiny: Tiny) -> None:
 
 
 async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
-    """The best of them, whatever their length."""
     [[every]] = await fill(tiny, ["the [MASK]"], TARGETS)
     [[best]] = await fill(tiny, ["the [MASK]"], TARGETS, top_k=3)
     assert [one.token_str for one in best] == [one.token_str for one in every[:3]]
 
 
 async def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
-    """One pass for all of one token; one for each length and beginning of the others."""
+    """One pass is for all targets of one token; others take one per length and prefix."""
     # dog; walk+s and walk+ing; a+dog, a+cat; a+dog+barked
     found = Targets.resolve(make_tokenizer(tiny), TARGETS, max_passes=100)
     prefixes = {(step.length, len(step.prefix)) for step in found.steps}
@@ -108,14 +106,13 @@ async def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
 
 
 async def test_any_number_of_targets_of_one_token_is_one_pass(tiny: Tiny) -> None:
-    """Over all masks of a text."""
+    """This holds over all masks of a text."""
     words = [word for word in VOCABULARY if word.isalpha()]
     [masks] = await fill(tiny, [TEXT], words, max_passes=1)
     assert [len(fills) for fills in masks] == [len(words)] * 2
 
 
-async def test_a_text_must_have_room_for_the_longest(tiny: Tiny) -> None:
-    """It is never cut."""
+async def test_text_must_have_room_for_the_longest_target(tiny: Tiny) -> None:
     text = "the " * (MAX_TOKENS - 4) + "[MASK]"
     assert await fill(tiny, [text], ["a dog"])
     with pytest.raises(
@@ -140,14 +137,14 @@ async def test_a_text_must_have_room_for_the_longest(tiny: Tiny) -> None:
     ],
 )
 async def test_targets_that_cannot_be_used(tiny: Tiny, targets: list[str], reason: str) -> None:
-    """None is replaced by something else."""
+    """The service does not replace them by other targets."""
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, ["the [MASK]"], targets)
     assert reason in caught.value.text
 
 
-async def test_all_that_is_wrong_is_said(tiny: Tiny) -> None:
-    """Five of them in words, the rest in number."""
+async def test_error_names_five_targets_and_counts_the_rest(tiny: Tiny) -> None:
+    """Five are named, the rest is counted."""
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, ["the [MASK]"], ["dog", *(f"x{i}" for i in range(7))])
     assert '"x0"' in caught.value.text
@@ -156,10 +153,9 @@ async def test_all_that_is_wrong_is_said(tiny: Tiny) -> None:
     assert caught.value.text.endswith(" 2 more are wrong.")
 
 
-def test_targets_of_many_tokens_are_refused_before_all_are_tokenized(
+def test_targets_of_many_tokens_are_rejected_before_all_are_tokenized(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As soon as they would take more passes than are allowed."""
     tokenizer = make_tokenizer(tiny)
     looked_up = 0
     target_ids = tokenizer.target_ids
@@ -178,7 +174,7 @@ def test_targets_of_many_tokens_are_refused_before_all_are_tokenized(
 
 
 async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
-    """All of a request together, before any is tokenized; ten thousand words are allowed."""
+    """The bound is on all targets of a request, before any is tokenized; it allows 10,000 words."""
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, ["the [MASK]"], [f"{i:05}" + "é" * 11 for i in range(9_800)])
     assert caught.value.text == (
@@ -189,8 +185,8 @@ async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
         check_size([["x" * 100_000], ["y" * 200_000]])
 
 
-def test_the_size_of_targets_is_about_what_they_take(tiny: Tiny) -> None:
-    """Never less; more by the numbers that Python shares."""
+def test_size_of_targets_is_close_to_their_memory(tiny: Tiny) -> None:
+    """It is never less; it is more by the integers that Python shares."""
     tokenizer = make_tokenizer(tiny)
     words = [word for word in VOCABULARY if word.isalpha()]
     texts = [f"{a} {b}" for a in words for b in words]

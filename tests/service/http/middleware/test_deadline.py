@@ -95,6 +95,11 @@ async def test_invalid_deadline_is_rejected(value: bytes) -> None:
     assert from_json(body["body"]) == {"error": expected}
 
 
+async def test_longest_deadline_is_accepted() -> None:
+    start, *_ = await call(slow, [(b"x-request-timeout-ms", b"%d" % MAX_TIMEOUT_MS)])
+    assert start["status"] == 200
+
+
 async def test_timeout_of_the_application_is_not_the_deadline() -> None:
     with pytest.raises(TimeoutError):
         await call(broken, default_ms=1000)
