@@ -50,6 +50,8 @@ def test_input_without_permission(source: Path, monkeypatch: pytest.MonkeyPatch)
 def test_outputs_that_must_not_be_written(tmp_path: Path, source: Path) -> None:
     there = tmp_path / "there.csv"
     there.touch()
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(source)
     for path, sentence in (
         (tmp_path / "a.txt", "these end in .jsonl, .ndjson, .csv or .parquet."),
         (
@@ -57,7 +59,7 @@ def test_outputs_that_must_not_be_written(tmp_path: Path, source: Path) -> None:
             f"none/a.csv cannot be written: {tmp_path}/none is no directory.",
         ),
         (source, "in.jsonl is the input, which is not replaced."),
-        (tmp_path / "." / "in.jsonl", "in.jsonl is the input, which is not replaced."),
+        (link, "link.jsonl is the input, which is not replaced."),
         (there, "there.csv is there already; --overwrite replaces it."),
     ):
         with pytest.raises(CommandError) as caught:
