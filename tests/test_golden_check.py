@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,31 +25,27 @@ from tests.broken_bundles import (
 EXPONENT = (3, 0x40)  # the last byte of a little-endian float32, and the exponent's highest bit
 
 
-def replay_prompts(path: Path) -> None:
-    """Read a bundle and replay its golden prompts, without the largest batches of a start."""
-
-    async def play() -> None:
-        bundle = read_bundle(path)
-        tokenizer = Tokenizer.of(bundle)
-        batcher = Batcher(Runtime(bundle.model_path).run, 1, 192, 4096, 4096, 1e3, pytest.fail)
-        fill_mask = FillMaskPipeline(
-            tokenizer,
-            batcher,
-            max_tokens=bundle.max_tokens,
-            vocab_size=bundle.architecture.vocab_size,
-            max_masks=bundle.max_tokens,
-            max_passes=1,
-        )
-        try:
-            await check_golden_prompts(bundle, fill_mask)
-        finally:
-            await batcher.close()
-
-    asyncio.run(play())
+async def replay_prompts(path: Path) -> None:
+    """Check the golden prompts of a bundle, without the largest batches of a start."""
+    bundle = read_bundle(path)
+    tokenizer = Tokenizer.of(bundle)
+    batcher = Batcher(Runtime(bundle.model_path).run, 1, 192, 4096, 4096, 1e3, pytest.fail)
+    fill_mask = FillMaskPipeline(
+        tokenizer,
+        batcher,
+        max_tokens=bundle.max_tokens,
+        vocab_size=bundle.architecture.vocab_size,
+        max_masks=bundle.max_tokens,
+        max_passes=1,
+    )
+    try:
+        await check_golden_prompts(bundle, fill_mask)
+    finally:
+        await batcher.close()
 
 
 def flip_a_scale(path: Path) -> None:
-    """One bit of one scale of one map: 1 of 23,675,112 bytes."""
+    """Flip one bit of one scale of one matrix: 1 of 23,675,112 bytes."""
     flip_bits(path, "blocks.2.ffn_out.scales", *EXPONENT)
 
 
@@ -63,22 +58,22 @@ def flip_a_scale(path: Path) -> None:
     ],
     ids=lambda one: getattr(one, "__name__", ""),
 )
-def test_what_is_broken_does_not_start(
+async def test_broken_bundle_does_not_start(
     damage: Callable[[Path], None], message: str, tmp_path: Path
 ) -> None:
-    """The hashes are put right, so that only answers can tell."""
+    """The hashes are corrected, so that only the answers differ."""
     path = copy_bundle(tmp_path / "bundle")
     damage(path)
     put_hashes_right(path)
     with pytest.raises(BundleError, match=f"does not work on this machine: .*{message}"):
-        replay_prompts(path)
+        await replay_prompts(path)
 
 
-def test_any_flipped_bit_changes_a_hash(tmp_path: Path) -> None:
-    """The least bit of an int8 weight changes hardly any answer, and is refused."""
+async def test_any_flipped_bit_changes_a_hash(tmp_path: Path) -> None:
+    """The lowest bit of an int8 weight changes hardly any answer."""
     path = copy_bundle(tmp_path / "bundle")
     flip_bits(path, "blocks.0.query.weight", 0, 1)
     with pytest.raises(BundleError, match=r"weights\.bin is not the file bundle\.json describes"):
-        replay_prompts(path)
+        await replay_prompts(path)
     put_hashes_right(path)
-    replay_prompts(path)
+    await replay_prompts(path)

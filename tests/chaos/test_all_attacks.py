@@ -1,4 +1,4 @@
-"""All attacks at once on a process that may use the 512 MiB of the documented pod."""
+"""All attacks at once on a process with the 512 MiB of the documented pod."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.load.attacks import ATTACKS, under
 from tests.chaos.cgroup import memory_group, unavailable
-from tests.chaos.load import Outcome, ask_until
+from tests.chaos.load import ask_until
 from tests.chaos.process import serving
 
 LIMIT_BYTES = 512 * 2**20
@@ -20,25 +20,21 @@ SLOWEST_S = 1.0 if "ATTACK_S" in os.environ else 5.0
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 
 
-def test_all_attacks_at_once() -> None:
-    """No process is killed, and polite clients are answered, all of them and in time."""
-
-    async def play() -> tuple[Outcome, int, int, int | None]:
-        stop = asyncio.Event()
-        with memory_group("fillmask-attacks", LIMIT_BYTES) as group:
-            async with (
-                serving("--log-level=error", on_start=group.add) as (_, port),
-                under(ATTACKS, port),
-            ):
-                asking = ask_until(stop, "127.0.0.1", port, CLIENTS, pause_s=0.05)
-                polite = asyncio.create_task(asking)
-                await asyncio.sleep(ATTACK_S)
-                sockets = group.socket_bytes
-                stop.set()
-                outcome = await polite
-            return outcome, group.oom_kills, group.peak_bytes, sockets
-
-    outcome, oom_kills, peak_bytes, sockets = asyncio.run(play())
+async def test_all_attacks_at_once() -> None:
+    """No process is killed, and all polite clients are answered in time."""
+    stop = asyncio.Event()
+    with memory_group("fillmask-attacks", LIMIT_BYTES) as group:
+        async with (
+            serving("--log-level=error", on_start=group.add) as (_, port),
+            under(ATTACKS, port),
+        ):
+            asking = ask_until(stop, "127.0.0.1", port, CLIENTS, pause_s=0.05)
+            polite = asyncio.create_task(asking)
+            await asyncio.sleep(ATTACK_S)
+            sockets = group.socket_bytes
+            stop.set()
+            outcome = await polite
+        oom_kills, peak_bytes = group.oom_kills, group.peak_bytes
     p50_ms, p99_ms = (outcome.percentile_s(share) * 1000 for share in (0.5, 0.99))
     print(  # noqa: T201 - figures for the person who runs `make attack-check`
         f"\nanswers {dict(outcome.statuses)}, lost {outcome.lost}, refused {outcome.refused}; "

@@ -34,7 +34,7 @@ sys.exit(main())
 
 
 async def vanish(port: int, stop: asyncio.Event) -> int:
-    """Connect, send a request or half of one, and leave; how often."""
+    """Connect, send a request or half of one, and disconnect; return the number of times."""
     times = 0
     head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     request = head + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
@@ -49,31 +49,26 @@ async def vanish(port: int, stop: asyncio.Event) -> int:
     return times
 
 
-def test_clients_who_vanish_harm_nobody() -> None:
-    """Those who stay have all their answers, and nothing is left of those who went."""
-
-    async def play() -> tuple[Outcome, int]:
-        stop = asyncio.Event()
-        async with serving() as (process, port):
-            vanishing = [asyncio.create_task(vanish(port, stop)) for _ in range(8)]
-            asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, 4))
-            await asyncio.sleep(2)
-            stop.set()
-            outcome = await asking
-            gone = sum(await asyncio.gather(*vanishing))
-            process.send_signal(signal.SIGTERM)
-            # who had left unanswered would be waited for
-            assert await asyncio.wait_for(process.wait(), 5) == 0
-            return outcome, gone
-
-    outcome, gone = asyncio.run(play())
+async def test_clients_that_disconnect_do_not_harm_others() -> None:
+    """The others get all their answers, and no request of a disconnected client is left."""
+    stop = asyncio.Event()
+    async with serving() as (process, port):
+        vanishing = [asyncio.create_task(vanish(port, stop)) for _ in range(8)]
+        asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, 4))
+        await asyncio.sleep(2)
+        stop.set()
+        outcome = await asking
+        gone = sum(await asyncio.gather(*vanishing))
+        process.send_signal(signal.SIGTERM)
+        # who had left unanswered would be waited for
+        assert await asyncio.wait_for(process.wait(), 5) == 0
     assert gone > 50
     assert set(outcome.statuses) == {200}
     assert outcome.lost == outcome.refused == 0
 
 
 async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
-    """The outcome of each request to a service that was started so; then it ends well."""
+    """Return the outcome of each request to a service with faulty code, which ends with 0."""
     outcomes = []
     async with serving(code=code) as (process, port):
         for body in bodies:
@@ -86,17 +81,17 @@ async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
     return outcomes
 
 
-def test_a_clock_that_jumps_changes_nothing() -> None:
-    """Deadlines, drains and speeds go by a clock that cannot be set."""
-    outcomes = asyncio.run(ask_well(CLOCKLESS, *[BODY] * 20))
+async def test_clock_that_jumps_changes_nothing() -> None:
+    """Deadlines, drains and throughput use a clock that cannot be set."""
+    outcomes = await ask_well(CLOCKLESS, *[BODY] * 20)
     assert all(one.statuses == {200: 1} for one in outcomes)
 
 
-def test_a_log_that_cannot_be_written_changes_nothing() -> None:
-    """A full disk is no reason not to answer."""
-    assert os.path.exists("/dev/full")  # noqa: PTH110 - there is nothing to read
+async def test_log_that_cannot_be_written_changes_nothing() -> None:
+    """The service answers although the disk is full."""
+    assert os.path.exists("/dev/full")  # noqa: ASYNC240, PTH110 - there is nothing to read
     two = b'{"inputs": ["a [MASK]", "the [MASK]"]}'
-    failed, *others = asyncio.run(ask_well(FULL_DISK, two, BODY, BODY))
+    failed, *others = await ask_well(FULL_DISK, two, BODY, BODY)
     # each text is tried alone when a batch fails
     assert failed.statuses == {200: 1}
     assert all(one.statuses == {200: 1} for one in others)

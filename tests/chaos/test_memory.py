@@ -1,4 +1,4 @@
-"""Each attack on the memory of a process: it grows by a bounded number of bytes, and answers."""
+"""Attacks on the memory of a process, which grows by a bounded number of bytes."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ BOUNDS_MB = {
 
 
 async def attacked(name: str) -> tuple[int, Outcome]:
-    """The growth of a process at its peak, and what polite clients were answered meanwhile."""
+    """Return the growth of a process at its peak, and the outcome of polite clients."""
     async with serving("--log-level=error") as (process, port):
         warm = Client("127.0.0.1", port, Outcome())
         for _ in range(50):
@@ -60,9 +60,9 @@ async def attacked(name: str) -> tuple[int, Outcome]:
 
 
 @pytest.mark.parametrize("name", BOUNDS_MB)
-def test_an_attack_is_bounded(name: str) -> None:
-    """In memory; polite clients are answered, and in time."""
-    growth_bytes, outcome = asyncio.run(attacked(name))
+async def test_attack_is_bounded(name: str) -> None:
+    """Polite clients are answered in time meanwhile."""
+    growth_bytes, outcome = await attacked(name)
     assert growth_bytes < BOUNDS_MB[name] * MB
     assert set(outcome.statuses) == {200}
     assert outcome.lost == outcome.refused == 0
@@ -70,73 +70,61 @@ def test_an_attack_is_bounded(name: str) -> None:
 
 
 def test_every_attack_has_a_bound() -> None:
-    """The attacks that the soak mixes have one too."""
     assert BOUNDS_MB.keys() == ATTACKS.keys()
 
 
-def test_memory_is_given_back_after_an_attack() -> None:
-    """Within seconds, without a reload."""
-
-    async def play() -> tuple[int, int]:
-        async with serving("--log-level=error") as (process, port):
-            async with under(["wide texts", "target scores"], port):
-                await asyncio.sleep(ATTACK_S)
-            await asyncio.sleep(1)  # for requests that have begun
-            after_bytes = resident_bytes(process.pid)
-            await asyncio.sleep(RETURN_EVERY_S + 2)
-            return after_bytes, resident_bytes(process.pid)
-
-    after_bytes, later_bytes = asyncio.run(play())
+async def test_memory_is_returned_after_an_attack() -> None:
+    """It takes seconds, and no reload."""
+    async with serving("--log-level=error") as (process, port):
+        async with under(["wide texts", "target scores"], port):
+            await asyncio.sleep(ATTACK_S)
+        await asyncio.sleep(1)  # for requests that have begun
+        after_bytes = resident_bytes(process.pid)
+        await asyncio.sleep(RETURN_EVERY_S + 2)
+        later_bytes = resident_bytes(process.pid)
     assert later_bytes < after_bytes - 30 * MB or later_bytes < 290 * MB
 
 
-def test_a_large_body_is_taken_while_others_drip() -> None:
-    """Bodies that do not end make room for one that comes."""
+async def test_large_body_is_read_while_others_are_slow() -> None:
+    """Incomplete bodies make room for a new one."""
     text = "Paris is the [MASK] of France." + " " * 14_000
     body = json.dumps({"inputs": [text] * 20}).encode()
 
-    async def play() -> Outcome:
-        outcome = Outcome()
-        async with serving("--log-level=error") as (_, port), under(["bodies"], port):
-            await asyncio.sleep(5)
-            client = Client("127.0.0.1", port, outcome, body)
-            for _ in range(10):
-                assert await client.ask()
-                await asyncio.sleep(0.3)
-            client.close()
-        return outcome
-
-    outcome = asyncio.run(play())
+    outcome = Outcome()
+    async with serving("--log-level=error") as (_, port), under(["bodies"], port):
+        await asyncio.sleep(5)
+        client = Client("127.0.0.1", port, outcome, body)
+        for _ in range(10):
+            assert await client.ask()
+            await asyncio.sleep(0.3)
+        client.close()
     assert outcome.statuses[200] >= 5
     assert set(outcome.statuses) <= {200, 429}
 
 
-def test_reloads_leave_nothing_behind(tmp_path: Path) -> None:
-    """Neither memory nor the maps of files that are deleted."""
+async def test_reloads_leave_nothing_behind(tmp_path: Path) -> None:
+    """Neither memory nor maps of deleted files remain."""
     bundle = tmp_path / "bundle"
     shutil.copytree(default_bundle_path(), bundle)
     description = json.loads((bundle / "bundle.json").read_text())
 
-    async def play() -> tuple[int, list[str]]:
-        outcome = Outcome()
-        async with serving(f"--bundle={bundle}", "--log-level=error") as (process, port):
-            client = Client("127.0.0.1", port, outcome)
+    outcome = Outcome()
+    async with serving(f"--bundle={bundle}", "--log-level=error") as (process, port):
+        client = Client("127.0.0.1", port, outcome)
+        assert await client.ask()
+        before_bytes = resident_bytes(process.pid)
+        for number in range(6):
+            new = tmp_path / f"bundle-{number}"
+            shutil.copytree(bundle, new)
+            description["description"] = f"number {number}"
+            (new / "bundle.json").write_text(json.dumps(description))
+            shutil.rmtree(bundle)
+            new.rename(bundle)
+            process.send_signal(signal.SIGHUP)
+            await asyncio.sleep(1.2)
             assert await client.ask()
-            before_bytes = resident_bytes(process.pid)
-            for number in range(6):
-                new = tmp_path / f"bundle-{number}"
-                shutil.copytree(bundle, new)
-                description["description"] = f"number {number}"
-                (new / "bundle.json").write_text(json.dumps(description))
-                shutil.rmtree(bundle)
-                new.rename(bundle)
-                process.send_signal(signal.SIGHUP)
-                await asyncio.sleep(1.2)
-                assert await client.ask()
-            client.close()
-            await asyncio.sleep(0.5)
-            return resident_bytes(process.pid) - before_bytes, deleted_maps(process.pid)
-
-    growth_bytes, maps = asyncio.run(play())
+        client.close()
+        await asyncio.sleep(0.5)
+        growth_bytes, maps = resident_bytes(process.pid) - before_bytes, deleted_maps(process.pid)
     assert maps == []
     assert growth_bytes < 90 * MB

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGKILL while requests come all the time."""
+"""SIGTERM and SIGKILL under load."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ CLIENTS = 16
 
 
 async def under_load(number: signal.Signals, *flags: str) -> tuple[Outcome, int]:
-    """What became of the requests, and the exit code."""
+    """Return the outcome of the requests, and the exit code."""
     stop = asyncio.Event()
     async with serving(*flags) as (process, port):
         asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS))
@@ -23,29 +23,25 @@ async def under_load(number: signal.Signals, *flags: str) -> tuple[Outcome, int]
         return await asking, code
 
 
-def test_sigterm_loses_nothing() -> None:
-    """Every request that went to an open connection has its answer, and the exit code is 0."""
+async def test_sigterm_loses_nothing() -> None:
+    """Every request on an open connection has its answer, and the exit code is 0."""
     for _ in range(ROUNDS):
-        outcome, code = asyncio.run(under_load(signal.SIGTERM))
+        outcome, code = await under_load(signal.SIGTERM)
         assert code == 0
         assert outcome.lost == 0
         assert set(outcome.statuses) == {200}
         assert outcome.statuses[200] > CLIENTS
 
 
-def test_sigkill_is_survived_by_the_next() -> None:
-    """Another process takes the same port at once, and has nothing to clean up."""
-
-    async def play() -> None:
-        port = free_port()
-        for _ in range(2):
-            stop = asyncio.Event()
-            async with serving(port=port) as (process, _):
-                asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS))
-                await asyncio.sleep(0.3)
-                process.kill()
-                await process.wait()
-                stop.set()
-                assert (await asking).statuses[200]
-
-    asyncio.run(play())
+async def test_next_process_starts_after_sigkill() -> None:
+    """The next process takes the same port at once, and has nothing to clean up."""
+    port = free_port()
+    for _ in range(2):
+        stop = asyncio.Event()
+        async with serving(port=port) as (process, _):
+            asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS))
+            await asyncio.sleep(0.3)
+            process.kill()
+            await process.wait()
+            stop.set()
+            assert (await asking).statuses[200]

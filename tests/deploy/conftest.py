@@ -1,4 +1,4 @@
-"""What the deployment files are held against."""
+"""Fixtures from the service that the deployment files must fit."""
 
 import pytest
 
@@ -8,5 +8,5 @@ from service.settings import Settings
 
 @pytest.fixture(scope="session")
 def paths() -> set[str]:
-    """The paths that the service answers."""
+    """Paths that the service answers."""
     return set(create_app(Settings()).openapi()["paths"])

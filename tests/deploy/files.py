@@ -1,8 +1,8 @@
-"""The deployment files, read."""
+"""Readers of the deployment files."""
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,14 @@ VARIABLES = {ENV_PREFIX + name.upper() for name in Settings.model_fields}
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction of a Dockerfile: `COPY` and all that follows it."""
+    """Instruction of a Dockerfile, e.g. `COPY`, and its value."""
 
     name: str
     value: str
 
 
 def stages(dockerfile: str) -> list[list[Instruction]]:
-    """The instructions of each stage of a Dockerfile, in order."""
+    """Return the instructions of each stage of a Dockerfile, in order."""
     lines = [line for line in dockerfile.splitlines() if not line.lstrip().startswith("#")]
     logical = re.sub(r"\\\n\s*", "", "\n".join(lines)).splitlines()
     found: list[list[Instruction]] = []
@@ -45,29 +45,53 @@ def stages(dockerfile: str) -> list[list[Instruction]]:
 
 
 def values(stage: Sequence[Instruction], name: str) -> list[str]:
-    """What follows each instruction of that name in a stage."""
+    """Return the values of the instructions of that name in a stage."""
     return [instruction.value for instruction in stage if instruction.name == name]
 
 
 def assignments(stage: Sequence[Instruction], name: str) -> dict[str, str]:
-    """The `key=value` pairs of a stage's `ENV` or `LABEL`."""
+    """Return the `key=value` pairs of a stage's `ENV` or `LABEL`."""
     pairs = re.findall(r'([\w.]+)=("[^"]*"|\S+)', " ".join(values(stage, name)))
     return {key: value.strip('"') for key, value in pairs}
 
 
 def read_yaml(path: Path) -> Any:
-    """The one document of a YAML file."""
+    """Read the one document of a YAML file."""
     return yaml.safe_load(path.read_text())
 
 
 def health_check_command() -> list[str]:
-    """The words of the image's HEALTHCHECK, which is in exec form."""
+    """Return the words of the image's HEALTHCHECK, which is in exec form."""
     (check,) = values(stages(DOCKERFILE.read_text())[-1], "HEALTHCHECK")
     words: list[str] = json.loads(check.partition("CMD ")[2])
     return words
 
 
+def compose_health_check() -> list[str]:
+    """Return the words of the service's health check in compose.yaml, which is in exec form."""
+    words: list[str]
+    form, *words = read_yaml(COMPOSE)["services"]["fillmask"]["healthcheck"]["test"]
+    assert form == "CMD"
+    return words
+
+
+def image_settings() -> Settings:
+    """Return the settings that the service has in the image."""
+    variables = assignments(stages(DOCKERFILE.read_text())[-1], "ENV")
+    return settings_of(variables)
+
+
+def settings_of(variables: Mapping[str, str]) -> Settings:
+    """Return the settings that the FILLMASK_ variables choose, the others at their defaults."""
+    chosen = {
+        name.removeprefix(ENV_PREFIX).lower(): value
+        for name, value in variables.items()
+        if name.startswith(ENV_PREFIX)
+    }
+    return Settings.model_validate(chosen)
+
+
 def image_user() -> tuple[int, int]:
-    """The numbers of the user and the group that the image runs as."""
+    """Return the numbers of the user and the group that the image runs as."""
     user, group = values(stages(DOCKERFILE.read_text())[-1], "USER")[-1].split(":")
     return int(user), int(group)

@@ -1,4 +1,4 @@
-"""What kustomize makes of k8s/: the objects that a cluster would be given."""
+"""Objects that kustomize renders from k8s/."""
 
 import os
 import subprocess
@@ -26,10 +26,10 @@ BUNDLES = [path for path in COMPONENTS if path.name.startswith("bundle-")]
 
 
 def render(directory: Path) -> list[dict[str, Any]]:
-    """The objects of a kustomization, in the order in which they are applied.
+    """Return the objects of a kustomization, in the order in which they are applied.
 
     Raises:
-        AssertionError: kustomize refuses it; the message says why.
+        AssertionError: kustomize fails; the message is its own.
     """
     done = subprocess.run([*COMMAND, directory], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -38,13 +38,13 @@ def render(directory: Path) -> list[dict[str, Any]]:
 
 @cache
 def rendered(directory: Path) -> list[dict[str, Any]]:
-    """The same as `render`, once."""
+    """Return the same as `render`, which runs once."""
     return render(directory)
 
 
 @cache
 def rendered_with(component: Path) -> list[dict[str, Any]]:
-    """The base with a component, as an overlay in an empty directory would have them."""
+    """Return the base with a component, as an overlay outside k8s/ renders them."""
     with tempfile.TemporaryDirectory() as scratch:
         kustomization = {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -57,13 +57,13 @@ def rendered_with(component: Path) -> list[dict[str, Any]]:
 
 
 def one(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
-    """The one object of a kind, e.g. `Deployment`."""
+    """Return the one object of a kind, e.g. `Deployment`."""
     (found,) = (each for each in objects if each["kind"] == kind)
     return found
 
 
 def pods(objects: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The pods that objects would make: the specs of their templates."""
+    """Yield the specs of the pods that objects make."""
     for each in objects:
         if each["kind"] == "InferenceService":
             yield {key: each["spec"]["predictor"][key] for key in pod_fields(each)}
@@ -72,7 +72,7 @@ def pods(objects: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def check(each: dict[str, Any], version: str = kubernetes_validate.latest_version()) -> None:
-    """Hold one of Kubernetes' own objects against the schema of a version, strictly.
+    """Check one of Kubernetes' own objects against the strict schema of a version.
 
     Raises:
         kubernetes_validate.ValidationError: a field is unknown, missing or of a wrong type.
@@ -80,7 +80,7 @@ def check(each: dict[str, Any], version: str = kubernetes_validate.latest_versio
     kubernetes_validate.validate(each, version, strict=True)
 
 
-# What an InferenceService's predictor has beside the fields of a pod.
+# Fields of an InferenceService's predictor that a pod does not have.
 PREDICTOR_FIELDS = {
     "maxReplicas": int,
     "minReplicas": int,
@@ -91,5 +91,5 @@ PREDICTOR_FIELDS = {
 
 
 def pod_fields(inference_service: dict[str, Any]) -> list[str]:
-    """The fields of a predictor that are a pod's."""
+    """Return the fields of a predictor that a pod has as well."""
     return [key for key in inference_service["spec"]["predictor"] if key not in PREDICTOR_FIELDS]

@@ -1,4 +1,4 @@
-"""The monitoring files, read, and the names of metrics in them."""
+"""Monitoring files, and the metrics that their expressions name."""
 
 import json
 import re
@@ -15,23 +15,23 @@ from tests.deploy import files
 MONITORING = files.K8S / "monitoring"
 DASHBOARD = MONITORING / "grafana" / "fillmask.json"
 HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
-# what Grafana puts in before it asks
+# substituted by Grafana before it queries
 VARIABLES = {"$__rate_interval": "1m"}
 
 
 def alerts() -> list[dict[str, Any]]:
-    """The rules of all groups."""
+    """Return the alert rules of all groups."""
     groups = files.read_yaml(MONITORING / "alerts.yml")["groups"]
     return [rule for group in groups for rule in group["rules"]]
 
 
 def dashboard() -> Any:
-    """Grafana's JSON."""
+    """Return Grafana's JSON."""
     return json.loads(DASHBOARD.read_text())
 
 
 def dashboard_expressions() -> Iterator[str]:
-    """What the panels ask, and what the variables are chosen from."""
+    """Yield the expressions of the panels and of the variables."""
     for panel in dashboard()["panels"]:
         yield from (target["expr"] for target in panel.get("targets", []))
     for variable in dashboard()["templating"]["list"]:
@@ -40,10 +40,10 @@ def dashboard_expressions() -> Iterator[str]:
 
 
 def metrics_of(expression: str) -> set[str]:
-    """The metrics in an expression of PromQL.
+    """Return the metrics in an expression of PromQL.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the expression is not valid.
     """
     for variable, value in VARIABLES.items():
         expression = expression.replace(variable, value)
@@ -58,16 +58,20 @@ def metrics_of(expression: str) -> set[str]:
     return found
 
 
-def exposed_families() -> dict[str, str]:
-    """Every metric of a real answer of /metrics, and its type."""
+def exposition() -> str:
+    """Return what /metrics answers once the service has filled a mask."""
     with TestClient(create_app(Settings(threads=1))) as client:
         client.post("/fill-mask", json={"inputs": "[MASK]"})
-        text = client.get("/metrics").text
-    return dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+        return client.get("/metrics").text
+
+
+def exposed_families() -> dict[str, str]:
+    """Return the name and the type of every metric."""
+    return dict(re.findall(r"^# TYPE (\S+) (\S+)$", exposition(), re.MULTILINE))
 
 
 def family(metric: str, families: dict[str, str]) -> str:
-    """The family of a sample's name: that of a histogram's count is the histogram."""
+    """Return the family of a sample: that of a histogram's count is the histogram."""
     for suffix in HISTOGRAM_SUFFIXES:
         base = metric.removesuffix(suffix)
         if base != metric and families.get(base) == "histogram":

@@ -1,4 +1,4 @@
-"""Pod Security Standards, `restricted`: what each rule has against a pod.
+"""Rules of the Pod Security Standard `restricted`.
 
 The rules are those of Kubernetes' admission, with those of `baseline`, which `restricted` builds
 upon. A rule is a function from the pod's spec to the places that break it.
@@ -40,20 +40,20 @@ PROFILES = {"RuntimeDefault", "Localhost"}
 
 
 def containers(pod: Spec) -> Iterator[Spec]:
-    """All containers of a pod, whatever they are for."""
+    """Yield all containers of a pod, init and ephemeral ones included."""
     for key in ("initContainers", "containers", "ephemeralContainers"):
         yield from pod.get(key, [])
 
 
 def contexts(pod: Spec) -> Iterator[tuple[str, Spec]]:
-    """The security contexts: the pod's own, then each container's."""
+    """Yield the security contexts: the pod's own, then each container's."""
     yield "the pod", pod.get("securityContext", {})
     for container in containers(pod):
         yield container["name"], container.get("securityContext", {})
 
 
 def in_every_container(pod: Spec, key: str, is_allowed: Callable[[Any], bool]) -> Iterator[str]:
-    """The containers for which neither they nor, in their place, the pod say what is allowed."""
+    """Yield the containers whose value, or the pod's in its place, is not allowed."""
     of_pod = pod.get("securityContext", {}).get(key)
     for container in containers(pod):
         if not is_allowed(container.get("securityContext", {}).get(key, of_pod)):
@@ -61,31 +61,28 @@ def in_every_container(pod: Spec, key: str, is_allowed: Callable[[Any], bool]) -
 
 
 def host_process(pod: Spec) -> Iterator[str]:
-    """No container of Windows runs as a process of the host."""
+    """Containers of Windows do not run as processes of the host."""
     for name, context in contexts(pod):
         if context.get("windowsOptions", {}).get("hostProcess"):
             yield name
 
 
 def host_namespaces(pod: Spec) -> Iterator[str]:
-    """The pod does not share the host's namespaces."""
     yield from (key for key in ("hostNetwork", "hostPID", "hostIPC") if pod.get(key))
 
 
 def privileged(pod: Spec) -> Iterator[str]:
-    """No container is privileged."""
     yield from (name for name, context in contexts(pod) if context.get("privileged"))
 
 
 def host_ports(pod: Spec) -> Iterator[str]:
-    """No container takes a port of the host."""
     for container in containers(pod):
         if any(port.get("hostPort") for port in container.get("ports", [])):
             yield container["name"]
 
 
 def host_probes(pod: Spec) -> Iterator[str]:
-    """No probe and no hook asks another host."""
+    """Probes and hooks name no host."""
     for container in containers(pod):
         hooks = container.get("lifecycle", {})
         probes = [
@@ -97,14 +94,14 @@ def host_probes(pod: Spec) -> Iterator[str]:
 
 
 def app_armor(pod: Spec) -> Iterator[str]:
-    """AppArmor's default is not weakened."""
+    """AppArmor profiles are the runtime's or the node's."""
     for name, context in contexts(pod):
         if context.get("appArmorProfile", {"type": "RuntimeDefault"})["type"] not in PROFILES:
             yield name
 
 
 def se_linux(pod: Spec) -> Iterator[str]:
-    """No SELinux user or role, and of types those of containers."""
+    """SELinux types are those of containers; users and roles are not set."""
     for name, context in contexts(pod):
         options = context.get("seLinuxOptions", {})
         other = options.get("type", "") not in SELINUX_TYPES
@@ -113,40 +110,40 @@ def se_linux(pod: Spec) -> Iterator[str]:
 
 
 def proc_mount(pod: Spec) -> Iterator[str]:
-    """/proc is masked as ever."""
+    """/proc has its default mask."""
     yield from (
         name for name, context in contexts(pod) if context.get("procMount", "Default") != "Default"
     )
 
 
 def sysctls(pod: Spec) -> Iterator[str]:
-    """Only kernel settings that are the pod's alone."""
+    """Kernel settings are those that a pod has for itself."""
     for setting in pod.get("securityContext", {}).get("sysctls", []):
         if setting["name"] not in SYSCTLS:
             yield setting["name"]
 
 
 def volume_types(pod: Spec) -> Iterator[str]:
-    """No directories of the host and no drivers of old."""
+    """Volumes are neither directories of the host nor of legacy drivers."""
     for volume in pod.get("volumes", []):
         if not volume.keys() - {"name"} <= VOLUMES:
             yield volume["name"]
 
 
 def privilege_escalation(pod: Spec) -> Iterator[str]:
-    """Every container says that it gains no privileges."""
+    """Every container forbids the escalation of privileges."""
     for container in containers(pod):
         if container.get("securityContext", {}).get("allowPrivilegeEscalation") is not False:
             yield container["name"]
 
 
 def run_as_non_root(pod: Spec) -> Iterator[str]:
-    """Every container says, or its pod, that it is not root."""
+    """Every container, or its pod, sets runAsNonRoot."""
     yield from in_every_container(pod, "runAsNonRoot", lambda value: value is True)
 
 
 def run_as_user(pod: Spec) -> Iterator[str]:
-    """Nothing names root's number."""
+    """User 0 is not set."""
     yield from (name for name, context in contexts(pod) if context.get("runAsUser") == 0)
 
 
@@ -158,7 +155,7 @@ def seccomp(pod: Spec) -> Iterator[str]:
 
 
 def capabilities(pod: Spec) -> Iterator[str]:
-    """Every container drops all capabilities, and adds back at most the one for low ports."""
+    """Every container drops all capabilities; it may add the one for low ports."""
     for container in containers(pod):
         wanted = container.get("securityContext", {}).get("capabilities", {})
         added = set(wanted.get("add", []))

@@ -1,4 +1,7 @@
-"""The image serves, holds nothing else, and can be run with the least of rights."""
+"""The Dockerfile: dependencies, labels and settings, and the health check run for real.
+
+`make image-check` builds the image and runs it; these tests need no container engine.
+"""
 
 import json
 import os
@@ -26,49 +29,8 @@ IMAGE = STAGES[-1]
 ALL = [instruction for stage in STAGES for instruction in stage]
 
 
-def copied_from_context() -> set[str]:
-    """What the build takes from the checkout."""
-    copies = [value.split() for value in files.values(ALL, "COPY") if "--from" not in value]
-    return {source.rstrip("/") for words in copies for source in words[:-1]}
-
-
-def test_image_takes_only_what_serves_from_the_checkout() -> None:
-    """Neither model/ nor export/ nor anything else enters the build."""
-    serving = {"pyproject.toml", "constraints/serve.txt", "LICENSE", "service"}
-    assert copied_from_context() == serving
-
-
-def test_dockerignore_lets_in_what_is_copied_and_no_more() -> None:
-    """The builder is sent no data, no environments and no history."""
-    lines = files.DOCKERIGNORE.read_text().splitlines()
-    patterns = [line for line in lines if line and not line.startswith("#")]
-    assert patterns[0] == "*"
-    assert {line[1:] for line in patterns if line.startswith("!")} == copied_from_context()
-
-
-def test_base_image_is_pinned_to_a_python_and_a_debian_release() -> None:
-    """A rebuild changes neither the Python minor version nor the Debian release."""
-    named = {words[2] for value in files.values(ALL, "FROM") if len(words := value.split()) == 3}
-    bases = {value.split()[0] for value in files.values(ALL, "FROM")} - named
-    assert len(bases) == 1
-    base = bases.pop()
-    assert re.fullmatch(r"python:3\.\d+-slim-[a-z]+", base)
-    recorded = files.assignments(IMAGE, "LABEL")["org.opencontainers.image.base.name"]
-    assert recorded == f"docker.io/library/{base}"
-
-
-def test_change_of_code_does_not_reinstall_dependencies() -> None:
-    """The stage that installs has not seen the code."""
-    (installing,) = (
-        stage for stage in STAGES if any(" install " in run for run in files.values(stage, "RUN"))
-    )
-    assert files.values(installing, "COPY") == ["pyproject.toml constraints/serve.txt ./"]
-    (run,) = files.values(installing, "RUN")
-    assert "--constraint serve.txt" in run
-
-
 def test_dependencies_are_those_of_pyproject() -> None:
-    """The requirements that the build extracts are the project's serving dependencies."""
+    """The build extracts the requirements with a line of Python, which this test runs."""
     extract = re.search(r'python -c "([^"]+tomllib[^"]+)"', "\n".join(files.values(ALL, "RUN")))
     assert extract
     output = subprocess.run(
@@ -79,7 +41,7 @@ def test_dependencies_are_those_of_pyproject() -> None:
 
 
 def without_the_hubs_client() -> tuple[set[str], set[str]]:
-    """The distributions that the serving dependencies need, and those that remain without it."""
+    """Return the distributions that serving needs, and those it needs without the client."""
     project = tomllib.loads((files.ROOT / "pyproject.toml").read_text())["project"]
     found = []
     for left_out in ("", "huggingface-hub"):
@@ -98,7 +60,7 @@ def without_the_hubs_client() -> tuple[set[str], set[str]]:
 
 
 def test_image_is_without_what_only_the_hubs_client_needs() -> None:
-    """What is uninstalled again is that client and all that only it needs."""
+    """The build uninstalls that client and the packages that nothing else needs."""
     (run,) = (run for run in files.values(ALL, "RUN") if "hf-xet" in run)
     uninstalled = re.search(r"uninstall --disable-pip-version-check --yes ([\w -]+) &&", run)
     assert uninstalled
@@ -108,7 +70,7 @@ def test_image_is_without_what_only_the_hubs_client_needs() -> None:
 
 
 def test_service_answers_without_the_hubs_client() -> None:
-    """It fills a mask where none of what the image lacks can be imported."""
+    """No package that the image lacks can be imported here."""
     needed, remaining = without_the_hubs_client()
     packages = metadata.packages_distributions()
     missing = {
@@ -126,62 +88,33 @@ def test_service_answers_without_the_hubs_client() -> None:
     assert filled.status_code == 200
 
 
-def test_serving_constraints_pin_no_torch() -> None:
-    """Every serving dependency has one version, and torch and onnx are none of them."""
-    pins = (files.ROOT / "constraints" / "serve.txt").read_text().splitlines()
-    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins)
-    assert not {"torch", "onnx", "safetensors", "transformers"} & {
-        pin.partition("==")[0].lower() for pin in pins
-    }
-
-
-def test_image_has_no_package_manager_of_python() -> None:
-    """Neither the environment nor the base's Python can install anything."""
-    uninstalled = [run for run in files.values(IMAGE, "RUN") if "uninstall" in run]
-    assert {"pip", "setuptools", "wheel"} <= set(json.loads(uninstalled[0]))
-    assert any("venv --without-pip" in run for run in files.values(ALL, "RUN"))
-
-
-def test_image_runs_as_a_number_that_is_not_root() -> None:
-    """Kubernetes can verify runAsNonRoot, and root is never an option by default."""
-    assert all(number > 0 for number in files.image_user())
-
-
-def test_entrypoint_is_the_service_without_a_shell() -> None:
-    """SIGTERM reaches the service, and arguments of `docker run` are its flags."""
-    assert json.loads(files.values(IMAGE, "ENTRYPOINT")[-1]) == ["python", "-m", "service"]
-    assert json.loads(files.values(IMAGE, "CMD")[-1]) == []
-
-
-def test_image_holds_the_bytecode_of_both_commands() -> None:
-    """The service's and that without a server, each by its module."""
+def test_image_imports_for_bytecode_what_there_is() -> None:
+    """The command that writes the bytecode names the modules of both commands."""
     (compiling,) = (run for run in files.values(IMAGE, "RUN") if "import service" in run)
-    modules = ["service.__main__", "service.serve", "service.cli.__main__"]
-    assert json.loads(compiling)[2] == f"import {', '.join(modules)}"
-    for module in modules:
-        assert (files.ROOT / module.replace(".", "/")).with_suffix(".py").is_file()
+    _, *arguments = json.loads(compiling)
+    subprocess.run([sys.executable, *arguments], cwd=files.ROOT, check=True)
 
 
-def test_image_listens_on_the_default_port_of_all_addresses() -> None:
-    """A published port reaches the service."""
-    environment = files.assignments(IMAGE, "ENV")
-    assert environment["FILLMASK_HOST"] == "0.0.0.0"  # noqa: S104 - within a container
-    assert environment["FILLMASK_PORT"] == str(files.DEFAULT_PORT)
-    assert files.values(IMAGE, "EXPOSE") == [str(files.DEFAULT_PORT)]
+def test_image_listens_on_the_exposed_port_of_all_addresses() -> None:
+    """A service on the default host, 127.0.0.1, could not be reached through a published port."""
+    assert files.image_settings().host == "0.0.0.0"  # noqa: S104 - within a container
+    assert files.values(IMAGE, "EXPOSE") == [str(files.image_settings().port)]
 
 
-def test_image_says_what_it_is() -> None:
-    """The labels name the version that is inside, and its licence."""
+def test_labels_are_those_of_the_project() -> None:
     labels = files.assignments(IMAGE, "LABEL")
     project = tomllib.loads((files.ROOT / "pyproject.toml").read_text())["project"]
     assert labels["org.opencontainers.image.version"] == __version__
     assert labels["org.opencontainers.image.licenses"] == project["license"]
     assert labels["org.opencontainers.image.description"] == project["description"]
+    (base,) = {base for base in files.values(ALL, "FROM") if base.endswith(" AS python")}
+    name = base.removesuffix(" AS python")
+    assert labels["org.opencontainers.image.base.name"] == f"docker.io/library/{name}"
 
 
 @contextmanager
 def server_that_answers(status: int) -> Iterator[tuple[int, list[str]]]:
-    """A server that answers every GET with a status: its port, and the paths asked so far."""
+    """Answer every GET with a status; yield the port and the list of requested paths."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -191,7 +124,7 @@ def server_that_answers(status: int) -> Iterator[tuple[int, list[str]]]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Not into the tests' output."""
+            """Print nothing."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -203,10 +136,18 @@ def server_that_answers(status: int) -> Iterator[tuple[int, list[str]]]:
             thread.join()
 
 
+CHECKS = pytest.mark.parametrize(
+    "check", [files.health_check_command(), files.compose_health_check()], ids=["image", "compose"]
+)
+
+
+@CHECKS
 @pytest.mark.parametrize(("status", "exit_code"), [(200, 0), (503, 1)])
-def test_health_check_follows_readiness(status: int, exit_code: int, paths: set[str]) -> None:
-    """The image's own check asks a path that exists, heeds the port and no proxy, and can fail."""
-    (python, *arguments) = files.health_check_command()
+def test_health_check_follows_readiness(
+    check: list[str], status: int, exit_code: int, paths: set[str]
+) -> None:
+    """It asks an existing path of the configured port, and ignores proxies."""
+    (python, *arguments) = check
     assert python == "python"
     with server_that_answers(status) as (port, asked):
         environment = os.environ | {"FILLMASK_PORT": str(port), "http_proxy": "http://127.0.0.1:9"}
@@ -216,11 +157,11 @@ def test_health_check_follows_readiness(status: int, exit_code: int, paths: set[
     assert set(asked) <= paths
 
 
-def test_health_check_fails_when_nothing_listens() -> None:
-    """A dead service is not healthy."""
+@CHECKS
+def test_health_check_fails_when_nothing_listens(check: list[str]) -> None:
     with server_that_answers(200) as (port, _):
         pass
     environment = os.environ | {"FILLMASK_PORT": str(port)}
-    command = [sys.executable, *files.health_check_command()[1:]]
+    command = [sys.executable, *check[1:]]
     checked = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert checked.returncode == 1

@@ -1,4 +1,4 @@
-"""All of k8s/ renders, and what it renders is what Kubernetes and its extensions know."""
+"""Every kustomization renders objects that Kubernetes and its extensions accept."""
 
 import copy
 import json
@@ -29,12 +29,12 @@ COMPONENTS = pytest.mark.parametrize("component", kustomize.COMPONENTS, ids=lamb
 
 
 def custom(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The objects that an extension defines, KServe's left out."""
+    """Return the custom resources, KServe's excluded."""
     return [each for each in objects if each["apiVersion"] in MODELS]
 
 
 def type_errors(objects: list[dict[str, Any]], scratch: Path) -> str:
-    """What TypeScript has against custom resources: fields unknown, missing or of a wrong type."""
+    """Return TypeScript's errors: fields that are unknown, missing or of a wrong type."""
     lines = [
         f'import type {{ I{each["kind"]} as T{number} }} from "@kubernetes-models/'
         f'{MODELS[each["apiVersion"]]}/{each["apiVersion"]}/{each["kind"]}";\n'
@@ -57,8 +57,8 @@ def type_errors(objects: list[dict[str, Any]], scratch: Path) -> str:
     return done.stdout + done.stderr
 
 
-def refused(objects: list[dict[str, Any]]) -> str:
-    """What the models of custom resources have against their values."""
+def validation_errors(objects: list[dict[str, Any]]) -> str:
+    """Return the validation errors of the custom resources' values."""
     done = subprocess.run(
         [NODE, kustomize.MODULES.parent / "validate.js"],
         input=json.dumps(objects),
@@ -70,7 +70,7 @@ def refused(objects: list[dict[str, Any]]) -> str:
 
 
 def check_core(objects: list[dict[str, Any]], version: str) -> None:
-    """Every field of Kubernetes' own objects is one that this version knows, and of its type."""
+    """Check Kubernetes' own objects against the schema of a version."""
     for each in objects:
         if each["apiVersion"] not in IS_CUSTOM:
             kustomize.check(each, version)
@@ -79,25 +79,21 @@ def check_core(objects: list[dict[str, Any]], version: str) -> None:
 @pytest.mark.parametrize("version", [OLDEST_KUBERNETES, kubernetes_validate.latest_version()])
 @ROOTS
 def test_objects_satisfy_the_schema(root: Path, version: str) -> None:
-    """Every kustomization renders, into objects that old and new Kubernetes know."""
     check_core(kustomize.rendered(root), version)
 
 
 @COMPONENTS
-def test_base_with_bundles_satisfies_the_schema(component: Path) -> None:
-    """So does the base with each way to bring bundles, image volumes included."""
+def test_base_with_a_component_satisfies_the_schema(component: Path) -> None:
     check_core(kustomize.rendered_with(component), kubernetes_validate.latest_version())
 
 
-def test_schema_refuses_a_misspelled_field() -> None:
-    """The check above can fail."""
+def test_schema_rejects_a_misspelled_field() -> None:
     misspelled = kustomize.one(kustomize.rendered(files.BASE), "Service") | {"sepc": {}}
     with pytest.raises(kubernetes_validate.ValidationError, match="sepc"):
         check_core([misspelled], OLDEST_KUBERNETES)
 
 
 def test_custom_resources_have_known_fields(tmp_path: Path) -> None:
-    """Every field of what extensions define is one that they know, and of its type."""
     objects = [each for root in kustomize.ROOTS for each in custom(kustomize.rendered(root))]
     assert {each["kind"] for each in objects} >= {
         "Gateway",
@@ -106,11 +102,10 @@ def test_custom_resources_have_known_fields(tmp_path: Path) -> None:
         "ServiceMonitor",
     }
     assert type_errors(objects, tmp_path) == ""
-    assert refused(objects) == ""
+    assert validation_errors(objects) == ""
 
 
 def test_checks_of_custom_resources_can_fail(tmp_path: Path) -> None:
-    """A misspelled field, a missing one and a value of a wrong type are found."""
     objects = custom(kustomize.rendered(files.K8S / "overlays" / "production"))
     misspelled, missing, mistyped = (
         copy.deepcopy(kustomize.one(objects, "ScaledObject")) for _ in range(3)
@@ -120,13 +115,12 @@ def test_checks_of_custom_resources_can_fail(tmp_path: Path) -> None:
     mistyped["spec"]["maxReplicaCount"] = "thirty"
     assert "polingInterval" in type_errors([misspelled], tmp_path)
     assert "scaleTargetRef" in type_errors([missing], tmp_path)
-    assert "scaleTargetRef" in refused([missing])
-    assert "maxReplicaCount" in refused([mistyped])
+    assert "scaleTargetRef" in validation_errors([missing])
+    assert "maxReplicaCount" in validation_errors([mistyped])
 
 
 @ROOTS
 def test_every_image_has_a_tag(root: Path) -> None:
-    """Nothing runs whatever is the latest, and the service is of this version."""
     for pod in kustomize.pods(kustomize.rendered(root)):
         for container in pod["containers"]:
             name, _, tag = container["image"].rpartition(":")
@@ -137,7 +131,6 @@ def test_every_image_has_a_tag(root: Path) -> None:
 
 @ROOTS
 def test_every_label_of_the_version_is_this_version(root: Path) -> None:
-    """What kubectl shows is what runs."""
     objects = kustomize.rendered(root)
     versions = {
         each["metadata"].get("labels", {}).get("app.kubernetes.io/version") for each in objects
@@ -148,7 +141,7 @@ def test_every_label_of_the_version_is_this_version(root: Path) -> None:
 
 @pytest.mark.parametrize("path", kustomize.KUSTOMIZATIONS, ids=lambda path: path.parent.name)
 def test_kustomization_takes_every_file_beside_it(path: Path) -> None:
-    """No manifest lies in k8s/ unused."""
+    """No manifest in k8s/ is unused."""
     kustomization = files.read_yaml(path)
     taken = {*kustomization.get("resources", [])}
     taken |= {patch["path"] for patch in kustomization.get("patches", []) if "path" in patch}

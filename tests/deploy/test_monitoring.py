@@ -1,26 +1,24 @@
-"""Dashboard and alerts ask for what there is, and compose provides them."""
+"""Dashboard and alerts: PromQL over existing metrics, in compose and in clusters."""
 
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.deploy import files, monitoring
 
 SERVICES = files.read_yaml(files.COMPOSE)["services"]
-WATCHERS = ["prometheus", "grafana"]
 ALERTS = pytest.mark.parametrize("alert", monitoring.alerts(), ids=lambda rule: rule["alert"])
-FILES = sorted(path for path in monitoring.MONITORING.rglob("*") if path.is_file())
 
 
 @pytest.fixture(scope="module")
 def families() -> dict[str, str]:
-    """Every metric, and its type."""
+    """The name and the type of every metric."""
     return monitoring.exposed_families()
 
 
-def test_the_service_is_asked_for_metrics_that_it_has(families: dict[str, str]) -> None:
-    """By the dashboard and by the alerts, which so are PromQL as well."""
+def test_dashboard_and_alerts_query_existing_metrics(families: dict[str, str]) -> None:
     expressions = [*monitoring.dashboard_expressions()]
     assert len(expressions) > 30
     expressions += [alert["expr"] for alert in monitoring.alerts()]
@@ -31,16 +29,14 @@ def test_the_service_is_asked_for_metrics_that_it_has(families: dict[str, str]) 
         assert not unknown, expression
 
 
-def test_a_wrong_name_or_expression_would_be_found(families: dict[str, str]) -> None:
-    """The check above can fail."""
+def test_check_of_metrics_can_fail(families: dict[str, str]) -> None:
     [metric] = monitoring.metrics_of("rate(fillmask_request_seconds_bukcet[$__rate_interval])")
     assert monitoring.family(metric, families) not in families
     with pytest.raises(ValueError, match="unclosed"):
         monitoring.metrics_of("sum(fillmask_ready")
 
 
-def test_all_that_the_service_counts_is_shown(families: dict[str, str]) -> None:
-    """Every metric of our own is shown in some panel."""
+def test_every_own_metric_is_shown_in_a_panel(families: dict[str, str]) -> None:
     shown = {
         metric
         for expression in monitoring.dashboard_expressions()
@@ -51,31 +47,30 @@ def test_all_that_the_service_counts_is_shown(families: dict[str, str]) -> None:
 
 
 @ALERTS
-def test_an_alert_says_all_that_it_must(alert: dict[str, Any]) -> None:
-    """How bad it is, for how long, what it is, and where to read on."""
+def test_alert_has_severity_duration_summary_and_runbook(alert: dict[str, Any]) -> None:
     assert alert["labels"]["severity"] in {"critical", "warning"}
     assert re.fullmatch(r"\d+m", alert["for"])
     assert alert["annotations"]["summary"].endswith(".")
     assert alert["annotations"]["runbook"] == f"docs/operations.md#{alert['alert'].lower()}"
 
 
-def test_the_operator_is_given_the_same_rules() -> None:
-    """One list, in two wrappings."""
+def test_operator_gets_the_same_rules() -> None:
+    """The operator's PrometheusRule wraps the same groups as alerts.yml."""
     rules = files.read_yaml(monitoring.MONITORING / "prometheus-rule.yml")
     assert rules["kind"] == "PrometheusRule"
     assert rules["spec"] == files.read_yaml(monitoring.MONITORING / "alerts.yml")
 
 
-def test_every_alert_is_played() -> None:
-    """By promtool: it fires in a case where all is wrong."""
+def test_every_alert_has_a_case_for_promtool() -> None:
+    """promtool runs alerts-test.yml; every alert fires in its case where all is wrong."""
     cases = files.read_yaml(monitoring.MONITORING / "alerts-test.yml")["tests"]
     (wrong,) = (case for case in cases if case["name"] == "all is wrong")
     expected = re.findall(r'alertname="(\w+)"', str(wrong["promql_expr_test"]))
     assert sorted(expected) == sorted(alert["alert"] for alert in monitoring.alerts())
 
 
-def test_panels_do_not_lie_on_each_other() -> None:
-    """Each has its place on the grid of 24 columns, and its own number."""
+def test_panels_do_not_overlap() -> None:
+    """Grafana's grid has 24 columns."""
     taken = set()
     panels = monitoring.dashboard()["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
@@ -88,57 +83,32 @@ def test_panels_do_not_lie_on_each_other() -> None:
                 taken.add((column, line))
 
 
-def test_kustomization_takes_what_clusters_need() -> None:
-    """The rules and the dashboard, under paths that exist."""
-    kustomization = files.read_yaml(monitoring.MONITORING / "kustomization.yaml")
-    [generated] = kustomization["configMapGenerator"]
-    for path in (*kustomization["resources"], *generated["files"]):
-        assert (monitoring.MONITORING / path).is_file()
-    assert generated["options"]["labels"] == {"grafana_dashboard": "1"}
-
-
-def test_prometheus_of_compose_scrapes_the_service() -> None:
-    """By its name and port in the network of compose, with the rules that are mounted."""
+def test_prometheus_of_compose_scrapes_the_service_with_the_mounted_rules() -> None:
     config = files.read_yaml(monitoring.MONITORING / "prometheus.yml")
-    targets = {job["job_name"]: job["static_configs"] for job in config["scrape_configs"]}
-    assert targets["fillmask"] == [{"targets": [f"fillmask:{files.DEFAULT_PORT}"]}]
-    assert config["rule_files"] == ["alerts.yml"]
+    addresses = [
+        address
+        for job in config["scrape_configs"]
+        for each in job["static_configs"]
+        for address in each["targets"]
+    ]
+    assert f"fillmask:{files.image_settings().port}" in addresses
+    assert {address.partition(":")[0] for address in addresses} <= {*SERVICES, "localhost"}
+    mounted = [volume.split(":")[1] for volume in SERVICES["prometheus"]["volumes"]]
+    assert {f"/etc/prometheus/{name}" for name in config["rule_files"]} <= {*mounted}
 
 
-def test_compose_mounts_what_exists_where_it_is_looked_for() -> None:
-    """For reading; beside the rules and the dashboard there is only what they keep."""
-    mounted = {}
-    for name in WATCHERS:
-        for volume in SERVICES[name]["volumes"]:
-            source, target, *mode = volume.split(":")
-            if source.startswith("./"):
-                assert mode == ["ro"]
-                assert (files.ROOT / source).is_file()
-                mounted[target] = source
-    assert mounted["/etc/prometheus/alerts.yml"] == "./k8s/monitoring/alerts.yml"
+def test_grafana_of_compose_finds_the_dashboard_and_prometheus() -> None:
+    grafana = SERVICES["grafana"]
+    mounted = [volume.split(":")[1] for volume in grafana["volumes"]]
     providers = files.read_yaml(monitoring.MONITORING / "grafana" / "dashboards.yml")["providers"]
-    [path] = {provider["options"]["path"] for provider in providers}
-    assert mounted[f"{path}/fillmask.json"] == "./k8s/monitoring/grafana/fillmask.json"
-    [source] = files.read_yaml(monitoring.MONITORING / "grafana" / "datasources.yml")["datasources"]
-    assert source["url"] == "http://prometheus:9090"
-    home = SERVICES["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
-    assert home == f"{path}/fillmask.json"
-
-
-@pytest.mark.parametrize("name", WATCHERS)
-def test_watchers_start_only_when_asked_for_and_have_few_rights(name: str) -> None:
-    """A version that is pinned, this machine only, no writes beside their data."""
-    watcher = SERVICES[name]
-    assert watcher["profiles"] == ["monitoring"]
-    assert re.search(r":v?\d+\.\d+\.\d+$", watcher["image"])
-    assert all(port.startswith("127.0.0.1:") for port in watcher["ports"])
-    assert watcher["read_only"] is True
-    assert watcher["cap_drop"] == ["ALL"]
-    assert watcher["security_opt"] == ["no-new-privileges:true"]
-    assert watcher["healthcheck"]["test"][0] == "CMD"
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_variables_that_are_named_exist(path: Any) -> None:
-    """No file tells a reader to set what stops the start."""
-    assert set(re.findall(r"FILLMASK_[A-Z0-9_]*[A-Z0-9]", path.read_text())) <= files.VARIABLES
+    (path,) = {provider["options"]["path"] for provider in providers}
+    home = f"{path}/{monitoring.DASHBOARD.name}"
+    assert home in mounted
+    assert grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] == home
+    (source,) = files.read_yaml(monitoring.MONITORING / "grafana" / "datasources.yml")[
+        "datasources"
+    ]
+    address = urlsplit(source["url"])
+    assert address.hostname in SERVICES
+    published = [port.rpartition(":")[2] for port in SERVICES[address.hostname]["ports"]]
+    assert str(address.port) in published

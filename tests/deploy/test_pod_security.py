@@ -1,4 +1,4 @@
-"""Every pod of k8s/ is admitted under Pod Security's strictest standard."""
+"""Every pod of k8s/ satisfies Pod Security's strictest standard, and namespaces enforce it."""
 
 import copy
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from tests.deploy import files, kustomize, pod_security
 
-# for each rule, what breaks it: of the pod and of its first container
+# for each rule, fields that break it: of the pod and of its first container
 BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "host_process": ({}, {"securityContext": {"windowsOptions": {"hostProcess": True}}}),
     "host_namespaces": ({"hostPID": True}, {}),
@@ -34,22 +34,19 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("rule", pod_security.RULES, ids=lambda rule: rule.__name__)
 @pytest.mark.parametrize("root", kustomize.ROOTS, ids=lambda root: root.name)
 def test_pods_are_restricted(root: Path, rule: pod_security.Rule) -> None:
-    """No container of any pod breaks the rule."""
     for pod in kustomize.pods(kustomize.rendered(root)):
         assert list(rule(pod)) == []
 
 
 @pytest.mark.parametrize("rule", pod_security.RULES, ids=lambda rule: rule.__name__)
 @pytest.mark.parametrize("component", kustomize.COMPONENTS, ids=lambda path: path.name)
-def test_pods_with_bundles_are_restricted(component: Path, rule: pod_security.Rule) -> None:
-    """Nor does the base's pod with a component."""
+def test_pods_with_a_component_are_restricted(component: Path, rule: pod_security.Rule) -> None:
     for pod in kustomize.pods(kustomize.rendered_with(component)):
         assert list(rule(pod)) == []
 
 
 @pytest.mark.parametrize("rule", pod_security.RULES, ids=lambda rule: rule.__name__)
 def test_rule_can_be_broken(rule: pod_security.Rule) -> None:
-    """Each rule has something against a pod that breaks it."""
     of_pod, of_container = BROKEN[rule.__name__]
     deployment = kustomize.one(kustomize.rendered(files.BASE), "Deployment")
     pod = copy.deepcopy(deployment["spec"]["template"]["spec"]) | of_pod
@@ -57,7 +54,13 @@ def test_rule_can_be_broken(rule: pod_security.Rule) -> None:
     assert list(rule(pod))
 
 
-def test_every_root_but_those_without_pods_is_looked_at() -> None:
-    """The check above sees a pod wherever there is one."""
+@pytest.mark.parametrize("root", kustomize.ROOTS, ids=lambda root: root.name)
+def test_namespaces_enforce_the_standard(root: Path) -> None:
+    for each in kustomize.rendered(root):
+        if each["kind"] == "Namespace":
+            assert each["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_every_root_with_pods_is_checked() -> None:
     seen = {root.name for root in kustomize.ROOTS if list(kustomize.pods(kustomize.rendered(root)))}
     assert {"base", "local", "production", "kserve"} <= seen

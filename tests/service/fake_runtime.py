@@ -1,8 +1,9 @@
-"""A runtime whose answer to a text is that text's own ids, so that swapped replies show."""
+"""A fake runtime that answers a text with its own ids, so that swapped answers show."""
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 
 import numpy as np
 
@@ -14,11 +15,11 @@ BAD_ID = 666
 
 
 class FatalError(BaseException):
-    """What no worker survives."""
+    """An error that ends a worker."""
 
 
 class FakeRuntime:
-    """Answers each mask with its text's first and last id; may be held up, and may fail."""
+    """Runtime that answers each mask with the first and last id of its text."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []  # lengths of the texts of each run
@@ -49,51 +50,51 @@ class FakeRuntime:
         return BatchOutputs(ends[texts], scores, np.zeros((len(texts), 0), dtype=np.float32))
 
     async def wait_until_at_work(self) -> None:
-        """Until one more run has begun."""
+        """Wait until one more run has begun."""
         assert await asyncio.to_thread(self.at_work.acquire, timeout=10)
 
 
 def text(first_id: int, tokens: int = 2, last_id: int = 1) -> ModelPass:
-    """A text of so many tokens, with one mask."""
+    """Return a pass over a text of `tokens` tokens with one mask."""
     ids = np.full(tokens, last_id, dtype=np.int64)
     ids[0] = first_id
     return ModelPass(ids, np.array([0]), 2, np.zeros((1, 0), dtype=np.int64))
 
 
 def ends(fills: Iterable[PassOutputs]) -> list[list[int]]:
-    """The ids that were answered, a text a list."""
+    """Return the ids of the answers, one list per text."""
     return [fill.top_ids[0].tolist() for fill in fills]
 
 
-def with_batcher(
+@asynccontextmanager
+async def running_batcher(
     fake: FakeRuntime,
-    scenario: Callable[[Batcher], Awaitable[None]],
     workers: int = 1,
     max_batch_tokens: int = 6,
     max_waiting_tokens: int = 1000,
     max_bulk_tokens: int = 1000,
     max_wait_s: float = 100,
     statistics: BatchStatistics | None = None,
-) -> list[str]:
-    """Run the scenario with a batcher, close it, and give the failures it told of."""
-    failures: list[str] = []
+    failures: list[str] | None = None,
+) -> AsyncIterator[Batcher]:
+    """Run a batcher over the fake for at most 20 s.
 
-    async def play() -> None:
-        batcher = Batcher(
-            fake.run,
-            workers,
-            max_batch_tokens,
-            max_waiting_tokens,
-            max_bulk_tokens,
-            max_wait_s,
-            failures.append,
-            statistics,
-        )
-        try:
-            await asyncio.wait_for(scenario(batcher), 20)
-        finally:
-            fake.go.set()
-            await batcher.close()
-
-    asyncio.run(play())
-    return failures
+    Args:
+        failures: list to which the batcher's failures are appended.
+    """
+    batcher = Batcher(
+        fake.run,
+        workers,
+        max_batch_tokens,
+        max_waiting_tokens,
+        max_bulk_tokens,
+        max_wait_s,
+        ([] if failures is None else failures).append,
+        statistics,
+    )
+    try:
+        async with asyncio.timeout(20):
+            yield batcher
+    finally:
+        fake.go.set()
+        await batcher.close()

@@ -1,26 +1,26 @@
-"""Coroutines of which all or none are of use."""
+"""Groups of coroutines that fail together, and counters of uses."""
 
 import asyncio
+import contextlib
 
 import pytest
 
-from service.concurrency import gather_or_cancel
+from service.concurrency import UseCounter, gather_or_cancel
 
 
 async def soon(value: int) -> int:
-    """The value, after others had their turn."""
+    """Return the value after one turn of the event loop."""
     await asyncio.sleep(0)
     return value
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_all_results_in_order(count: int) -> None:
-    """Of none, one or several."""
-    assert asyncio.run(gather_or_cancel(map(soon, range(count)))) == list(range(count))
+async def test_all_results_in_order(count: int) -> None:
+    assert await gather_or_cancel(map(soon, range(count))) == list(range(count))
 
 
-def test_when_one_fails_the_others_end_before_it_is_told() -> None:
-    """The caller gets the failure itself, and nothing goes on behind its back."""
+async def test_failure_ends_the_others_before_it_is_raised() -> None:
+    """The caller gets the failure itself, and no coroutine is left running."""
     ended = []
 
     async def wait() -> None:
@@ -34,12 +34,11 @@ def test_when_one_fails_the_others_end_before_it_is_told() -> None:
         raise LookupError
 
     with pytest.raises(LookupError):
-        asyncio.run(gather_or_cancel([wait(), fail(), wait()]))
+        await gather_or_cancel([wait(), fail(), wait()])
     assert ended == ["waiting", "waiting"]
 
 
-def test_a_caller_who_leaves_takes_them_along() -> None:
-    """Cancelling the whole cancels each."""
+async def test_cancelling_the_group_cancels_each() -> None:
     ended = []
 
     async def wait() -> None:
@@ -48,12 +47,33 @@ def test_a_caller_who_leaves_takes_them_along() -> None:
         finally:
             ended.append("waiting")
 
-    async def leave() -> None:
-        task = asyncio.ensure_future(gather_or_cancel([wait(), wait()]))
-        await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(leave())
+    task = asyncio.ensure_future(gather_or_cancel([wait(), wait()]))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert ended == ["waiting", "waiting"]
+
+
+async def test_counter_waits_for_all_uses() -> None:
+    """The wait ends with the last use, or at once where there is none."""
+    uses, said = UseCounter(), []
+    await uses.wait_until_unused()
+
+    async def use(seconds: float) -> None:
+        with uses:
+            await asyncio.sleep(seconds)
+            said.append("used")
+            with contextlib.suppress(LookupError), uses:
+                raise LookupError
+
+    async def wait() -> None:
+        await uses.wait_until_unused()
+        said.append("none")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(use(0.02))
+        group.create_task(use(0.01))
+        await asyncio.sleep(0)
+        group.create_task(wait())
+    assert said == ["used", "used", "none"]

@@ -1,31 +1,155 @@
-"""The memory limit, on trees made to look like /sys."""
+"""CPUs and memory of a process, on trees that look like /proc and /sys."""
 
+import os
+import platform
 from pathlib import Path
 
 import pytest
 
-from service.host import memory_limit_bytes
+from service.host import may_saturate_int8, memory_limit_bytes, usable_cpus
 
-V1 = "sys/fs/cgroup/memory/memory.limit_in_bytes"
-V2 = "sys/fs/cgroup/memory.max"
+
+@pytest.fixture(autouse=True)
+def _eight_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(8)))
+
+
+def tree(root: Path, files: dict[str, str]) -> Path:
+    """Write the files under the root, which is returned."""
+    for name, content in files.items():
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    return root
+
+
+V1_LINE = "4:cpu,cpuacct:/docker/abc\n3:memory:/docker/abc\n"
+V1_CPU = "sys/fs/cgroup/cpu,cpuacct"
+CASES = {
+    "no cgroup": ({}, 8),
+    "v2 no quota": (
+        {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "max 100000\n"},
+        8,
+    ),
+    "v2 at the mount": (
+        {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "300000 100000\n"},
+        3,
+    ),
+    "v2 fraction is rounded down": (
+        {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "250000 100000\n"},
+        2,
+    ),
+    "v2 less than one": (
+        {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "20000 100000\n"},
+        1,
+    ),
+    "v2 above the machine": (
+        {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "6400000 100000\n"},
+        8,
+    ),
+    "v2 the parent binds": (
+        {
+            "proc/self/cgroup": "0::/kube/pod/box\n",
+            "sys/fs/cgroup/kube/pod/box/cpu.max": "max 100000\n",
+            "sys/fs/cgroup/kube/pod/cpu.max": "400000 100000\n",
+            "sys/fs/cgroup/kube/cpu.max": "600000 100000\n",
+        },
+        4,
+    ),
+    "v2 the path is the host's": (
+        {"proc/self/cgroup": "0::/../../pod/box\n", "sys/fs/cgroup/cpu.max": "200000 100000\n"},
+        2,
+    ),
+    "v1": (
+        {
+            "proc/self/cgroup": V1_LINE,
+            f"{V1_CPU}/docker/abc/cpu.cfs_quota_us": "350000\n",
+            f"{V1_CPU}/docker/abc/cpu.cfs_period_us": "100000\n",
+        },
+        3,
+    ),
+    "v1 no quota": (
+        {
+            "proc/self/cgroup": V1_LINE,
+            f"{V1_CPU}/cpu.cfs_quota_us": "-1\n",
+            f"{V1_CPU}/cpu.cfs_period_us": "100000\n",
+        },
+        8,
+    ),
+    "v1 mounted as cpu, seen from inside": (
+        {
+            "proc/self/cgroup": V1_LINE,
+            "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "500000\n",
+            "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+        },
+        5,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_cpu_quota(case: str, tmp_path: Path) -> None:
+    """The result is the least of affinity and quotas, rounded down, at least 1."""
+    files, expected = CASES[case]
+    assert usable_cpus(tree(tmp_path, files)) == expected
+
+
+def test_affinity_below_the_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {1, 5})
+    files = {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "400000 100000\n"}
+    assert usable_cpus(tree(tmp_path, files)) == 2
+
+
+def test_without_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """macOS has no affinity; the machine's CPUs count there."""
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert usable_cpus(tmp_path) == 6
+
+
+@pytest.mark.parametrize(
+    ("machine", "flags", "expected"),
+    [
+        ("x86_64", "fpu avx2 avx512f avx512_vnni", False),
+        ("x86_64", "fpu avx2 avx_vnni", False),
+        ("AMD64", "fpu avx2 avx512f avx512bw", True),
+        ("x86_64", "fpu avx2", True),
+        ("x86_64", None, True),
+        ("aarch64", None, False),
+        ("arm64", None, False),
+    ],
+)
+def test_saturation_of_int8_products(
+    machine: str,
+    flags: str | None,
+    expected: bool,  # noqa: FBT001 - pytest passes it
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """x86 without VNNI may saturate, and so may x86 with unknown flags."""
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    if flags is not None:
+        tree(tmp_path, {"proc/cpuinfo": f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t: vnni\n"})
+    assert may_saturate_int8(tmp_path) is expected
+
+
+V1_MEMORY = "sys/fs/cgroup/memory/memory.limit_in_bytes"
+V2_MEMORY = "sys/fs/cgroup/memory.max"
 
 
 @pytest.mark.parametrize(
     ("file", "content", "limit"),
     [
-        (V2, "1073741824\n", 2**30),
-        (V2, "max\n", None),
-        (V1, "536870912\n", 2**29),
-        (V1, "9223372036854771712\n", None),
-        (V2, "", None),
+        (V2_MEMORY, "1073741824\n", 2**30),
+        (V2_MEMORY, "max\n", None),
+        (V1_MEMORY, "536870912\n", 2**29),
+        (V1_MEMORY, "9223372036854771712\n", None),
+        (V2_MEMORY, "", None),
         ("elsewhere", "1", None),
     ],
 )
-def test_limit(file: str, content: str, limit: int | None, tmp_path: Path) -> None:
-    """That of the container, in either version of cgroups."""
-    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / file).write_text(content)
-    assert memory_limit_bytes(tmp_path) == limit
+def test_memory_limit(file: str, content: str, limit: int | None, tmp_path: Path) -> None:
+    assert memory_limit_bytes(tree(tmp_path, {file: content})) == limit
 
 
 LINES = "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n0::/kube/pod/box\n"
@@ -56,10 +180,8 @@ V1_MOUNT, V2_MOUNT = "sys/fs/cgroup/memory", "sys/fs/cgroup"
         ({f"{V1_MOUNT}/other/memory.limit_in_bytes": 2**27}, None),
     ],
 )
-def test_the_least_of_all_above(limits: dict[str, int], least: int | None, tmp_path: Path) -> None:
-    """Of the process's own cgroup and of each that it is in."""
-    for name, text in {"proc/self/cgroup": LINES, **limits}.items():
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"{text}\n")
-    assert memory_limit_bytes(tmp_path) == least
+def test_least_memory_limit_of_all_cgroups_above(
+    limits: dict[str, int], least: int | None, tmp_path: Path
+) -> None:
+    files = {name: f"{limit}\n" for name, limit in limits.items()}
+    assert memory_limit_bytes(tree(tmp_path, {"proc/self/cgroup": LINES, **files})) == least

@@ -1,4 +1,4 @@
-"""The real process: its start, its refusals, and its end."""
+"""The real process: its start, its errors and its end."""
 
 import asyncio
 import concurrent.futures
@@ -25,7 +25,7 @@ BODY = {"inputs": "the [MASK]"}
 
 
 def refuse(*flags: str, **variables: str) -> str:
-    """Start a service that cannot; its only words."""
+    """Start a service that fails, and return its only line of output."""
     process = subprocess.run(
         [sys.executable, "-m", "service", *flags],
         env=os.environ | variables,
@@ -41,13 +41,13 @@ def refuse(*flags: str, **variables: str) -> str:
 
 
 def await_run(process: subprocess.Popen[str]) -> None:
-    """Until the slow model has begun a run."""
+    """Wait until the slow model has begun a run."""
     assert process.stdout is not None
     assert process.stdout.readline() == "running\n"
 
 
 def test_serves_and_ends_with_0_at_sigterm(start_server: StartServer) -> None:
-    """One line at the start; SIGTERM ends the process with success."""
+    """The start prints one line; SIGTERM ends the process with 0."""
     with start_server() as (process, url):
         assert len(httpx.post(f"{url}/fill-mask", json=BODY).json()) == 5
         process.send_signal(signal.SIGTERM)
@@ -57,14 +57,13 @@ def test_serves_and_ends_with_0_at_sigterm(start_server: StartServer) -> None:
 
 
 def test_ctrl_c_ends_with_0(start_server: StartServer) -> None:
-    """SIGINT is the same to it."""
     with start_server() as (process, _):
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 0
 
 
-def test_sigterm_finishes_what_was_accepted(start_server: StartServer) -> None:
-    """Requests that wait or run at SIGTERM are answered; new ones find nobody."""
+def test_sigterm_finishes_accepted_requests(start_server: StartServer) -> None:
+    """Requests that wait or run at SIGTERM are answered; new connections fail."""
     with (
         start_server("--threads=1", "--drain-delay-s=0", command=("-c", SLOW)) as (process, url),
         concurrent.futures.ThreadPoolExecutor() as pool,
@@ -83,8 +82,8 @@ def test_sigterm_finishes_what_was_accepted(start_server: StartServer) -> None:
         assert process.wait(10) == 0
 
 
-def test_it_goes_on_for_a_while_after_sigterm(start_server: StartServer) -> None:
-    """Not ready, so that balancers go elsewhere; whoever still comes is served, once."""
+def test_drain_delay_after_sigterm(start_server: StartServer) -> None:
+    """The service is not ready, so that load balancers leave it; late requests are answered."""
     with start_server("--drain-delay-s=2") as (process, url), httpx.Client() as client:
         before = client.post(f"{url}/fill-mask", json=BODY)
         assert "connection" not in before.headers
@@ -100,8 +99,7 @@ def test_it_goes_on_for_a_while_after_sigterm(start_server: StartServer) -> None
         assert process.wait(10) == 0
 
 
-def test_a_second_signal_ends_it_at_once(start_server: StartServer) -> None:
-    """Whatever it was waiting for."""
+def test_second_signal_ends_it_at_once(start_server: StartServer) -> None:
     with start_server("--drain-delay-s=60") as (process, _):
         process.send_signal(signal.SIGTERM)
         time.sleep(0.3)
@@ -110,8 +108,8 @@ def test_a_second_signal_ends_it_at_once(start_server: StartServer) -> None:
         assert process.wait(5) == 128 + signal.SIGINT
 
 
-def test_what_hangs_is_ended(start_server: StartServer) -> None:
-    """The grace has a ceiling: a model that never comes back does not keep the process."""
+def test_process_that_hangs_is_ended(start_server: StartServer) -> None:
+    """The grace period ends even if a model never returns."""
     hanging = SLOW.replace("time.sleep(0.7)", "time.sleep(600 if len(batch.requests) == 2 else 0)")
     ceiling = "from service.http import server\nserver._CEILING_S = 1\n"
     flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
@@ -141,8 +139,8 @@ sys.exit(main())
 """
 
 
-def test_a_dead_worker_is_the_end(start_server: StartServer) -> None:
-    """Who waits is told, and the process ends so that it is started anew."""
+def test_dead_worker_ends_the_process(start_server: StartServer) -> None:
+    """Waiting requests get an error, and the process ends so that it can be restarted."""
     with start_server("--threads=1", command=("-c", MORTAL)) as (process, url):
         assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
         answer = httpx.post(f"{url}/fill-mask", json={"inputs": ["[MASK]"] * 2})
@@ -151,8 +149,8 @@ def test_a_dead_worker_is_the_end(start_server: StartServer) -> None:
         assert process.wait(10) == 1
 
 
-def test_the_grace_of_a_shutdown_is_bounded(start_server: StartServer) -> None:
-    """What is not done in time is failed with a reason, and the process still ends well."""
+def test_grace_period_is_bounded(start_server: StartServer) -> None:
+    """Requests that take longer get an error, and the process still exits with 0."""
     flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
     with (
         start_server(*flags, command=("-c", SLOW)) as (process, url),
@@ -167,7 +165,7 @@ def test_the_grace_of_a_shutdown_is_bounded(start_server: StartServer) -> None:
 
 
 def test_sigterm_while_loading(tiny: Tiny) -> None:
-    """Before it serves there is nothing to finish, and it ends at once."""
+    """A process that does not serve yet has nothing to finish, and ends at once."""
     process = subprocess.Popen(
         [sys.executable, "-c", SLOW, "--port=0", f"--bundle={tiny.path}"],
         stdout=subprocess.PIPE,
@@ -194,7 +192,7 @@ sys.exit(code)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="uvloop does not exist there")
 def test_runs_on_the_fast_loop_and_parser(start_server: StartServer) -> None:
-    """Without either uvicorn would run as well, only slower, and not say so."""
+    """Without uvloop or httptools uvicorn runs too, only slower, and does not warn."""
     with start_server(command=("-c", SPY)) as (process, url):
         assert httpx.post(f"{url}/fill-mask", json=BODY).status_code == 200
         process.send_signal(signal.SIGTERM)
@@ -203,8 +201,8 @@ def test_runs_on_the_fast_loop_and_parser(start_server: StartServer) -> None:
         assert process.stdout.read() == "loop True parser True\n"
 
 
-def test_a_large_body_is_told_so(start_server: StartServer) -> None:
-    """A real client that sends far too much reads the 413."""
+def test_client_with_a_large_body_reads_413(start_server: StartServer) -> None:
+    """A client that sends far too much still reads the 413."""
     with start_server() as (_, url):
         answer = httpx.post(f"{url}/fill-mask", json={"inputs": "x" * 5_000_000})
         assert answer.status_code == 413
@@ -216,16 +214,16 @@ def test_a_large_body_is_told_so(start_server: StartServer) -> None:
         assert answer.status_code == 413
 
 
-def test_a_bad_setting_is_one_sentence() -> None:
-    """No traceback, exit code 2."""
+def test_bad_setting_is_one_sentence() -> None:
+    """There is no traceback, and the exit code is 2."""
     assert (
         refuse(FILLMASK_PROT="1") == '"FILLMASK_PROT" sets nothing; the nearest is FILLMASK_PORT.'
     )
     assert refuse("--port", "x") == '--port is "x"; allowed is a whole number from 0 to 65535.'
 
 
-def test_a_bad_bundle_is_one_sentence(edit_bundle: EditBundle, tmp_path: Path) -> None:
-    """No traceback, exit code 2."""
+def test_bad_bundle_is_one_sentence(edit_bundle: EditBundle, tmp_path: Path) -> None:
+    """There is no traceback, and the exit code is 2."""
     assert refuse("--port=0", "--bundle", str(tmp_path / "none")) == (
         f"The bundle is refused: {tmp_path / 'none'} is not a directory."
     )
@@ -234,38 +232,34 @@ def test_a_bad_bundle_is_one_sentence(edit_bundle: EditBundle, tmp_path: Path) -
     assert "golden prompt 0 is not answered" in refuse("--port=0", "--bundle", str(path))
 
 
-def test_a_port_in_use_is_one_sentence(tiny: Tiny) -> None:
-    """Known before the model is loaded."""
+def test_port_in_use_is_one_sentence(tiny: Tiny) -> None:
+    """The check comes before the model is loaded."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = refuse("--port", str(port), "--bundle", str(tiny.path))
     assert said == f"Cannot listen on 127.0.0.1 port {port}: address already in use."
 
 
-def test_connections_send_without_delay() -> None:
-    """An accepted connection has Nagle's algorithm off: no answer waits to be acknowledged."""
+async def test_connections_send_without_delay() -> None:
+    """Nagle's algorithm would hold back answers until earlier ones are acknowledged."""
+    found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-    async def nodelay_of_an_accepted_connection() -> int:
-        found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    def accepted(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = writer.get_extra_info("socket")
+        found.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
 
-        def accepted(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            connection = writer.get_extra_info("socket")
-            found.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
-            writer.close()
-
-        with _bind("127.0.0.1", 0) as listener:
-            async with await asyncio.start_server(accepted, sock=listener):
-                _, client = await asyncio.open_connection(*listener.getsockname())
-                nodelay = await found
-                client.close()
-                await client.wait_closed()
-        return nodelay
-
-    assert asyncio.run(nodelay_of_an_accepted_connection()) != 0
+    with _bind("127.0.0.1", 0) as listener:
+        async with await asyncio.start_server(accepted, sock=listener):
+            _, client = await asyncio.open_connection(*listener.getsockname())
+            nodelay = await found
+            client.close()
+            await client.wait_closed()
+    assert nodelay != 0
 
 
-def test_who_refuses_for_want_of_room() -> None:
-    """The door, unless an answer must have more to it or a line in the log."""
+def test_layer_that_rejects_under_overload() -> None:
+    """The connection rejects, unless the answer needs more headers or a line in the log."""
     settings = Settings()
     app = create_app(settings)
     assert _room(app, settings) == app.retry_after_s

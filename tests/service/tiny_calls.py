@@ -1,6 +1,5 @@
-"""The use case over the real tokenizer, batcher and runtime of the tiny model."""
+"""Calls of the pipeline over the tokenizer, batcher and runtime of the tiny model."""
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -15,12 +14,11 @@ from tests.service.tiny import MASK_ID, MAX_TOKENS, SPECIAL, VOCABULARY, Tiny
 
 
 def make_tokenizer(tiny: Tiny) -> Tokenizer:
-    """The tokenizer of the bundle."""
     content = (tiny.path / "tokenizer.json").read_bytes()
     return Tokenizer(content, "[MASK]", MASK_ID, range(len(SPECIAL)))
 
 
-def fill(
+async def fill(
     tiny: Tiny,
     texts: Sequence[str],
     top_k: int | None = None,
@@ -28,26 +26,19 @@ def fill(
     max_masks: int = 100,
     max_passes: int = 1,
 ) -> Sequence[Sequence[Sequence[Fill]]]:
-    """One call of the use case."""
-
-    async def call() -> Sequence[Sequence[Sequence[Fill]]]:
-        runtime = Runtime(tiny.path / "model.onnx")
-        batcher = Batcher(runtime.run, 2, 64, 10_000, 10_000, 10, pytest.fail)
-        try:
-            use_case = FillMaskPipeline(
-                make_tokenizer(tiny),
-                batcher,
-                max_tokens=MAX_TOKENS,
-                vocab_size=len(VOCABULARY),
-                max_masks=max_masks,
-                max_passes=max_passes,
-            )
-            return (
-                await use_case.fill(
-                    texts, FillOptions(top_k=top_k, targets=tuple(targets) if targets else None)
-                )
-            ).fills
-        finally:
-            await batcher.close()
-
-    return asyncio.run(call())
+    """Fill the masks of texts, in a batcher of their own."""
+    runtime = Runtime(tiny.path / "model.onnx")
+    batcher = Batcher(runtime.run, 2, 64, 10_000, 10_000, 10, pytest.fail)
+    try:
+        pipeline = FillMaskPipeline(
+            make_tokenizer(tiny),
+            batcher,
+            max_tokens=MAX_TOKENS,
+            vocab_size=len(VOCABULARY),
+            max_masks=max_masks,
+            max_passes=max_passes,
+        )
+        options = FillOptions(top_k=top_k, targets=tuple(targets) if targets else None)
+        return (await pipeline.fill(texts, options)).fills
+    finally:
+        await batcher.close()

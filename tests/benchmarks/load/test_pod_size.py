@@ -1,4 +1,4 @@
-"""The load on a pod: what is counted, and that it stops at a wrong answer."""
+"""The load on a pod, and the table of pod sizes."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from benchmarks.load.pod_size import PodSize
 
 
 class Pod:
-    """A server that answers each request with a status, and remembers what it was asked."""
+    """A server that answers each request with a status, and records the requests."""
 
     def __init__(self, status: str) -> None:
         self.status = status
@@ -39,7 +39,7 @@ class Pod:
 
 
 async def loaded(pod: Pod, clients: int) -> pod_size.Load:
-    """What the load saw of it in a short time."""
+    """Return the measurement of a short load on a pod."""
     server = await asyncio.start_server(pod, HOST, 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
@@ -55,24 +55,21 @@ def table() -> list[PodSize]:
     return pod_size.read_sizes()
 
 
-def test_every_client_has_a_connection_and_texts_of_its_own() -> None:
-    """They do not ask the same thing at the same time."""
+async def test_every_client_has_a_connection_and_texts_of_its_own() -> None:
     pod = Pod("200 OK")
-    seen = asyncio.run(loaded(pod, 4))
+    seen = await loaded(pod, 4)
     assert pod.connections == 4
     assert len(set(pod.inputs[:4])) == 4
     assert 0 < seen.p50_ms <= seen.p99_ms
     assert seen.requests_per_s > 0
 
 
-def test_wrong_answer_ends_the_measurement() -> None:
-    """A refusal is not counted as an answer."""
+async def test_wrong_answer_ends_the_measurement() -> None:
     with pytest.raises(ServerError, match="429"):
-        asyncio.run(loaded(Pod("429 Too Many Requests"), 1))
+        await loaded(Pod("429 Too Many Requests"), 1)
 
 
 def test_rows_are_read_as_they_are_written(table: list[PodSize]) -> None:
-    """The page's table is a list of sizes, and gives the same lines again."""
     text = pod_size.PAGE.read_text(encoding="utf-8")
     assert pod_size.HEAD in text
     assert table
@@ -81,7 +78,7 @@ def test_rows_are_read_as_they_are_written(table: list[PodSize]) -> None:
 
 
 def test_tokens_are_requests_times_their_tokens(table: list[PodSize]) -> None:
-    """The page's two rates are those of the same texts."""
+    """Both rates on the page are of the same texts."""
     tokens = pod_size.tokens_per_request()
     rounding = 0.5 * tokens + 0.5
     for size in table:

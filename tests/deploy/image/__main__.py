@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 MAX_BYTES = 350_000_000
-# what of /proc/1/status says who it is: user, group, capabilities, no way to gain any
+# user, group, capabilities and no_new_privs, as /proc/1/status shows them
 OWNED = "\t".join(["65532"] * 4)
 RIGHTS = f"{OWNED}; {OWNED}; {0:016}; 1"
 READY_S, STOP_S = 60, 40
-# Mounts are this process tree's alone; its first process has number 1, as in a container.
+# The mounts are private, and the first process has number 1, as in a container.
 PREPARE = r"""
 set -e
 ip link set lo up
@@ -44,6 +44,7 @@ print(json.loads(answer.read())[0]["token_str"])
 """
 SELF = """
 import os, pathlib, subprocess
+print("/app holds", *sorted(os.listdir("/app")))
 status = dict(line.split(":\\t", 1) for line in open("/proc/1/status") if ":\\t" in line)
 print(*(status[name].strip() for name in ("Uid", "Gid", "CapEff", "NoNewPrivs")), sep="; ")
 for place in ("/app", "/tmp", "/opt/venv", "/"):
@@ -64,7 +65,7 @@ except OSError as error:
 
 
 def main() -> None:
-    """Print sizes and what the running image was seen to do; exit 1 at the first thing amiss."""
+    """Print the sizes and the behaviour of the image; exit 1 at the first failed check."""
     image = json.loads(Path(sys.argv[1]).read_text())
     root = sys.argv[2]
     print_sizes(json.loads(image["Manifest"])["layers"])
@@ -84,6 +85,7 @@ def main() -> None:
             print(seen)
             expect(RIGHTS, seen)
             expect("/bin/sh Permission denied", seen)
+            expect("/app holds LICENSE service\n", seen)
             if "can be" in seen:
                 raise SystemExit("something can be written, installed or run")
             filled = output(inside(pid, configuration, ["python", "-c", FILL]))
@@ -99,7 +101,7 @@ def main() -> None:
 
 
 def print_sizes(layers: Sequence[dict[str, Any]]) -> None:
-    """The uncompressed size of each layer, the base's first, and of all."""
+    """Print the uncompressed size of each layer, the base's first, and of all."""
     names = ["base (a stand-in)", "without pip", "packages", "built-in model", "code", "bytecode"]
     for name, layer in zip(names, layers, strict=True):
         print(f"{name:<18} {layer['size'] / 1e6:7.1f} MB")
@@ -110,7 +112,7 @@ def print_sizes(layers: Sequence[dict[str, Any]]) -> None:
 
 
 def prepared(configuration: dict[str, Any], root: str) -> list[str]:
-    """The command before the image's own: namespaces, mounts, user, environment."""
+    """Return the command before the image's own: namespaces, mounts, user, environment."""
     unshare = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child"]
     directory = f"--chdir={configuration['WorkingDir']}"
     script = ["bash", "-c", PREPARE, "prepare", root, configuration["User"], directory]
@@ -129,7 +131,7 @@ def inside(
 
 
 def child_of(pid: int) -> int:
-    """The process that `unshare` started, as seen from outside."""
+    """Return the process that `unshare` started, as seen from outside."""
     children = Path(f"/proc/{pid}/task/{pid}/children")
     while not (text := children.read_text()):
         time.sleep(0.01)
@@ -137,14 +139,14 @@ def child_of(pid: int) -> int:
 
 
 def output(done: subprocess.CompletedProcess[str]) -> str:
-    """What it printed; the end if it failed."""
+    """Return the output of a command; exit 1 if it failed."""
     if done.returncode:
         raise SystemExit(done.stderr)
     return done.stdout.strip()
 
 
 def expect(words: str, seen: str) -> None:
-    """End unless the words are in what was seen."""
+    """Exit 1 unless the words are in the output."""
     if words not in seen:
         raise SystemExit(f"expected {words!r}")
 

@@ -1,4 +1,4 @@
-"""Bad input around the body: paths, methods, content types and sizes."""
+"""Bad requests whatever the body: paths, methods, content types and sizes."""
 
 import pytest
 from fastapi.testclient import TestClient
@@ -76,7 +76,6 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
 
 @pytest.mark.parametrize("case", REQUESTS)
 def test_request(case: str, client: TestClient) -> None:
-    """Every bad request around the body has its status and one sentence."""
     method, path, headers, content, status, message = REQUESTS[case]
     answer = client.request(method, path, headers=headers, content=content)
     check_refusal(answer, status, message)

@@ -1,4 +1,4 @@
-"""POST /fill-mask: what is done on which thread, and for whom."""
+"""POST /fill-mask: the threads that do the work, and clients that disconnect."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ STEPS = {
 
 
 class Watch:
-    """Where each step was done, in the last request."""
+    """Record of the thread of each step, in the last request."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.where: dict[str, str] = {}
@@ -59,31 +59,29 @@ class Watch:
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    """Notes on which thread each step is done."""
     return Watch(monkeypatch)
 
 
 def post(client: TestClient, body: dict[str, Any], padding: int = 0) -> None:
-    """Send a body, with so much white space at its end."""
+    """Send a body with white space at its end."""
     content = json.dumps(body).encode() + b" " * padding
     headers = {"content-type": "application/json"}
     assert client.post("/fill-mask", content=content, headers=headers).status_code == 200
 
 
 def off_the_loop(watch: Watch) -> set[str]:
-    """The steps that another thread has done."""
+    """Return the steps that another thread than the loop's has done."""
     assert watch.where.keys() == STEPS.keys() - {"look up"}  # there are no targets
     return {step for step, where in watch.where.items() if where == OFF_THE_LOOP}
 
 
 def test_short_work_stays_on_the_event_loop(client: TestClient, watch: Watch) -> None:
-    """A short request goes to no other thread than the model's."""
     post(client, {"inputs": "the [MASK]"})
     assert off_the_loop(watch) == set()
 
 
 def test_long_work_does_not_stall_the_event_loop(client: TestClient, watch: Watch) -> None:
-    """Each step that is long, and only such, is done on another thread."""
+    """Long steps, and no others, go to another thread."""
     post(client, {"inputs": "the [MASK]"}, padding=LONG_BODY_BYTES)
     assert off_the_loop(watch) == {"parse"}
     post(client, {"inputs": f"the{' ' * LONG_TEXT_CHARS}[MASK]"})
@@ -94,7 +92,7 @@ def test_long_work_does_not_stall_the_event_loop(client: TestClient, watch: Watc
 
 
 def test_many_targets_do_not_stall_the_event_loop(client: TestClient, watch: Watch) -> None:
-    """Looking up a thousand targets is long, though the text is short."""
+    """Tokenizing a thousand targets takes long, though the text is short."""
     targets = [f"word{i}" for i in range(1000)]
     body = {"inputs": "the [MASK]", "parameters": {"targets": targets}}
     assert client.post("/fill-mask", json=body).status_code == 422
@@ -104,7 +102,7 @@ def test_many_targets_do_not_stall_the_event_loop(client: TestClient, watch: Wat
 def test_ranking_many_targets_does_not_stall_the_event_loop(
     client: TestClient, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However few of them are wanted."""
+    """The ranking takes long, however few targets the request wants."""
     spied = watch._spy("rank targets", rank_targets)
     monkeypatch.setattr(strategies, "rank_targets", spied)
     for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
@@ -115,7 +113,7 @@ def test_ranking_many_targets_does_not_stall_the_event_loop(
 
 
 class HeldRuntime:
-    """Computes when it is let, and notes how many texts each run had."""
+    """Runtime that waits for the test, and records the number of texts of each run."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.go = threading.Event()
@@ -133,7 +131,6 @@ class HeldRuntime:
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldRuntime]:
-    """A model that can be held up."""
     runtime = HeldRuntime(monkeypatch)
     yield runtime
     runtime.go.set()
@@ -141,7 +138,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldRuntime]:
 
 @asynccontextmanager
 async def serving(service: FillMaskApp) -> AsyncIterator[int]:
-    """A real server in this event loop; gives its port."""
+    """Run a server in this event loop, and yield its port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(service, lifespan="off", log_config=None, access_log=False)
         server = uvicorn.Server(config)
@@ -155,7 +152,7 @@ async def serving(service: FillMaskApp) -> AsyncIterator[int]:
 
 
 async def ask(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Send a request, and do not wait for its answer."""
+    """Send a request without waiting for its answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body = b'{"inputs": "the [MASK]"}'
     head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -165,18 +162,17 @@ async def ask(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that must come."""
+    """Wait until a condition holds."""
     async with asyncio.timeout(20):
         while not condition():  # noqa: ASYNC110 - it is not the server's business to tell
             await asyncio.sleep(0.01)
 
 
-def test_a_caller_who_left_is_not_computed(
+async def test_request_of_a_disconnected_client_is_not_computed(
     tiny: Tiny, held: HeldRuntime, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of three on real connections, the second leaves while it waits; the others are answered."""
-
-    async def play() -> None:
+    """The second of three clients disconnects while it waits; the others are answered."""
+    with caplog.at_level(logging.INFO):
         service = create_app(Settings(bundle=tiny.path, threads=1))
         async with serving(service) as port:
             batcher = service.state.models.default.fill_mask._ways._batcher
@@ -197,15 +193,11 @@ def test_a_caller_who_left_is_not_computed(
                 assert b" 200 " in await reader.readline()
                 writer.close()
                 await writer.wait_closed()
-
-    with caplog.at_level(logging.INFO):
-        asyncio.run(play())
     assert held.runs == [1, 1]
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def test_before_the_model_is_loaded_nothing_is_filled(tiny: Tiny) -> None:
-    """A request that comes too early is told so."""
     answer = TestClient(create_app(Settings(bundle=tiny.path))).post("/fill-mask", json={})
     assert answer.status_code == 503
     assert answer.json() == {"error": "The service is starting."}

@@ -1,4 +1,4 @@
-"""The endpoints over HTTP, with the real model behind them."""
+"""The endpoints over HTTP, with the tiny model."""
 
 import asyncio
 import math
@@ -19,7 +19,7 @@ TOLERANCE = 2e-5  # float32 sums against float64
 
 
 def expected(tiny: Tiny, text: str, top_k: int) -> list[list[tuple[int, float]]]:
-    """The oracle's best for each mask of the text."""
+    """Return the oracle's best fills for each mask of the text."""
     content = (tiny.path / "tokenizer.json").read_bytes()
     encoded = Tokenizer(content, "[MASK]", MASK_ID, range(5)).encode(text)
     ids = encoded.input_ids.tolist()
@@ -35,7 +35,7 @@ def check(fills: list[dict[str, Any]], best: list[tuple[int, float]]) -> None:
 
 
 def test_one_text(client: TestClient, tiny: Tiny) -> None:
-    """Five fills, with the fields Hugging Face's clients read."""
+    """There are five fills, with the fields that Hugging Face's clients read."""
     text = "Paris is the [MASK] of France."
     answer = client.post("/fill-mask", json={"inputs": text})
     assert answer.status_code == 200
@@ -48,7 +48,7 @@ def test_one_text(client: TestClient, tiny: Tiny) -> None:
 
 
 def test_several_texts_with_several_masks(client: TestClient, tiny: Tiny) -> None:
-    """Nested by text, then by mask where a text has several."""
+    """The answer is nested by text, then by mask where a text has several."""
     texts = ["a [MASK] of tea", "[MASK] and [MASK]"]
     body = {"inputs": texts, "parameters": {"top_k": 3}}
     one, two = client.post("/fill-mask", json=body).json()
@@ -58,7 +58,6 @@ def test_several_texts_with_several_masks(client: TestClient, tiny: Tiny) -> Non
 
 
 def test_targets(client: TestClient) -> None:
-    """Only the targets, best first, all of them without top_k."""
     body = {"inputs": "the [MASK]", "parameters": {"targets": ["dog", "cat", "tea"]}}
     fills = client.post("/fill-mask", json=body).json()
     assert {fill["token_str"] for fill in fills} == {"dog", "cat", "tea"}
@@ -66,7 +65,6 @@ def test_targets(client: TestClient) -> None:
 
 
 def test_any_character_survives(client: TestClient) -> None:
-    """The text around the mask comes back as it was sent."""
     text = "Zürich 😀\u2028 \x00 «[MASK]»"
     body = {"inputs": text, "parameters": {"targets": ["dog"]}}
     assert client.post("/fill-mask", json=body).json()[0]["sequence"] == text.replace(
@@ -74,8 +72,7 @@ def test_any_character_survives(client: TestClient) -> None:
     )
 
 
-def test_many_callers_at_once_get_their_own_answers(tiny: Tiny) -> None:
-    """A hundred requests in flight are not mixed up."""
+async def test_concurrent_requests_get_their_own_answers(tiny: Tiny) -> None:
     app = create_app(Settings(bundle=tiny.path, threads=2))
     texts = [f"{'the dog ' * (i % 10)}[MASK] {'cat ' * (i % 7)}" for i in range(100)]
 
@@ -84,26 +81,20 @@ def test_many_callers_at_once_get_their_own_answers(tiny: Tiny) -> None:
         assert answer.status_code == 200
         check(answer.json(), expected(tiny, text, 5)[0])
 
-    async def play(app: FastAPI) -> None:
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(
-                transport=httpx.ASGITransport(app=app), base_url="http://test"
-            ) as http,
-        ):
-            await asyncio.gather(*(ask(http, text) for text in texts))
-
-    asyncio.run(play(app))
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://test") as http,
+    ):
+        await asyncio.gather(*(ask(http, text) for text in texts))
 
 
 def test_health(client: TestClient) -> None:
-    """A loaded service lives and is ready."""
     assert client.get("/health/live").json() == {"status": "live"}
     assert client.get("/health/ready").json() == {"status": "ready"}
 
 
 def test_ready_ends_with_the_service(tiny: Tiny) -> None:
-    """Once it stops, readiness is red and says why; the process still lives."""
+    """Readiness fails with the reason while the service stops; liveness does not."""
     app = create_app(Settings(bundle=tiny.path, threads=1))
     with TestClient(app) as http:
         app.state.health.end("The service is shutting down.")
@@ -114,7 +105,6 @@ def test_ready_ends_with_the_service(tiny: Tiny) -> None:
 
 
 def test_info(client: TestClient, tiny: Tiny) -> None:
-    """What a client must know: the model, its mask, the limits."""
     info = client.get("/info").json()
     architecture = info.pop("architecture")
     assert architecture["vocab_size"] == len(tiny.vocabulary)
@@ -138,7 +128,6 @@ def test_info(client: TestClient, tiny: Tiny) -> None:
 
 
 def test_every_answer_has_a_request_id(client: TestClient) -> None:
-    """The caller's own id comes back, on good answers and bad."""
     headers = {"X-Request-ID": "mine-1"}
     for answer in (
         client.get("/health/live", headers=headers),
@@ -152,7 +141,7 @@ def test_every_answer_has_a_request_id(client: TestClient) -> None:
 def test_overload_is_429_with_retry_after(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Overload is refused in a way clients understand; 503 they would repeat at once."""
+    """Clients repeat a request at once after 503, not after 429."""
     app = client.app
     assert isinstance(app, FastAPI)
     admission = app.state.models.default.fill_mask._ways._batcher._admission
@@ -165,10 +154,10 @@ def test_overload_is_429_with_retry_after(
     }
 
 
-def test_a_failure_of_the_model_is_500_without_its_text(
+def test_failure_of_the_model_is_500_without_its_text(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What went wrong inside is for the log; the caller gets the id to ask about."""
+    """The log has the exception; the client gets the request id."""
 
     def fail(_batch: object) -> None:
         raise RuntimeError("secrets")
@@ -183,8 +172,8 @@ def test_a_failure_of_the_model_is_500_without_its_text(
     assert answer.json() == {"error": "Internal error. Request id: mine-2"}
 
 
-def test_openapi_tells_the_truth(client: TestClient) -> None:
-    """The page has the limits, an example, and no answer that is never given."""
+def test_openapi_document_matches_the_endpoint(client: TestClient) -> None:
+    """The document has the limits, an example, and only statuses that occur."""
     document = client.get("/openapi.json").json()
     assert document["info"]["title"] == "fillmask"
     assert document["info"]["version"] == __version__

@@ -1,4 +1,4 @@
-"""JSON bodies: parsed by the book, or refused."""
+"""The strict JSON reader of all endpoints and of JSONL files (RFC 8259)."""
 
 import pytest
 
@@ -11,65 +11,69 @@ from service.errors import FillMaskError
     ["application/json", "application/json; charset=utf-8", "Application/JSON"],
 )
 def test_reads_json(content_type: str) -> None:
-    """Every way to say application/json is understood."""
     body = '{"a": [1, 2.5, null, true, "é", "\\ud83d\\ude00"]}'.encode()
     assert read_json(body, content_type) == {"a": [1, 2.5, None, True, "é", "😀"]}
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "reason"),
-    [
-        (b"", 400, "The body is empty; it must be a JSON object."),
-        (b" \n", 400, "The body is empty; it must be a JSON object."),
-        (b"{", 400, "The body is not valid JSON: expecting property name enclosed"),
-        (b'{"a": 1,}', 400, "The body is not valid JSON: "),
-        (b'{"a": 1} x', 400, "The body is not valid JSON: extra data (line 1, column 10)."),
-        (b'{"a": "\\x"}', 400, "The body is not valid JSON: invalid \\escape (line 1, column 8)."),
-        (b"\xff", 400, "The body is not valid UTF-8."),
-        (b"\xef\xbb\xbf{}", 400, "The body is not valid JSON: unexpected byte order mark (line 1"),
-        (b'{"a": NaN}', 400, "The body is not valid JSON: NaN is not a JSON number."),
-        (b'{"a": -Infinity}', 400, "The body is not valid JSON: -Infinity is not a JSON number."),
-        (b"[" * 60_000, 400, "The body is nested too deeply."),
-        (b"1" * 5000, 400, "The body has a number that is too long."),
-        (b'{"a": 1, "a": 2}', 422, 'The field "a" is given twice.'),
-        (b'{"b": {"a": 1, "a": 1}}', 422, 'The field "a" is given twice.'),
-        (b'{"a": "\\ud800"}', 422, "The body has an escape that is half a surrogate pair"),
-        (b'{"a": ["\\uDFFF"]}', 422, "The body has an escape that is half a surrogate pair"),
-        (b'{"\\ud800": 1}', 422, "The body has an escape that is half a surrogate pair"),
-        (b'{"\\udbff":1,"\\udbff":2}', 422, "The body has an escape that is half a surrogate"),
-    ],
-)
-def test_refuses(body: bytes, status: int, reason: str) -> None:
-    """What is not JSON, or is ambiguous, is told in a sentence."""
+NOT_JSON = "The body is not valid JSON: "
+HALF = "The body has an escape that is half a surrogate pair"
+# (body, status, how the message begins): all that the reader rejects, for every endpoint
+BAD: list[tuple[bytes, int, str]] = [
+    (b"{", 400, f"{NOT_JSON}expecting property name enclosed"),
+    (b'{"a": ', 400, f"{NOT_JSON}expecting value (line 1, column 7)."),
+    (b'{"a": 1,}', 400, NOT_JSON),
+    (b'{"a": 1} x', 400, f"{NOT_JSON}extra data (line 1, column 10)."),
+    (b"{} {}", 400, f"{NOT_JSON}extra data (line 1, column 4)."),
+    (b"{'a': 1}", 400, f"{NOT_JSON}expecting property name enclosed in double quotes (line 1, c"),
+    (b'{"a": "\\x"}', 400, f"{NOT_JSON}invalid \\escape (line 1, column 8)."),
+    (b'{"a": "b\nc"}', 400, f"{NOT_JSON}invalid control character at (line 1, column 9)."),
+    (b"\xff", 400, "The body is not valid UTF-8."),
+    ('{"a": "é"}'.encode("utf-16"), 400, "The body is not valid UTF-8."),
+    (b"\xef\xbb\xbf{}", 400, f"{NOT_JSON}unexpected byte order mark (line 1, "),
+    (b'{"a": NaN}', 400, f"{NOT_JSON}NaN is not a JSON number."),
+    (b'{"a": Infinity}', 400, f"{NOT_JSON}Infinity is not a JSON number."),
+    (b'{"a": -Infinity}', 400, f"{NOT_JSON}-Infinity is not a JSON number."),
+    (b"[" * 60_000, 400, "The body is nested too deeply."),
+    (b"1" * 5000, 400, "The body has a number that is too long."),
+    (b'{"a": 1, "a": 2}', 422, 'The field "a" is given twice.'),
+    (b'{"b": {"a": 1, "a": 1}}', 422, 'The field "a" is given twice.'),
+    (b'{"a": "\\ud800"}', 422, HALF),
+    (b'{"a": ["\\uDFFF"]}', 422, HALF),
+    (b'{"\\ud800": 1}', 422, HALF),
+    (b'{"\\udbff":1,"\\udbff":2}', 422, HALF),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "reason"), BAD)
+def test_rejects(body: bytes, status: int, reason: str) -> None:
     with pytest.raises(FillMaskError) as caught:
         read_json(body, "application/json")
     assert caught.value.status == status
     assert caught.value.text.startswith(reason)
 
 
+@pytest.mark.parametrize("body", [b"", b" \n"])
+def test_rejects_an_empty_body(body: bytes) -> None:
+    with pytest.raises(FillMaskError) as caught:
+        read_json(body, "application/json")
+    assert caught.value.status == 400
+    assert caught.value.text == "The body is empty; it must be a JSON object."
+
+
 @pytest.mark.parametrize("content_type", [None, "", "text/plain", "application/jsonp"])
-def test_refuses_another_content_type(content_type: str | None) -> None:
-    """A body that does not say it is JSON is not read as JSON."""
+def test_rejects_another_content_type(content_type: str | None) -> None:
     with pytest.raises(FillMaskError) as caught:
         read_json(b"{}", content_type)
     assert caught.value.status == 415
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b'{"a": 1} x', "Row 7 is not valid JSON: extra data (line 7, column 10)."),
-        (b"\xff", "Row 7 is not valid UTF-8."),
-        (b'{"a": NaN}', "Row 7 is not valid JSON: NaN is not a JSON number."),
-        (
-            b'{"a": "\\ud800"}',
-            "Row 7 has an escape that is half a surrogate pair, which is no char",
-        ),
-        (b"[" * 100_000, "Row 7 is nested too deeply."),
-    ],
-)
-def test_errors_call_things_by_their_names(content: bytes, reason: str) -> None:
-    """What is no body is called what the caller calls it, and lines count from where it begins."""
+@pytest.mark.parametrize(("content", "status", "reason"), BAD)
+def test_errors_have_the_given_name_and_count_lines_from_the_first(
+    content: bytes, status: int, reason: str
+) -> None:
+    """Rows of a file are read one by one, so that line 1 of a row is a later line of the file."""
     with pytest.raises(FillMaskError) as caught:
         parse_json(content, "Row 7", first_line=7)
-    assert caught.value.text.startswith(reason)
+    expected = reason.replace("The body", "Row 7").replace("(line 1, ", "(line 7, ")
+    assert caught.value.status == status
+    assert caught.value.text.startswith(expected)

@@ -1,4 +1,4 @@
-"""The flow: answers in order, full batches, bounded memory, and a clean end whatever happens."""
+"""The pipeline of rows: order, full batches, bounded memory, and a clean end."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ Answering = Callable[[str], Any]
 
 
 class FakeFillMask:
-    """Answers a text with itself, in its own time."""
+    """Pipeline that answers a text with itself, after a while."""
 
     def __init__(self, answering: Answering | None = None) -> None:
         self.accepted_tokens = 0
@@ -52,7 +52,7 @@ class FakeFillMask:
 
 
 class Written:
-    """What has been written."""
+    """Recorder of written rows and answers."""
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
@@ -60,7 +60,7 @@ class Written:
         self.threads: set[str] = set()
 
     def write(self, block: Block, answers: Sequence[bytes]) -> None:
-        """Take rows."""
+        """Record rows with their answers."""
         assert len(block) == len(answers)
         self.numbers += range(block.first, block.first + len(block))
         self.answers += answers
@@ -68,49 +68,46 @@ class Written:
 
 
 def blocks(items: Sequence[Item], size: int) -> Iterator[RequestBlock]:
-    """The items in blocks."""
+    """Yield the items in blocks."""
     for first in range(0, len(items), size):
         some = items[first : first + size]
         yield JsonBlock(first, [b"{}"] * len(some)), some
 
 
 def questions(count: int) -> list[Item]:
-    """Texts that are numbers."""
+    """Return requests whose texts are numbers."""
     return [RowRequest(str(number), FillOptions()) for number in range(count)]
 
 
-def run(
+async def run(
     fake: FakeFillMask,
     asked: Iterator[RequestBlock],
     write: Callable[[Block, Sequence[bytes]], None],
 ) -> None:
-    """Run a flow, and see that nothing is left on its way."""
-
-    async def play() -> None:
-        try:
-            async with asyncio.timeout(30):
-                await RowPipeline(fake, "text", "[MASK]", 10).run(asked, write)  # type: ignore[arg-type]
-        finally:
-            assert asyncio.all_tasks() == {asyncio.current_task()}
-            assert fake.at_work == 0
-
-    asyncio.run(play())
+    """Run a pipeline, and check that it leaves no task behind."""
+    tasks = asyncio.all_tasks()
+    try:
+        async with asyncio.timeout(30):
+            await RowPipeline(fake, "text", "[MASK]", 10).run(asked, write)  # type: ignore[arg-type]
+    finally:
+        assert asyncio.all_tasks() == tasks
+        assert fake.at_work == 0
 
 
 async def until(happened: Callable[[], bool]) -> None:
-    """Wait for something that nobody tells of."""
+    """Wait until a condition holds."""
     while not happened():  # noqa: ASYNC110 - nobody does
         await asyncio.sleep(0.001)
 
 
 def answer_of(number: int) -> bytes:
-    """What a number's answer is."""
+    """Return the answer to a number."""
     return b'[{"score":0.5,"token":1,"token_str":"%d","sequence":""}]' % number
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
-    """However long each takes; by another thread than the loop's; under the name of the field."""
+async def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
+    """Rows take different times; another thread than the loop's writes them."""
     rng = dice(size)
 
     async def answering(_text: str) -> None:
@@ -118,7 +115,7 @@ def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
             await asyncio.sleep(0)
 
     fake, written = FakeFillMask(answering), Written()
-    run(fake, blocks(questions(500), size), written.write)
+    await run(fake, blocks(questions(500), size), written.write)
     assert written.numbers == list(range(500))
     assert written.answers == [answer_of(number) for number in range(500)]
     assert fake.most_at_work > 1
@@ -126,23 +123,22 @@ def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
     assert fake.called == {"text"}
 
 
-def test_no_rows() -> None:
-    """Nothing is written."""
+async def test_no_rows() -> None:
     written = Written()
-    run(FakeFillMask(), iter(()), written.write)
+    await run(FakeFillMask(), iter(()), written.write)
     assert written.numbers == []
 
 
-def test_long_answers_are_written_as_others() -> None:
-    """Though another thread makes them."""
+async def test_long_answers_are_written_in_order() -> None:
+    """Another thread makes them."""
     written = Written()
     items: list[Item] = [RowRequest(str(n), FillOptions(top_k=1)) for n in range(5)]
-    run(FakeFillMask(), blocks(items, 5), written.write)
+    await run(FakeFillMask(), blocks(items, 5), written.write)
     assert written.answers == [answer_of(number) for number in range(5)]
 
 
-def test_rows_that_cannot_be_filled_are_problems() -> None:
-    """Found here or before, they take their place in the order."""
+async def test_rows_that_cannot_be_filled_are_problems() -> None:
+    """Their place in the order is the row's, whether the row or the pipeline has the problem."""
 
     async def answering(text: str) -> None:
         if text == "1":
@@ -151,26 +147,25 @@ def test_rows_that_cannot_be_filled_are_problems() -> None:
     items = questions(4)
     items[2] = Problem("nor this")
     written = Written()
-    run(FakeFillMask(answering), blocks(items, 4), written.write)
+    await run(FakeFillMask(answering), blocks(items, 4), written.write)
     problems = [Problem("not this one").line, Problem("nor this").line]
     assert written.answers == [answer_of(0), *problems, answer_of(3)]
 
 
-def test_no_more_rows_begin_while_enough_waits() -> None:
-    """Two at least, so that the passes of the next are there when those of one end."""
+async def test_no_more_rows_begin_while_enough_waits() -> None:
+    """At least two run, so that the next row's passes are there when those of one end."""
     fake = FakeFillMask()
     fake.accepted_tokens = 10**9
     fake._answering = lambda _text: asyncio.sleep(0.001)
     written = Written()
-    run(fake, blocks(questions(40), 8), written.write)
+    await run(fake, blocks(questions(40), 8), written.write)
     assert fake.most_at_work == 2
     assert written.numbers == list(range(40))
 
 
-def test_passes_that_end_make_room() -> None:
-    """Though no row has ended that would tell of it."""
-
-    async def play() -> None:
+async def test_passes_that_end_make_room() -> None:
+    """No row has ended that would wake the pipeline."""
+    async with asyncio.timeout(30):
         fake, go = FakeFillMask(), asyncio.Event()
         fake._answering = lambda _text: go.wait()
         fake.accepted_tokens = 10**9
@@ -185,17 +180,15 @@ def test_passes_that_end_make_room() -> None:
         go.set()
         await flowing
 
-    asyncio.run(asyncio.wait_for(play(), 30))
-
 
 @pytest.mark.parametrize(
     ("limit", "most", "text"),
     [("_MOST_ROWS", 20, "x"), ("_MOST_CHARS", 20_000, "[MASK]" * 10 + "x" * 100)],
 )
-def test_rows_that_are_not_written_are_bounded(
+async def test_rows_that_are_not_written_are_bounded(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int, text: str
 ) -> None:
-    """In number, and by what their answers take; also while writing takes long."""
+    """The bounds are on their number and on their characters, also while writing is slow."""
     monkeypatch.setattr(pipeline, limit, most)
     begun = 0
     written = Written()
@@ -212,7 +205,7 @@ def test_rows_that_are_not_written_are_bounded(
         written.write(block, answers)
 
     items: list[Item] = [RowRequest(text, FillOptions())] * 200
-    run(FakeFillMask(answering), blocks(items, 5), write)
+    await run(FakeFillMask(answering), blocks(items, 5), write)
     assert written.numbers == list(range(200))
     # rows that are bad count as others do
     bad: list[Item] = [Problem("bad")] * 200
@@ -226,15 +219,15 @@ def test_rows_that_are_not_written_are_bounded(
             yield block, some
 
     written = Written()
-    run(FakeFillMask(), asked(), write)
+    await run(FakeFillMask(), asked(), write)
     assert written.numbers == list(range(200))
     # two blocks are read ahead
     bound = 20 if limit == "_MOST_ROWS" else 200
     assert max(ahead) <= bound + 3 * 5
 
 
-def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a block's answers take is bounded too."""
+async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers of one block are bounded too."""
     monkeypatch.setattr(pipeline, "_LONG_ANSWERS_BYTES", 150)
     lengths = []
 
@@ -242,17 +235,19 @@ def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatc
         assert len(block) == len(answers)
         lengths.append(len(answers))
 
-    run(FakeFillMask(), blocks(questions(9), 9), write)
+    await run(FakeFillMask(), blocks(questions(9), 9), write)
     assert sum(lengths) == 9
     assert max(lengths) == 3
 
 
-def test_answers_do_not_wait_for_a_row_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are written before their block has ended, so that a kill costs little."""
+async def test_answers_do_not_wait_for_a_row_that_takes_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Answers are written before their block ends, so that a kill loses few of them."""
     monkeypatch.setattr(pipeline, "_WRITTEN_EVERY_S", 0.0)
     written = Written()
 
-    async def play() -> None:
+    async with asyncio.timeout(30):
         go = asyncio.Event()
 
         async def answering(text: str) -> None:
@@ -267,14 +262,12 @@ def test_answers_do_not_wait_for_a_row_that_takes_long(monkeypatch: pytest.Monke
         assert not flowing.done()
         go.set()
         await flowing
-
-    asyncio.run(asyncio.wait_for(play(), 30))
     assert written.numbers == list(range(20))
 
 
 @pytest.mark.parametrize("kind", ["reading", "answering", "writing"])
-def test_whatever_fails_fails_after_the_rows_before_it(kind: str) -> None:
-    """They are written, nothing behind them is, and nothing is left on its way."""
+async def test_failure_is_raised_after_the_rows_before_it(kind: str) -> None:
+    """The rows before the failure are written, and no others; no task is left behind."""
     written = Written()
     items = questions(50)
 
@@ -295,15 +288,15 @@ def test_whatever_fails_fails_after_the_rows_before_it(kind: str) -> None:
         written.write(block, answers)
 
     with pytest.raises((CommandError, RuntimeError), match="here"):
-        run(FakeFillMask(answering), asked(), write)
+        await run(FakeFillMask(answering), asked(), write)
     assert written.numbers == list(range(23 if kind == "answering" else 20))
 
 
-def test_cancelled_it_writes_what_is_ready() -> None:
-    """The answers of a block that has not ended are not lost, and nothing is left on its way."""
+async def test_cancelled_pipeline_writes_ready_answers() -> None:
+    """The answers of an incomplete block are not lost, and no task is left behind."""
     written = Written()
 
-    async def play() -> None:
+    async with asyncio.timeout(30):
         fake = FakeFillMask()
 
         async def answering(text: str) -> None:
@@ -320,13 +313,11 @@ def test_cancelled_it_writes_what_is_ready() -> None:
         with pytest.raises(asyncio.CancelledError):
             await flowing
         assert fake.at_work == 0
-
-    asyncio.run(asyncio.wait_for(play(), 30))
     assert written.numbers == list(range(5))
 
 
-def test_an_end_does_not_wait_for_who_reads() -> None:
-    """A stream may have nothing to say for ever."""
+async def test_end_does_not_wait_for_the_reader() -> None:
+    """A stream may stay silent for ever."""
     never = threading.Event()
 
     def asked() -> Iterator[RequestBlock]:
@@ -338,20 +329,19 @@ def test_an_end_does_not_wait_for_who_reads() -> None:
 
     try:
         with pytest.raises(RowError, match="here"):
-            run(FakeFillMask(), asked(), write)
+            await run(FakeFillMask(), asked(), write)
     finally:
         never.set()
 
 
 class Watched:
-    """The tiny model's runtime, a little slow; notes what the batches are."""
+    """The tiny model's runtime, slowed down; it records the sizes of batches."""
 
     def __init__(self, tiny: Tiny) -> None:
         self._runtime = Runtime(tiny.path / "model.onnx")
         self.tokens: list[int] = []
 
     def run(self, batch: Batch) -> BatchOutputs:
-        """Compute a batch."""
         self.tokens.append(batch.tokens)
         threading.Event().wait(0.003)
         return self._runtime.run(batch)
@@ -365,14 +355,13 @@ class Watched:
         (FillOptions(granularity="word"), 30, 10_000),
     ],
 )
-def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting: int) -> None:
-    """Whether a row takes one pass or many; and not much more waits than is needed."""
+async def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting: int) -> None:
+    """This holds for rows of one pass and of many; not much more waits than is needed."""
     budget, workers = 100, 2
     watched, written, most_waiting = Watched(tiny), Written(), 0
     tokenizer = make_tokenizer(tiny)
 
-    async def play() -> None:
-        nonlocal most_waiting
+    async with asyncio.timeout(60):
         batcher = Batcher(watched.run, workers, budget, 10**9, 10**9, 10**9, pytest.fail)
         try:
             use_case = FillMaskPipeline(
@@ -395,8 +384,6 @@ def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting:
             await flowing
         finally:
             await batcher.close()
-
-    asyncio.run(asyncio.wait_for(play(), 60))
     assert len(written.numbers) == count
     assert not any(answer.startswith(b"{") for answer in written.answers)
     # those at the start and the end may be smaller; a text has up to 26 tokens

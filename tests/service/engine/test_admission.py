@@ -1,18 +1,16 @@
-"""The batcher's admission: what is accepted, refused, and let go."""
+"""Admission by tokens and by throughput, in both lanes."""
 
 import asyncio
 
 import pytest
 
 from service.engine.admission import MAX_RETRY_AFTER_S, Throughput
-from service.engine.batcher import Batcher
 from service.errors import InvalidRequestError, OverloadedError
 from service.observability.statistics import BatchStatistics
-from tests.service.fake_runtime import FakeRuntime, ends, text, with_batcher
+from tests.service.fake_runtime import FakeRuntime, ends, running_batcher, text
 
 
-def test_nothing_is_known_before_the_first_large_batch() -> None:
-    """Not even a guess."""
+def test_throughput_is_unknown_before_the_first_large_batch() -> None:
     speed = Throughput(96)
     assert speed.tokens_per_s is None
     speed.note(95, 1)
@@ -22,7 +20,7 @@ def test_nothing_is_known_before_the_first_large_batch() -> None:
 
 
 def test_small_batches_do_not_count() -> None:
-    """A text at a time, they are slow for their tokens; a queue is not computed so."""
+    """Batches of one text are slow for their tokens, and a queue is computed in large ones."""
     speed = Throughput(100)
     speed.note(200, 0.1)
     for _ in range(100):
@@ -30,8 +28,8 @@ def test_small_batches_do_not_count() -> None:
     assert speed.tokens_per_s == pytest.approx(2000)
 
 
-def test_the_largest_count_most() -> None:
-    """By their tokens and their time, not each as much as the others."""
+def test_largest_batches_count_most() -> None:
+    """Batches are weighted by their tokens and their time."""
     speed = Throughput(10)
     speed.note(2000, 1)
     for _ in range(3):
@@ -39,8 +37,8 @@ def test_the_largest_count_most() -> None:
     assert speed.tokens_per_s == pytest.approx(2000, rel=0.1)
 
 
-def test_what_was_long_ago_is_forgotten() -> None:
-    """A machine that has become slower is known to be so after some tens of batches."""
+def test_old_batches_are_forgotten() -> None:
+    """Some tens of batches are enough to notice that a machine has become slower."""
     speed = Throughput(96)
     for _ in range(100):
         speed.note(1000, 0.1)
@@ -50,11 +48,11 @@ def test_what_was_long_ago_is_forgotten() -> None:
     assert speed.tokens_per_s == pytest.approx(1000, rel=0.05)
 
 
-def test_overload_is_refused_at_once() -> None:
-    """What waits and what runs count; above the limit the answer is when to come again."""
+async def test_overload_is_rejected_at_once() -> None:
+    """Waiting and running tokens count; above the limit the answer has a Retry-After."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_waiting_tokens=10) as batcher:
         fake.go.clear()
         accepted = [asyncio.create_task(batcher.submit([text(i, 5)])) for i in range(2)]
         await fake.wait_until_at_work()
@@ -67,14 +65,12 @@ def test_overload_is_refused_at_once() -> None:
         assert ends(await accepted[1]) == [[1, 1]]
         assert ends(await batcher.submit([text(3, 10)])) == [[3, 1]]
 
-    with_batcher(fake, scenario, max_waiting_tokens=10)
 
-
-def test_texts_are_admitted_together_or_not_at_all() -> None:
-    """A refused caller leaves nothing in the queue."""
+async def test_texts_are_admitted_together_or_not_at_all() -> None:
+    """A rejected request leaves nothing in the queue."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_waiting_tokens=10) as batcher:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 5)]))
         await fake.wait_until_at_work()
@@ -82,26 +78,21 @@ def test_texts_are_admitted_together_or_not_at_all() -> None:
             await batcher.submit([text(7, 3), text(8, 3)])
         fake.go.set()
         await first
-
-    with_batcher(fake, scenario, max_waiting_tokens=10)
     assert fake.seen == [1]
 
 
-def test_what_can_never_be_accepted_is_told_as_such() -> None:
-    """A request above the limit itself is no overload: trying again would not help."""
-
-    async def scenario(batcher: Batcher) -> None:
+async def test_request_above_the_limit_is_invalid() -> None:
+    """A request above the limit itself is not an overload: another attempt would not help."""
+    async with running_batcher(FakeRuntime(), max_waiting_tokens=10) as batcher:
         with pytest.raises(InvalidRequestError, match="has 11 tokens in all; at most 10 are"):
             await batcher.submit([text(1, 11)])
 
-    with_batcher(FakeRuntime(), scenario, max_waiting_tokens=10)
 
-
-def test_callers_who_left_are_not_computed() -> None:
-    """A cancelled caller is dropped from the queue, and its permit is free at once."""
+async def test_cancelled_requests_are_not_computed() -> None:
+    """A cancelled request leaves the queue, and its tokens are free at once."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_waiting_tokens=10) as batcher:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 5)]))
         await fake.wait_until_at_work()
@@ -114,16 +105,14 @@ def test_callers_who_left_are_not_computed() -> None:
         await asyncio.sleep(0)
         fake.go.set()
         await asyncio.gather(first, last)
-
-    with_batcher(fake, scenario, max_waiting_tokens=10)
     assert fake.seen == [1, 3]
 
 
-def test_retry_after_is_measured() -> None:
-    """A caller is sent away for as long as what waits will take."""
+async def test_retry_after_is_measured() -> None:
+    """Retry-After is the time that the waiting tokens take."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, workers=2, max_waiting_tokens=20) as batcher:
         fake.go.clear()
         batcher._admission.speed.note(20, 10)
         accepted = asyncio.create_task(batcher.submit([text(4, 20)]))
@@ -134,14 +123,12 @@ def test_retry_after_is_measured() -> None:
         fake.go.set()
         await accepted
 
-    with_batcher(fake, scenario, workers=2, max_waiting_tokens=20)
 
-
-def test_many_passes_hold_up_nobody() -> None:
-    """They have a limit of their own, and are computed when nobody else waits."""
+async def test_bulk_passes_do_not_delay_interactive_requests() -> None:
+    """Bulk passes have a limit of their own, and run when no interactive request waits."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_waiting_tokens=6, max_bulk_tokens=24) as batcher:
         fake.go.clear()
         passes = asyncio.create_task(batcher.submit([text(i, 6) for i in range(4)], bulk=True))
         await fake.wait_until_at_work()
@@ -152,16 +139,14 @@ def test_many_passes_hold_up_nobody() -> None:
         fake.go.set()
         assert ends(await fill) == [[7, 1]]
         assert ends(await passes) == [[i, 1] for i in range(4)]
-
-    with_batcher(fake, scenario, max_waiting_tokens=6, max_bulk_tokens=24)
     assert fake.seen == [0, 7, 1, 2, 3]
 
 
-def test_a_caller_who_left_gives_back_what_can_wait() -> None:
-    """Its permit is free at once in that lane too."""
+async def test_cancelled_bulk_request_gives_back_its_tokens() -> None:
+    """Its tokens are free at once in the bulk lane too."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_waiting_tokens=10, max_bulk_tokens=10) as batcher:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 5)]))
         await fake.wait_until_at_work()
@@ -174,16 +159,14 @@ def test_a_caller_who_left_gives_back_what_can_wait() -> None:
         await asyncio.sleep(0)
         fake.go.set()
         await asyncio.gather(first, last)
-
-    with_batcher(fake, scenario, max_waiting_tokens=10, max_bulk_tokens=10)
     assert fake.seen == [1, 4, 5]
 
 
-def test_a_wait_that_would_be_too_long_is_refused() -> None:
-    """However few the tokens are: what counts is how long they take at the speed of late."""
+async def test_wait_that_would_be_too_long_is_rejected() -> None:
+    """The wait is computed from the recent throughput, however few the tokens are."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_wait_s=4) as batcher:
         fake.go.clear()
         batcher._admission.speed.note(20, 10)
         accepted = [asyncio.create_task(batcher.submit([text(i, 5)])) for i in (1, 2)]
@@ -198,24 +181,18 @@ def test_a_wait_that_would_be_too_long_is_refused() -> None:
         await asyncio.gather(*accepted)
         batcher.raise_if_overloaded()
 
-    with_batcher(fake, scenario, max_wait_s=4)
 
-
-def test_nothing_is_too_long_for_who_waits_for_nobody() -> None:
-    """A request that alone takes longer than the limit is accepted when there is no other."""
-
-    async def scenario(batcher: Batcher) -> None:
+async def test_lone_request_may_take_longer_than_the_limit() -> None:
+    async with running_batcher(FakeRuntime(), max_wait_s=1) as batcher:
         batcher._admission.speed.note(20, 10)
         assert ends(await batcher.submit([text(1, 50)])) == [[1, 1]]
 
-    with_batcher(FakeRuntime(), scenario, max_wait_s=1)
 
-
-def test_refusals_are_counted_by_reason() -> None:
-    """A full queue and too long a wait; what is wrong in itself is neither."""
+async def test_rejections_are_counted_by_reason() -> None:
+    """The reasons are a full queue and too long a wait; invalid requests are not counted."""
     fake, statistics = FakeRuntime(), BatchStatistics()
 
-    async def full(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_waiting_tokens=10, statistics=statistics) as batcher:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 10)]))
         await fake.wait_until_at_work()
@@ -226,8 +203,8 @@ def test_refusals_are_counted_by_reason() -> None:
             await batcher.submit([text(1, 11)])
         fake.go.set()
         await first
-
-    async def slow(batcher: Batcher) -> None:
+    assert statistics.refusals == {"queue_full": 2}
+    async with running_batcher(fake, max_wait_s=0, statistics=statistics) as batcher:
         await batcher.submit([text(1, 5)])
         assert batcher.retry_after_s() is None
         fake.go.clear()
@@ -237,18 +214,14 @@ def test_refusals_are_counted_by_reason() -> None:
             await batcher.submit([text(1, 5)])
         fake.go.set()
         await first
-
-    with_batcher(fake, full, max_waiting_tokens=10, statistics=statistics)
-    assert statistics.refusals == {"queue_full": 2}
-    with_batcher(fake, slow, max_wait_s=0, statistics=statistics)
     assert statistics.refusals == {"queue_full": 2, "wait_too_long": 1}
 
 
-def test_requests_that_are_still_being_read_count() -> None:
-    """A crowd that comes at once would else find the door open, each of it, and be read in vain."""
+async def test_requests_that_are_still_being_read_count() -> None:
+    """Otherwise many requests at once would all be let in, and be read in vain."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_wait_s=4) as batcher:
         assert batcher.retry_after_s(10**6) is None  # nothing is known yet
         for _ in range(200):
             await batcher.submit([text(1, 5)])
@@ -257,5 +230,3 @@ def test_requests_that_are_still_being_read_count() -> None:
         assert batcher.retry_after_s(0) is None
         assert batcher.retry_after_s(7) is None
         assert batcher.retry_after_s(9) is not None
-
-    with_batcher(fake, scenario, max_wait_s=4)

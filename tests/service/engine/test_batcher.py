@@ -5,32 +5,28 @@ import threading
 
 import pytest
 
-from service.engine.batcher import Batcher
 from service.errors import NotReadyError
 from service.observability.statistics import BatchStatistics, QueueLoad
-from tests.service.fake_runtime import BAD_ID, FakeRuntime, ends, text, with_batcher
+from tests.service.fake_runtime import BAD_ID, FakeRuntime, ends, running_batcher, text
 
 
-def test_every_caller_gets_its_own_answer() -> None:
-    """Of 300 callers at once, each is answered with its own text."""
+async def test_every_caller_gets_its_own_answer() -> None:
+    fake = FakeRuntime()
+    async with running_batcher(fake, workers=3, max_waiting_tokens=10_000) as batcher:
 
-    async def scenario(batcher: Batcher) -> None:
         async def ask(i: int) -> None:
             answer = await batcher.submit([text(1000 + i, 2 + i % 7, last_id=2000 + i)])
             assert ends(answer) == [[1000 + i, 2000 + i]]
 
         await asyncio.gather(*(ask(i) for i in range(300)))
-
-    fake = FakeRuntime()
-    with_batcher(fake, scenario, workers=3, max_waiting_tokens=10_000)
     assert len(fake.seen) == 300
 
 
-def test_what_was_accepted_is_counted_until_it_is_computed() -> None:
-    """Of both lanes, waiting or running."""
+async def test_accepted_tokens_count_until_they_are_computed() -> None:
+    """Both lanes count, waiting and running requests alike."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake) as batcher:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 3)]))
         await fake.wait_until_at_work()
@@ -41,24 +37,19 @@ def test_what_was_accepted_is_counted_until_it_is_computed() -> None:
         await asyncio.gather(first, rest)
         assert batcher.accepted_tokens == 0
 
-    with_batcher(fake, scenario)
 
-
-def test_several_texts_are_answered_in_their_order() -> None:
-    """One caller's texts may be computed in several batches and come back in order."""
-
-    async def scenario(batcher: Batcher) -> None:
+async def test_several_texts_are_answered_in_their_order() -> None:
+    """The texts of one caller may be computed in several batches."""
+    async with running_batcher(FakeRuntime(), workers=2) as batcher:
         answer = await batcher.submit([text(i, 4) for i in range(20)])
         assert ends(answer) == [[i, 1] for i in range(20)]
 
-    with_batcher(FakeRuntime(), scenario, workers=2)
 
-
-def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
-    """What waits is taken first in first out up to the budget; a larger text runs alone."""
+async def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
+    """Requests are taken first in, first out up to the budget; a larger text runs alone."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_batch_tokens=6) as batcher:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1)]))
         await fake.wait_until_at_work()
@@ -66,28 +57,23 @@ def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
         await asyncio.sleep(0)
         fake.go.set()
         await asyncio.gather(first, rest)
-
-    with_batcher(fake, scenario, max_batch_tokens=6)
     assert fake.batches == [[2], [3, 3], [3], [20], [2]]
 
 
-def test_a_lone_request_is_not_held_back() -> None:
-    """An idle worker takes a request at once, without waiting for company."""
+async def test_lone_request_is_not_held_back() -> None:
+    """An idle worker takes a request at once."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake) as batcher:
         await batcher.submit([text(1)])
         await batcher.submit([text(2)])
-
-    with_batcher(fake, scenario)
     assert fake.batches == [[2], [2]]
 
 
-def test_workers_compute_at_the_same_time() -> None:
-    """Two workers are in the runtime at once."""
+async def test_workers_compute_at_the_same_time() -> None:
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, workers=2) as batcher:
         fake.go.clear()
         asks = [asyncio.create_task(batcher.submit([text(i, 6)])) for i in range(2)]
         await fake.wait_until_at_work()
@@ -95,14 +81,13 @@ def test_workers_compute_at_the_same_time() -> None:
         fake.go.set()
         await asyncio.gather(*asks)
 
-    with_batcher(fake, scenario, workers=2)
 
-
-def test_a_bad_request_does_not_fail_its_neighbours() -> None:
-    """When a batch fails, each of its requests is tried alone."""
+async def test_bad_request_does_not_fail_its_neighbours() -> None:
+    """When a batch fails, each of its requests is computed alone."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    failures: list[str] = []
+    async with running_batcher(fake, failures=failures) as batcher:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1)]))
         await fake.wait_until_at_work()
@@ -117,33 +102,31 @@ def test_a_bad_request_does_not_fail_its_neighbours() -> None:
         assert ends(other) == [[3, 1]]
         assert isinstance(bad, ValueError)
         assert ends(await batcher.submit([text(4)])) == [[4, 1]]
-
-    assert with_batcher(fake, scenario) == []
+    assert failures == []
     assert fake.batches == [[2], [2, 2, 2], [2], [2], [2], [2]]
 
 
-def test_one_bad_text_fails_its_caller_and_frees_the_rest() -> None:
-    """The caller hears at once, and its other texts are not computed any more."""
+async def test_bad_text_fails_its_caller_and_frees_the_rest() -> None:
+    """The caller gets the error at once, and its other texts are not computed."""
     fake = FakeRuntime()
     fake.stop_after_bad = True
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_waiting_tokens=310) as batcher:
         with pytest.raises(ValueError, match="a bad id"):
             await batcher.submit([text(BAD_ID, 6), *(text(i, 6) for i in range(50))])
         later = asyncio.create_task(batcher.submit([text(4, 300)]))  # admitted beside one text
         await asyncio.sleep(0)
         fake.go.set()
         assert ends(await later) == [[4, 1]]
-
-    with_batcher(fake, scenario, max_waiting_tokens=310)
     assert set(fake.seen) <= {BAD_ID, 0, 4}  # 0 if its batch had begun
 
 
-def test_the_death_of_a_worker_fails_all_who_wait() -> None:
-    """Nobody hangs: all callers hear, later ones are refused, and the failure is told."""
+async def test_death_of_a_worker_fails_all_waiting_callers() -> None:
+    """All callers get an error, later ones are rejected, and the failure is reported."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    failures: list[str] = []
+    async with running_batcher(fake, failures=failures) as batcher:
         fake.go.clear()
         fake.fatal = True
         asks = [asyncio.create_task(batcher.submit([text(i, 6)])) for i in range(5)]
@@ -154,15 +137,14 @@ def test_the_death_of_a_worker_fails_all_who_wait() -> None:
             assert result.text == "The service has failed and must be restarted."
         with pytest.raises(NotReadyError, match="must be restarted"):
             await batcher.submit([text(1)])
+    assert failures == ["The service has failed and must be restarted."]
 
-    assert with_batcher(fake, scenario) == ["The service has failed and must be restarted."]
 
-
-def test_close_answers_what_was_accepted() -> None:
-    """Closing refuses what comes and finishes what is there."""
+async def test_close_answers_accepted_requests() -> None:
+    """Closing rejects new requests and finishes accepted ones."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, workers=2) as batcher:
         fake.go.clear()
         asks = [asyncio.create_task(batcher.submit([text(i, 6)])) for i in range(5)]
         await fake.wait_until_at_work()
@@ -175,16 +157,14 @@ def test_close_answers_what_was_accepted() -> None:
         assert [ends(fills) for fills in await asyncio.gather(*asks)] == [
             [[i, 1]] for i in range(5)
         ]
-
-    with_batcher(fake, scenario, workers=2)
     assert not [t for t in threading.enumerate() if t.name.startswith("fillmask-worker")]
 
 
-def test_batches_are_counted() -> None:
-    """Each that was computed with its sequences, each that was not."""
+async def test_batches_are_counted() -> None:
+    """Failed batches are counted apart."""
     fake, statistics = FakeRuntime(), BatchStatistics()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, statistics=statistics) as batcher:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 3)]))
         await fake.wait_until_at_work()
@@ -192,8 +172,6 @@ def test_batches_are_counted() -> None:
         await asyncio.sleep(0.05)
         fake.go.set()
         await asyncio.gather(first, *others, return_exceptions=True)
-
-    with_batcher(fake, scenario, statistics=statistics)
     assert fake.batches == [[3], [2, 2], [2], [2]]
     assert statistics.failures == 2  # the two together, then the bad one alone
     assert statistics.sequences.total == 2
@@ -203,11 +181,11 @@ def test_batches_are_counted() -> None:
     assert statistics.compute_seconds.total >= 0.05
 
 
-def test_its_load() -> None:
-    """What was accepted counts until it is answered, in its lane."""
+async def test_load_of_the_batcher() -> None:
+    """Accepted tokens count in their lane until they are answered."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, workers=2, max_bulk_tokens=500) as batcher:
         assert batcher.load == QueueLoad(
             {"interactive": 0, "bulk": 0}, {"interactive": 1000, "bulk": 500}, None, 2
         )
@@ -223,5 +201,3 @@ def test_its_load() -> None:
         assert batcher.load.waiting_tokens == {"interactive": 0, "bulk": 0}
         assert batcher.load.tokens_per_s is not None
         assert batcher.load.tokens_per_s > 0
-
-    with_batcher(fake, scenario, workers=2, max_bulk_tokens=500)

@@ -1,4 +1,4 @@
-"""Free memory goes back to the system after requests that took much."""
+"""Free memory that goes back to the system, and huge pages of the heap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BYTES = 8 * PAGE_BYTES
 
 
 class RecordedLibrary:
-    """A C library whose madvise notes its calls and refuses every second one."""
+    """C library whose madvise records its calls and rejects every second one."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[int, int, int]] = []
@@ -30,7 +30,7 @@ class RecordedLibrary:
 
 
 def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of a large array but its ends; only what the kernel took is counted."""
+    """Pages at the ends of a large array are left out; rejected calls are not counted."""
     array = np.ones(BYTES, np.uint8)
     library = RecordedLibrary()
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
@@ -46,16 +46,16 @@ def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPa
     assert covered >= BYTES - 2 * PAGE_BYTES
 
 
-def test_what_is_in_memory_stays() -> None:
-    """The real call, whatever this kernel makes of it."""
+def test_content_of_memory_stays() -> None:
+    """The call is the real one, which this kernel may reject."""
     array = np.random.default_rng(0).integers(0, 255, BYTES, np.uint8)
     before = array.tobytes()
     assert collapse_heap() >= 0
     assert array.tobytes() == before
 
 
-def test_elsewhere_than_on_linux_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No /proc, no call."""
+def test_other_systems_than_linux_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other systems have no /proc."""
 
     def absent(*_: object) -> None:
         raise FileNotFoundError
@@ -64,26 +64,22 @@ def test_elsewhere_than_on_linux_nothing_happens(monkeypatch: pytest.MonkeyPatch
     assert collapse_heap() == 0
 
 
-def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not for requests that take little, nor again while nothing more is taken."""
+async def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small requests do not return memory, and a burst returns it once."""
     taken, returned = 0, 0
 
     def count() -> None:
         nonlocal returned
         returned += 1
 
-    async def play() -> list[int]:
-        nonlocal taken
-        counts = []
-        task = asyncio.create_task(memory.return_after_bursts(lambda: taken))
-        for more in (0, memory.BURST_BYTES - 1, 1, 0, 2 * memory.BURST_BYTES, 0):
-            await asyncio.sleep(0.1)
-            counts.append(returned)
-            taken += more
-        await asyncio.sleep(0.1)
-        task.cancel()
-        return [*counts, returned]
-
     monkeypatch.setattr(memory, "RETURN_EVERY_S", 0.01)
     monkeypatch.setattr(memory, "return_free_memory", count)
-    assert asyncio.run(play()) == [0, 0, 0, 1, 1, 2, 2]
+    counts = []
+    task = asyncio.create_task(memory.return_after_bursts(lambda: taken))
+    for more in (0, memory.BURST_BYTES - 1, 1, 0, 2 * memory.BURST_BYTES, 0):
+        await asyncio.sleep(0.1)
+        counts.append(returned)
+        taken += more
+    await asyncio.sleep(0.1)
+    task.cancel()
+    assert [*counts, returned] == [0, 0, 0, 1, 1, 2, 2]

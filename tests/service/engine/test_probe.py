@@ -1,13 +1,12 @@
-"""Whether a model still answers."""
+"""The probe that tells whether a model still answers."""
 
 import asyncio
 
 import pytest
 
 from service.engine import probe
-from service.engine.batcher import Batcher
 from service.engine.probe import Probe
-from tests.service.fake_runtime import BAD_ID, FakeRuntime, text, with_batcher
+from tests.service.fake_runtime import BAD_ID, FakeRuntime, running_batcher, text
 
 STUCK = "The model has not answered for 0.05 s."
 
@@ -18,37 +17,33 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "PATIENCE_S", 0.05)
 
 
-def test_who_has_just_answered_is_not_asked() -> None:
-    """Traffic is proof enough."""
+async def test_model_that_has_just_answered_is_not_probed() -> None:
+    """Recent traffic proves that the model answers."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake) as batcher:
         await batcher.submit([text(1)])
         assert await Probe(batcher, token_id=7).failure() is None
-
-    with_batcher(fake, scenario)
     assert fake.seen == [1]
 
 
-def test_who_has_been_silent_is_asked_once_by_all() -> None:
-    """And answers; the answer counts for a while."""
+async def test_silent_model_is_probed_once_for_all_callers() -> None:
+    """Concurrent callers share one request; its answer counts for a while."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake) as batcher:
         await asyncio.sleep(0.11)
         asked = Probe(batcher, token_id=7)
         assert set(await asyncio.gather(asked.failure(), asked.failure())) == {None}
         assert await asked.failure() is None
-
-    with_batcher(fake, scenario)
     assert fake.seen == [7]
 
 
-def test_a_model_that_is_stuck() -> None:
-    """It is not ready, and is again when it goes on."""
+async def test_model_that_is_stuck() -> None:
+    """The failure ends when the model answers again."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake) as batcher:
         fake.go.clear()
         stuck = asyncio.create_task(batcher.submit([text(1)]))
         await fake.wait_until_at_work()
@@ -59,25 +54,19 @@ def test_a_model_that_is_stuck() -> None:
         await stuck
         assert (await asked.failure(), asked.last_failure) == (None, None)
 
-    with_batcher(fake, scenario)
 
-
-def test_a_model_that_fails() -> None:
-    """A worker that lives and cannot compute is no use either."""
-
-    async def scenario(batcher: Batcher) -> None:
+async def test_model_that_fails() -> None:
+    async with running_batcher(FakeRuntime()) as batcher:
         await asyncio.sleep(0.11)
         failure = await Probe(batcher, token_id=BAD_ID).failure()
         assert failure == "The model fails on a request that it must be able to answer."
 
-    with_batcher(FakeRuntime(), scenario)
 
-
-def test_one_who_leaves_does_not_take_the_answer_along() -> None:
-    """Others who asked at the same time still get it."""
+async def test_cancelled_caller_does_not_cancel_the_probe() -> None:
+    """Other callers of the same probe still get the answer."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake) as batcher:
         await asyncio.sleep(0.11)
         asked = Probe(batcher, token_id=7)
         fake.go.clear()
@@ -87,5 +76,3 @@ def test_one_who_leaves_does_not_take_the_answer_along() -> None:
         leaver.cancel()
         fake.go.set()
         assert await other is None
-
-    with_batcher(fake, scenario)

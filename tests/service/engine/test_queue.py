@@ -1,4 +1,4 @@
-"""Two lanes: what can wait lets the others go first, and is not forgotten."""
+"""The queue's two lanes: interactive items go first, and bulk items still get their turn."""
 
 import asyncio
 
@@ -10,48 +10,38 @@ from tests.service.fake_runtime import text
 
 
 def fills() -> PassOutputs:
-    """An answer like no other."""
+    """Return an answer that equals no other."""
     ids = text(1).input_ids[None, :]
     return PassOutputs(ids, ids.astype("float32"), ids.astype("float32"))
 
 
-def test_answers_come_in_the_order_of_the_requests() -> None:
-    """However they were computed."""
-
-    async def scenario() -> None:
-        first, second = fills(), fills()
-        submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
-        submission.settle(1, second)
-        assert not submission.future.done()
-        submission.settle(0, first)
-        assert await submission.future == [first, second]
-
-    asyncio.run(scenario())
+async def test_answers_come_in_the_order_of_the_requests() -> None:
+    first, second = fills(), fills()
+    submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
+    submission.settle(1, second)
+    assert not submission.future.done()
+    submission.settle(0, first)
+    assert await submission.future == [first, second]
 
 
-def test_the_first_failure_is_the_answer() -> None:
-    """What comes after it does not matter."""
-
-    async def scenario() -> None:
-        submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
-        submission.settle(1, ValueError("one"))
-        submission.settle(0, KeyError("two"))
-        with pytest.raises(ValueError, match="one"):
-            await submission.future
-
-    asyncio.run(scenario())
+async def test_the_first_failure_is_the_answer() -> None:
+    submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
+    submission.settle(1, ValueError("one"))
+    submission.settle(0, KeyError("two"))
+    with pytest.raises(ValueError, match="one"):
+        await submission.future
 
 
 def waiting(interactive: int = 0, bulk: int = 0, tokens: int = 2) -> LaneQueue[str]:
-    """So many items in each lane."""
+    """Return a queue with items in each lane."""
     made: LaneQueue[str] = LaneQueue(lambda _: tokens)
     made.extend((f"f{i}" for i in range(interactive)), bulk=False)
     made.extend((f"s{i}" for i in range(bulk)), bulk=True)
     return made
 
 
-def test_the_others_go_first() -> None:
-    """Whenever they came; a batch is of one lane."""
+def test_interactive_items_go_first() -> None:
+    """The order of arrival does not matter; a batch has items of one lane."""
     lanes = waiting(interactive=1, bulk=3)
     assert lanes.take(4) == ["f0"]
     assert lanes.take(4) == ["s0", "s1"]
@@ -63,8 +53,8 @@ def test_the_others_go_first() -> None:
     assert lanes.take(4) == []
 
 
-def test_who_can_wait_has_a_turn_at_last() -> None:
-    """One batch of eight, even if the others never end."""
+def test_bulk_items_get_a_turn() -> None:
+    """One batch in eight is of bulk items, even if interactive ones never end."""
     lanes = waiting(interactive=50, bulk=3)
     taken = [lanes.take(2)[0] for _ in range(3 * BATCHES_PER_BULK_BATCH)]
     assert [i for i, item in enumerate(taken) if item.startswith("s")] == [
@@ -73,13 +63,12 @@ def test_who_can_wait_has_a_turn_at_last() -> None:
 
 
 def test_an_item_above_the_budget_is_taken_alone() -> None:
-    """At least one, in either lane."""
     lanes = waiting(interactive=2, bulk=2, tokens=9)
     assert [lanes.take(5) for _ in range(4)] == [["f0"], ["f1"], ["s0"], ["s1"]]
 
 
-def test_items_are_taken_out_of_both_lanes() -> None:
-    """The rest keeps its order."""
+def test_items_are_removed_from_both_lanes() -> None:
+    """The remaining items keep their order."""
     lanes = waiting(interactive=3, bulk=3)
     assert lanes.remove(lambda item: item.endswith("1")) == ["f1", "s1"]
     assert lanes.take(100) == ["f0", "f2"]

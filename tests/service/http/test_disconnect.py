@@ -1,7 +1,6 @@
-"""A caller who leaves: its request ends; and nothing else is taken for it."""
+"""Clients that disconnect: their requests are cancelled, and no others."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 from starlette.types import Message
@@ -11,7 +10,7 @@ from service.http.disconnect import CancelOnDisconnect, ClientDisconnectedError
 
 
 class Connection:
-    """Tells of the end of a connection once it has ended."""
+    """A connection whose end the test decides."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
@@ -19,7 +18,7 @@ class Connection:
         self.watch_is_over = False
 
     async def receive(self) -> Message:
-        """As a server's, after the body."""
+        """Wait for the end, as a server's `receive` does after the body."""
         self.watched.set()
         try:
             await self.ended.wait()
@@ -33,32 +32,24 @@ def _no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disconnect, "PATIENCE_S", 0)
 
 
-def play(scenario: Callable[[Connection], Awaitable[None]]) -> None:
-    """Run a scenario on an event loop."""
-
-    async def run() -> None:
-        await asyncio.wait_for(scenario(Connection()), 20)
-
-    asyncio.run(run())
+@pytest.fixture
+def connection() -> Connection:
+    """A connection that has not ended."""
+    return Connection()
 
 
-def test_an_answer_that_is_there_soon_is_not_watched_for() -> None:
-    """Nobody asks for the end of the connection, then or later."""
-
-    async def scenario(connection: Connection) -> None:
+async def test_fast_answer_starts_no_watch(connection: Connection) -> None:
+    async with asyncio.timeout(20):
         with CancelOnDisconnect(connection.receive):
             await asyncio.sleep(0)
         await asyncio.sleep(2 * disconnect.PATIENCE_S)
         assert not connection.watched.is_set()
 
-    play(scenario)
-
 
 @pytest.mark.usefixtures("_no_patience")
-def test_a_caller_who_leaves_is_not_worked_for() -> None:
-    """What is awaited for it is cancelled, and the task is as it was before."""
-
-    async def scenario(connection: Connection) -> None:
+async def test_work_for_a_disconnected_client_is_cancelled(connection: Connection) -> None:
+    """The awaited work is cancelled, and the task has no cancellation left."""
+    async with asyncio.timeout(20):
         work = asyncio.get_running_loop().create_future()
         connection.ended.set()
         with pytest.raises(ClientDisconnectedError), CancelOnDisconnect(connection.receive):
@@ -69,43 +60,36 @@ def test_a_caller_who_leaves_is_not_worked_for() -> None:
         assert task.cancelling() == 0
         await asyncio.sleep(0)  # would raise if a cancellation were left over
 
-    play(scenario)
-
 
 @pytest.mark.usefixtures("_no_patience")
-def test_a_caller_who_stays_gets_its_answer() -> None:
-    """The watch ends with the work."""
-
-    async def scenario(connection: Connection) -> None:
+async def test_watch_ends_with_the_work(connection: Connection) -> None:
+    async with asyncio.timeout(20):
         with CancelOnDisconnect(connection.receive):
             await connection.watched.wait()
         await asyncio.sleep(0)
         assert connection.watch_is_over
 
-    play(scenario)
-
 
 @pytest.mark.usefixtures("_no_patience")
-def test_an_error_of_the_work_passes() -> None:
-    """It is not the caller's doing."""
-
-    async def work(connection: Connection) -> None:
+async def test_error_of_the_work_is_raised(connection: Connection) -> None:
+    async def work() -> None:
         await connection.watched.wait()
         raise ValueError("of the work")
 
-    async def scenario(connection: Connection) -> None:
+    async with asyncio.timeout(20):
         with pytest.raises(ValueError, match="of the work"), CancelOnDisconnect(connection.receive):
-            await work(connection)
-
-    play(scenario)
+            await work()
 
 
 @pytest.mark.usefixtures("_no_patience")
 @pytest.mark.parametrize("leaves", [False, True])
-def test_a_server_that_gives_up_is_not_a_caller_who_left(leaves: bool) -> None:  # noqa: FBT001 - pytest passes it
-    """Whether the caller leaves at that moment or not, the task is cancelled."""
+async def test_cancellation_by_the_server_is_not_a_disconnect(
+    connection: Connection,
+    leaves: bool,  # noqa: FBT001 - pytest passes it
+) -> None:
+    """The task is cancelled, whether the client disconnects at that moment or not."""
+    async with asyncio.timeout(20):
 
-    async def scenario(connection: Connection) -> None:
         async def request() -> None:
             with CancelOnDisconnect(connection.receive):
                 await asyncio.get_running_loop().create_future()
@@ -117,5 +101,3 @@ def test_a_server_that_gives_up_is_not_a_caller_who_left(leaves: bool) -> None: 
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-
-    play(scenario)

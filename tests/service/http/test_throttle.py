@@ -1,4 +1,4 @@
-"""The pauses of an event loop that refuses."""
+"""Pauses of the event loop under overload."""
 
 import asyncio
 
@@ -9,41 +9,33 @@ from service.http.throttle import PAUSE_S, LoopThrottle
 
 @pytest.fixture(name="pauses")
 def counted_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The length of each pause, in the place of the pauses."""
+    """The length of each pause; nothing sleeps."""
     pauses: list[float] = []
     monkeypatch.setattr("service.http.throttle.time.sleep", pauses.append)
     return pauses
 
 
-def test_one_pause_a_turn(pauses: list[float]) -> None:
-    """However many are refused in it; none where nobody is."""
-
-    async def scenario() -> None:
-        breath = LoopThrottle()
-        for turns in (1, 2, 3):
-            for _ in range(50):
-                breath.take()
-            await asyncio.sleep(0)
-            assert pauses == [PAUSE_S] * turns
+async def test_one_pause_a_turn(pauses: list[float]) -> None:
+    """The number of rejected requests does not matter; a turn without any has no pause."""
+    throttle = LoopThrottle()
+    for turns in (1, 2, 3):
+        for _ in range(50):
+            throttle.take()
         await asyncio.sleep(0)
+        assert pauses == [PAUSE_S] * turns
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert pauses == [PAUSE_S] * 3
+
+
+async def test_turn_with_a_new_connection_has_no_pause(pauses: list[float]) -> None:
+    """More connections may come, and each takes a turn."""
+    throttle = LoopThrottle()
+    for _ in range(3):
+        throttle.note_connection()
+        throttle.take()
         await asyncio.sleep(0)
-        assert pauses == [PAUSE_S] * 3
-
-    asyncio.run(scenario())
-
-
-def test_who_connects_is_not_kept_waiting(pauses: list[float]) -> None:
-    """There may be more of them, and each takes a turn."""
-
-    async def scenario() -> None:
-        breath = LoopThrottle()
-        for _ in range(3):
-            breath.note_connection()
-            breath.take()
-            await asyncio.sleep(0)
-        assert not pauses
-        breath.take()
-        await asyncio.sleep(0)
-        assert pauses == [PAUSE_S]
-
-    asyncio.run(scenario())
+    assert not pauses
+    throttle.take()
+    await asyncio.sleep(0)
+    assert pauses == [PAUSE_S]

@@ -1,6 +1,5 @@
-"""Golden prompts: a bundle that answers otherwise than where it was made does not start."""
+"""Golden prompts: bundles whose answers differ from their export's are rejected."""
 
-import asyncio
 import json
 import math
 from pathlib import Path
@@ -15,7 +14,6 @@ from service.errors import BundleError
 from service.registry.golden import GoldenTolerance, check_golden_prompts
 from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions
-from service.tasks.results import Fill
 from service.tokenization.tokenizer import Tokenizer
 from tests.service.conftest import EditBundle
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
@@ -24,25 +22,25 @@ FIGURES = {"mean_log_prob_difference": 0.03, "p99_log_prob_difference": 0.12}
 
 
 def tolerance(edit_bundle: EditBundle, **changes: Any) -> GoldenTolerance:
-    """The bounds for the tiny bundle, changed; it has three masks."""
+    """Return the tolerance of the tiny bundle after changes; it has three masks."""
     return GoldenTolerance.of(read_bundle(edit_bundle(lambda bundle: bundle.update(changes))))
 
 
 def test_fp32_keeps_the_tolerance_it_names(edit_bundle: EditBundle) -> None:
-    """Figures of int8 mean nothing to it."""
+    """Figures of int8 do not matter to fp32."""
     found = tolerance(edit_bundle, verification={"int8": FIGURES})
     assert found == GoldenTolerance(mean=1e-4, largest=1e-4)
 
 
 def test_int8_is_bound_by_its_distance_from_fp32(edit_bundle: EditBundle) -> None:
-    """Also where the bundle names a tolerance that only CPUs of one kind keep."""
+    """The bundle names a tolerance that only CPUs of one kind keep."""
     found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES})
     assert found.mean == pytest.approx(2**0.5 * (1 + 2 / 3**0.5) * 0.03)
     assert found.largest == pytest.approx(4 * 0.12)
 
 
 def test_a_larger_tolerance_that_int8_names_holds(edit_bundle: EditBundle) -> None:
-    """For the largest difference; the mean is bound by the figures."""
+    """It holds for the largest difference; the figures bound the mean."""
     golden = read_golden(edit_bundle) | {"log_prob_tolerance": 0.6}
     found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES}, golden=golden)
     assert found.largest == 0.6
@@ -50,14 +48,13 @@ def test_a_larger_tolerance_that_int8_names_holds(edit_bundle: EditBundle) -> No
 
 
 def read_golden(edit_bundle: EditBundle) -> dict[str, Any]:
-    """The golden part of the tiny bundle."""
     found: dict[str, Any] = {}
     edit_bundle(lambda bundle: found.update(bundle["golden"]))
     return found
 
 
 def test_int8_without_figures_keeps_the_tolerance_it_names(edit_bundle: EditBundle) -> None:
-    """An early export wrote none."""
+    """Early exports wrote no figures."""
     found = tolerance(edit_bundle, precision="int8")
     assert found == GoldenTolerance(mean=1e-4, largest=1e-4)
 
@@ -70,16 +67,16 @@ def test_int8_without_figures_keeps_the_tolerance_it_names(edit_bundle: EditBund
         ([], r"verification\.int8 must be an object"),
     ],
 )
-def test_figures_that_are_no_numbers_are_refused(
+def test_figures_that_are_not_numbers_are_rejected(
     figures: object, message: str, edit_bundle: EditBundle
 ) -> None:
-    """The field is named."""
+    """The error names the field."""
     with pytest.raises(BundleError, match=message):
         tolerance(edit_bundle, precision="int8", verification={"int8": figures})
 
 
 def use_case(tokenizer: Tokenizer, batcher: Batcher) -> FillMaskPipeline:
-    """What the prompts are replayed by."""
+    """Return a pipeline that fills the prompts."""
     return FillMaskPipeline(
         tokenizer,
         batcher,
@@ -90,64 +87,60 @@ def use_case(tokenizer: Tokenizer, batcher: Batcher) -> FillMaskPipeline:
     )
 
 
-def replay_bundle(path: Path) -> None:
-    """Read the bundle and replay its prompts."""
-
-    async def play() -> None:
-        bundle = read_bundle(path)
-        tokenizer = Tokenizer.of(bundle)
-        batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
-        try:
-            await check_golden_prompts(bundle, use_case(tokenizer, batcher))
-        finally:
-            await batcher.close()
-
-    asyncio.run(play())
+async def check_bundle(path: Path) -> None:
+    """Read the bundle and check its prompts."""
+    bundle = read_bundle(path)
+    tokenizer = Tokenizer.of(bundle)
+    batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
+    try:
+        await check_golden_prompts(bundle, use_case(tokenizer, batcher))
+    finally:
+        await batcher.close()
 
 
-def test_a_good_bundle(tiny: Tiny) -> None:
-    """The answers that were worked out in float64 are found again."""
-    replay_bundle(tiny.path)
+async def test_good_bundle(tiny: Tiny) -> None:
+    """The expected answers were computed in float64."""
+    await check_bundle(tiny.path)
 
 
 def first_fills(bundle: dict[str, Any]) -> list[dict[str, Any]]:
-    """The expected fills of the first prompt's only mask."""
+    """Return the expected fills of the first prompt's only mask."""
     fills: list[dict[str, Any]] = bundle["golden"]["prompts"][0]["fills"][0]
     return fills
 
 
 def shift(bundle: dict[str, Any], by: float) -> None:
-    """Expect another log-probability of the third fill."""
+    """Change the expected log-probability of the third fill."""
     first_fills(bundle)[2]["log_prob"] += by
 
 
-def test_another_log_prob_is_refused(edit_bundle: EditBundle) -> None:
-    """The prompt, the token and the difference are named."""
+async def test_other_log_prob_is_rejected(edit_bundle: EditBundle) -> None:
+    """The error names the prompt, the token and the difference."""
     path = edit_bundle(lambda bundle: shift(bundle, 0.01))
     with pytest.raises(BundleError, match=r"golden prompt 0, mask 0 differs by 0.01 in the log-"):
-        replay_bundle(path)
+        await check_bundle(path)
 
 
-def test_a_difference_within_the_tolerance_is_fine(edit_bundle: EditBundle) -> None:
-    """Another CPU rounds otherwise."""
-    replay_bundle(edit_bundle(lambda bundle: shift(bundle, 5e-5)))
+async def test_difference_within_the_tolerance_is_accepted(edit_bundle: EditBundle) -> None:
+    """Other CPUs round differently."""
+    await check_bundle(edit_bundle(lambda bundle: shift(bundle, 5e-5)))
 
 
 def in_int8(bundle: dict[str, Any], mean: float = 0.03, p99: float = 0.1) -> None:
-    """Have the bundle say that it is in int8, and how far that is from fp32."""
+    """Mark the bundle as int8, with its differences from fp32."""
     figures = {"mean_log_prob_difference": mean, "p99_log_prob_difference": p99}
     bundle.update(precision="int8", verification={"int8": figures})
 
 
 def shift_all(bundle: dict[str, Any], by: float) -> None:
-    """Expect other log-probabilities of all fills, by turns higher and lower."""
+    """Change the expected log-probabilities of all fills, by turns up and down."""
     for prompt in bundle["golden"]["prompts"]:
         for mask in prompt["fills"]:
             for place, fill in enumerate(mask):
                 fill["log_prob"] += by if place % 2 else -by
 
 
-def test_int8_may_be_rounded_otherwise(edit_bundle: EditBundle) -> None:
+async def test_int8_may_be_rounded_differently(edit_bundle: EditBundle) -> None:
     """Differences on another CPU may be as large as between two roundings of one model."""
 
     def change(bundle: dict[str, Any]) -> None:
@@ -155,11 +148,11 @@ def test_int8_may_be_rounded_otherwise(edit_bundle: EditBundle) -> None:
         shift_all(bundle, 0.04)
         shift(bundle, 0.3)
 
-    replay_bundle(edit_bundle(change))
+    await check_bundle(edit_bundle(change))
 
 
-def test_int8_that_differs_everywhere_is_refused(edit_bundle: EditBundle) -> None:
-    """The mean shows what no single difference does."""
+async def test_int8_that_differs_everywhere_is_rejected(edit_bundle: EditBundle) -> None:
+    """The mean is too large where no single difference is."""
 
     def change(bundle: dict[str, Any]) -> None:
         in_int8(bundle)
@@ -167,37 +160,34 @@ def test_int8_that_differs_everywhere_is_refused(edit_bundle: EditBundle) -> Non
 
     message = "differ by 0.1 on average in the log-probabilities of 15 tokens, and .* explains 0.09"
     with pytest.raises(BundleError, match=message):
-        replay_bundle(edit_bundle(change))
+        await check_bundle(edit_bundle(change))
 
 
-def test_int8_with_one_answer_far_off_is_refused(edit_bundle: EditBundle) -> None:
-    """A single fill may differ by four times the 99th percentile of what int8 costs."""
+async def test_int8_with_one_answer_far_off_is_rejected(edit_bundle: EditBundle) -> None:
+    """A single fill may differ by four times the 99th percentile of int8's differences."""
 
     def change(bundle: dict[str, Any]) -> None:
         in_int8(bundle)
         shift(bundle, 0.45)
 
     with pytest.raises(BundleError, match=r"golden prompt 0, mask 0 differs by 0.45 .* is 0\.4\."):
-        replay_bundle(edit_bundle(change))
+        await check_bundle(edit_bundle(change))
 
 
-def test_tokens_that_change_places_are_found(edit_bundle: EditBundle) -> None:
-    """The sixth fill may stand for the fifth where both are as close as int8 rounds."""
+async def test_tokens_may_change_places_within_the_tolerance(edit_bundle: EditBundle) -> None:
+    """The sixth fill may take the place of the fifth where both are within int8's rounding."""
     path = edit_bundle(in_int8)
     bundle = read_bundle(path)
 
-    async def ask() -> list[Fill]:
-        tokenizer = Tokenizer.of(bundle)
-        batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
-        try:
-            options = FillOptions(top_k=6)
-            prompt = bundle.golden.prompts[0].text
-            answer = await use_case(tokenizer, batcher).fill([prompt], options)
-        finally:
-            await batcher.close()
-        return list(answer.fills[0][0])
-
-    fifth, sixth = asyncio.run(ask())[4:]
+    tokenizer = Tokenizer.of(bundle)
+    batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
+    try:
+        options = FillOptions(top_k=6)
+        prompt = bundle.golden.prompts[0].text
+        answer = await use_case(tokenizer, batcher).fill([prompt], options)
+    finally:
+        await batcher.close()
+    fifth, sixth = answer.fills[0][0][4:]
     assert 0 < math.log(fifth.score / sixth.score) < 0.4
 
     def change(bundle: dict[str, Any]) -> None:
@@ -206,35 +196,34 @@ def test_tokens_that_change_places_are_found(edit_bundle: EditBundle) -> None:
     description = json.loads((path / "bundle.json").read_text())
     change(description)
     (path / "bundle.json").write_text(json.dumps(description))
-    replay_bundle(path)
+    await check_bundle(path)
 
 
-def test_another_token_is_refused(edit_bundle: EditBundle) -> None:
-    """A fill that is not among the best here is named with what is."""
+async def test_other_token_is_rejected(edit_bundle: EditBundle) -> None:
+    """The error names the expected tokens and the ones found."""
 
     def change(bundle: dict[str, Any]) -> None:
         first_fills(bundle)[0]["token"] = 0
 
     with pytest.raises(BundleError, match=r"golden prompt 0, mask 0 has the tokens \[\d+, .*\[0, "):
-        replay_bundle(edit_bundle(change))
+        await check_bundle(edit_bundle(change))
 
 
-def test_fewer_masks_are_refused(edit_bundle: EditBundle) -> None:
-    """Every mask of a prompt has its answer."""
+async def test_fewer_masks_are_rejected(edit_bundle: EditBundle) -> None:
     path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][1]["fills"].pop())
     with pytest.raises(BundleError, match="golden prompt 1 has 2 masks and answers for 1"):
-        replay_bundle(path)
+        await check_bundle(path)
 
 
-def test_a_prompt_that_cannot_be_filled_is_refused(edit_bundle: EditBundle) -> None:
-    """A prompt without a mask is told with the reason."""
+async def test_prompt_that_cannot_be_filled_is_rejected(edit_bundle: EditBundle) -> None:
+    """The error has the reason, e.g. a prompt without a mask."""
     path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][0].update(text="no mask"))
     with pytest.raises(BundleError, match=r"golden prompt 0 is not answered: inputs has no mask"):
-        replay_bundle(path)
+        await check_bundle(path)
 
 
-def test_nan_is_refused(tiny: Tiny) -> None:
-    """A comparison with NaN does not pass by being neither more nor less."""
+async def test_nan_is_rejected(tiny: Tiny) -> None:
+    """NaN is neither more nor less than the tolerance."""
     bundle = read_bundle(tiny.path)
     [prompt, *_] = bundle.golden.prompts
     fills = (
@@ -246,17 +235,11 @@ def test_nan_is_refused(tiny: Tiny) -> None:
     broken = prompt.model_copy(update={"fills": fills})
     golden = bundle.golden.model_copy(update={"prompts": (broken,)})
 
-    async def play() -> None:
-        tokenizer = Tokenizer(
-            bundle.tokenizer_path.read_bytes(), "[MASK]", 4, bundle.special_token_ids
-        )
-        batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
-        try:
-            await check_golden_prompts(
-                bundle.model_copy(update={"golden": golden}), use_case(tokenizer, batcher)
-            )
-        finally:
-            await batcher.close()
-
-    with pytest.raises(BundleError, match="differs by nan"):
-        asyncio.run(play())
+    tokenizer = Tokenizer(bundle.tokenizer_path.read_bytes(), "[MASK]", 4, bundle.special_token_ids)
+    batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
+    try:
+        with pytest.raises(BundleError, match="differs by nan"):
+            broken_bundle = bundle.model_copy(update={"golden": golden})
+            await check_golden_prompts(broken_bundle, use_case(tokenizer, batcher))
+    finally:
+        await batcher.close()

@@ -1,7 +1,5 @@
 """Several models in one process, and models that change while they are served."""
 
-import asyncio
-import contextlib
 import logging
 import os
 import shutil
@@ -16,7 +14,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 from service.app import create_app
-from service.concurrency import UseCounter
 from service.errors import StartupError
 from service.settings import Settings
 from tests.service.conftest import StartServer
@@ -28,7 +25,7 @@ BODY = {"inputs": "the [MASK]", "parameters": {"top_k": 2}}
 
 @pytest.fixture
 def bundles(tiny: Tiny, tmp_path: Path) -> Path:
-    """A directory of two bundles, and of what is none."""
+    """A directory with two bundles and with other files."""
     directory = tmp_path / "bundles"
     directory.mkdir()
     put_bundle(tiny.path, directory / "a", "first")
@@ -41,13 +38,13 @@ def bundles(tiny: Tiny, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(bundles: Path) -> Iterator[TestClient]:
-    """The service of both."""
+    """A client of a service with both bundles."""
     with TestClient(create_app(Settings(bundle=bundles, threads=1))) as test_client:
         yield test_client
 
 
-def test_each_has_its_paths(client: TestClient) -> None:
-    """Hugging Face's, the scores, and those of the other protocols; the first is the default."""
+def test_each_model_has_its_paths(client: TestClient) -> None:
+    """The paths are those of all protocols; the first model is the default."""
     answer = client.post("/fill-mask", json=BODY).json()
     score = client.post("/score", json={"inputs": "the dog"}).json()
     for name in ("first", "org/second"):
@@ -64,8 +61,8 @@ def test_each_has_its_paths(client: TestClient) -> None:
     ]
 
 
-def test_a_name_that_is_not_served(client: TestClient) -> None:
-    """Is told, with those that are."""
+def test_name_that_is_not_served(client: TestClient) -> None:
+    """The error names the models that are served."""
     expected = {"error": 'There is no model "third" here; "first", "org/second" are served.'}
     for path in ("/models/third", "/models/third/score", "/v2/models/third/infer"):
         answer = client.post(path, json=BODY)
@@ -73,8 +70,8 @@ def test_a_name_that_is_not_served(client: TestClient) -> None:
         assert answer.json() == expected
 
 
-def test_the_default_may_be_named(bundles: Path) -> None:
-    """By the settings; it must be one of those that are there."""
+def test_setting_names_the_default_model(bundles: Path) -> None:
+    """A setting names it; the model must exist."""
     settings = Settings(bundle=bundles, threads=1, model="org/second")
     with TestClient(create_app(settings)) as client:
         assert client.get("/info").json()["name"] == "org/second"
@@ -85,8 +82,9 @@ def test_the_default_may_be_named(bundles: Path) -> None:
         pass
 
 
-def test_no_bundle_and_two_of_a_name(bundles: Path, tiny: Tiny, tmp_path: Path) -> None:
-    """Neither can be served."""
+def test_no_bundle_and_two_of_one_name_are_rejected(
+    bundles: Path, tiny: Tiny, tmp_path: Path
+) -> None:
     with (
         pytest.raises(StartupError, match="nor a directory in it has a bundle"),
         TestClient(create_app(Settings(bundle=bundles / ".hidden"))),
@@ -100,10 +98,10 @@ def test_no_bundle_and_two_of_a_name(bundles: Path, tiny: Tiny, tmp_path: Path) 
         pass
 
 
-def test_a_changed_bundle_is_taken_and_no_request_lost(
+def test_changed_bundle_is_taken_and_no_request_is_lost(
     start_server: StartServer, bundles: Path, tiny: Tiny
 ) -> None:
-    """While requests come all the time, one model is replaced again and again."""
+    """Requests arrive all the time while one model is replaced again and again."""
     with (
         start_server("--bundle", str(bundles), "--threads=2") as (process, url),
         ThreadPoolExecutor() as pool,
@@ -130,8 +128,8 @@ def test_a_changed_bundle_is_taken_and_no_request_lost(
         assert process.wait(10) == 0
 
 
-def test_changes_are_looked_for(tiny: Tiny, bundles: Path) -> None:
-    """A new bundle, without a signal."""
+def test_changes_are_found_by_polling(tiny: Tiny, bundles: Path) -> None:
+    """A new bundle is loaded without a signal."""
     settings = Settings(bundle=bundles, threads=1, reload_every_s=1)
     with TestClient(create_app(settings)) as client:
         put_bundle(tiny.path, bundles / "c", "third")
@@ -143,10 +141,10 @@ def test_changes_are_looked_for(tiny: Tiny, bundles: Path) -> None:
     "harm",
     ["corrupt", "truncated", "no file", "a name twice", "all gone", "other weights of the size"],
 )
-def test_a_bad_change_is_not_taken(
+def test_bad_change_is_ignored(
     harm: str, bundles: Path, tiny: Tiny, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The old model goes on, and the log says why; a good one is taken after it."""
+    """The old model goes on, and the log has the reason; a good bundle is taken after it."""
     settings = Settings(bundle=bundles, threads=1)
     service = create_app(settings)
     with TestClient(service) as client, caplog.at_level(logging.ERROR):
@@ -173,31 +171,3 @@ def test_a_bad_change_is_not_taken(
         client.portal.call(service.state.models.reload)
         assert client.get("/info").json()["name"] == "good"
         assert reloads["taken"] >= 1
-
-
-def test_uses_are_waited_for() -> None:
-    """Until the last one ends; at once if there is none."""
-
-    async def play() -> list[str]:
-        uses, said = UseCounter(), []
-        await uses.wait_until_unused()
-
-        async def use(seconds: float) -> None:
-            with uses:
-                await asyncio.sleep(seconds)
-                said.append("used")
-                with contextlib.suppress(LookupError), uses:
-                    raise LookupError
-
-        async def wait() -> None:
-            await uses.wait_until_unused()
-            said.append("none")
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(use(0.02))
-            group.create_task(use(0.01))
-            await asyncio.sleep(0)
-            group.create_task(wait())
-        return said
-
-    assert asyncio.run(play()) == ["used", "used", "none"]

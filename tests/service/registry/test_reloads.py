@@ -1,4 +1,4 @@
-"""Reloads of a real process: the old model answers its last request, and then it is gone."""
+"""Reloads of a real process: the old model answers its last request and is freed."""
 
 import asyncio
 import gc
@@ -32,14 +32,13 @@ MOST_GROWTH_MB = 90
 
 
 def serve_next(process: Popen[str], url: str, source: Path, path: Path, name: str) -> None:
-    """Reload under another name, and wait until that is served."""
+    """Reload a bundle with another name, and wait until it is served."""
     put_bundle(source, path, name)
     os.kill(process.pid, signal.SIGHUP)
     until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == name))
 
 
 def resident_mb(process: Popen[str]) -> int:
-    """Memory in use."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
     assert found is not None
@@ -47,13 +46,13 @@ def resident_mb(process: Popen[str]) -> int:
 
 
 def deleted_maps(process: Popen[str]) -> list[str]:
-    """What is still mapped of files that are gone."""
+    """Return the mapped files that are deleted."""
     maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
     return [line for line in maps if line.endswith("(deleted)")]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_memory_is_given_back(start_server: StartServer, tmp_path: Path) -> None:
+def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
     """After 20 reloads no file of an old bundle is mapped, and memory has not grown."""
     bundle, source = tmp_path / "bundle", default_bundle_path()
     put_bundle(source, bundle, "version-0")
@@ -67,10 +66,10 @@ def test_memory_is_given_back(start_server: StartServer, tmp_path: Path) -> None
         assert resident_mb(process) < before_mb + MOST_GROWTH_MB
 
 
-def test_a_long_request_keeps_its_model(
+def test_long_request_keeps_its_model(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
 ) -> None:
-    """A request that runs during the reload is answered by the model it was sent to."""
+    """The request was sent before the reload."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     with (
@@ -95,7 +94,7 @@ def _waiting_tokens(url: str) -> float:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> None:
-    """A bundle that changes during the start is served once the start is over."""
+    """A bundle that changes during the start is served after it."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     command = [sys.executable, "-c", SLOW, "--port=0", "--threads=1", f"--bundle={bundle}"]
@@ -117,7 +116,7 @@ def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> No
 def test_hangups_in_a_row_are_one_reload(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
 ) -> None:
-    """Those that find nothing new load nothing."""
+    """Reloads that find nothing new load nothing."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     with start_server("--bundle", str(bundle), command=("-c", SLOW)) as (process, url):
@@ -136,7 +135,6 @@ def test_hangups_in_a_row_are_one_reload(
 def test_nothing_is_loaded_while_draining(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
 ) -> None:
-    """A process that ends goes on with the model it has."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     with start_server("--bundle", str(bundle), "--drain-delay-s=2") as (process, url):
@@ -151,7 +149,7 @@ def test_nothing_is_loaded_while_draining(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sigterm_during_a_reload(start_server: StartServer, tiny: Tiny, tmp_path: Path) -> None:
-    """The process ends as it does at any other time."""
+    """The process exits with 0, as at any other time."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     with start_server("--bundle", str(bundle), command=("-c", SLOW)) as (process, _):
@@ -172,24 +170,21 @@ def _no_collections() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_no_collections")
-def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
-    """The service freezes what it has loaded, so that no collection would ever find it."""
+async def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
+    """The service freezes loaded objects, so that no collection would find a cycle."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
 
-    async def reload() -> list[object]:
-        service = create_app(Settings(bundle=bundle, threads=1))
-        async with service.router.lifespan_context(service):
-            old = service.state.models.default
-            await old.fill_mask.fill(["the [MASK]"], FillOptions(targets=("dog", "cat")))
-            await old.fill_mask.fill(["[MASK] [MASK]"], FillOptions(strategy="joint"))
-            await old.scoring.score(["the dog"], ["original"], "inputs")
-            parts = (old.batcher, old.fill_mask, old.scoring, old.scoring._tokenizer)
-            left = [weakref.ref(part) for part in parts]
-            del old, parts
-            put_bundle(tiny.path, bundle, "new")
-            await service.state.models.reload()
-            await asyncio.gather(*service.state.models._tasks)
-            return [found for reference in left if (found := reference()) is not None]
-
-    assert asyncio.run(reload()) == []
+    service = create_app(Settings(bundle=bundle, threads=1))
+    async with service.router.lifespan_context(service):
+        old = service.state.models.default
+        await old.fill_mask.fill(["the [MASK]"], FillOptions(targets=("dog", "cat")))
+        await old.fill_mask.fill(["[MASK] [MASK]"], FillOptions(strategy="joint"))
+        await old.scoring.score(["the dog"], ["original"], "inputs")
+        parts = (old.batcher, old.fill_mask, old.scoring, old.scoring._tokenizer)
+        left = [weakref.ref(part) for part in parts]
+        del old, parts
+        put_bundle(tiny.path, bundle, "new")
+        await service.state.models.reload()
+        await asyncio.gather(*service.state.models._tasks)
+        assert [found for reference in left if (found := reference()) is not None] == []

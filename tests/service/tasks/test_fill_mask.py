@@ -1,4 +1,4 @@
-"""The use case, over the real tokenizer, batcher and runtime of the tiny model."""
+"""The pipeline, over the tokenizer, batcher and runtime of the tiny model."""
 
 import math
 from collections.abc import Sequence
@@ -27,42 +27,41 @@ def check(tiny: Tiny, text: str, masks: Sequence[Sequence[Fill]], top_k: int) ->
         )
 
 
-def test_many_texts_of_many_lengths(tiny: Tiny) -> None:
-    """Texts that share batches are answered as the oracle answers each alone."""
+async def test_many_texts_of_many_lengths(tiny: Tiny) -> None:
+    """Texts that share batches get the answers that the oracle gives each alone."""
     texts = [f"{'the dog ' * (i % 12)}[MASK] {'cat ' * (i % 5)}" for i in range(40)]
     texts += ["a [MASK] of [MASK] and [MASK]"]
-    for text, masks in zip(texts, fill(tiny, texts, top_k=4), strict=True):
+    for text, masks in zip(texts, await fill(tiny, texts, top_k=4), strict=True):
         check(tiny, text, masks, 4)
 
 
-def test_five_fills_by_default(tiny: Tiny) -> None:
-    """Nothing asked for is five fills, best first."""
-    [[fills]] = fill(tiny, ["the [MASK]"])
+async def test_five_fills_by_default(tiny: Tiny) -> None:
+    [[fills]] = await fill(tiny, ["the [MASK]"])
     assert len(fills) == 5
     assert [f.score for f in fills] == sorted((f.score for f in fills), reverse=True)
 
 
-def test_special_tokens_are_never_offered(tiny: Tiny) -> None:
-    """Even if everything is asked for, what is no word is not in the answer."""
+async def test_special_tokens_are_never_offered(tiny: Tiny) -> None:
+    """The request asks for all ordinary tokens."""
     ordinary = len(VOCABULARY) - len(SPECIAL)
-    [[fills]] = fill(tiny, ["the [MASK] of"], top_k=ordinary)
+    [[fills]] = await fill(tiny, ["the [MASK] of"], top_k=ordinary)
     assert {one.token for one in fills} == set(range(len(SPECIAL), len(VOCABULARY)))
 
 
-def test_token_str_and_sequence(tiny: Tiny) -> None:
-    """Each fill shows its token and the user's text with it."""
-    [[fills]] = fill(tiny, ["The  [MASK], here"], targets=["dog", "##s"])
+async def test_token_str_and_sequence(tiny: Tiny) -> None:
+    """Each fill has its token and the whole text with it."""
+    [[fills]] = await fill(tiny, ["The  [MASK], here"], targets=["dog", "##s"])
     assert {(one.token_str, one.sequence) for one in fills} == {
         ("dog", "The  dog, here"),
         ("##s", "Thes, here"),
     }
 
 
-def test_targets_are_ranked_with_their_own_probabilities(tiny: Tiny) -> None:
-    """Targets have their log-probability over the whole vocabulary, in every mask."""
+async def test_targets_are_ranked_with_their_own_probabilities(tiny: Tiny) -> None:
+    """A target's probability is over the whole vocabulary, in every mask."""
     text = "the [MASK] and [MASK]"
     targets = ["dog", "cat", "tea"]
-    [masks] = fill(tiny, [text], targets=targets)
+    [masks] = await fill(tiny, [text], targets=targets)
     encoded = make_tokenizer(tiny).encode(text)
     for fills, position in zip(masks, encoded.mask_positions.tolist(), strict=True):
         expected = tiny.log_probs(encoded.input_ids.tolist(), position)
@@ -72,10 +71,9 @@ def test_targets_are_ranked_with_their_own_probabilities(tiny: Tiny) -> None:
             assert abs(math.log(one.score) - by_target[one.token_str]) < TOLERANCE
 
 
-def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
-    """With top_k, only the best of the targets are answered."""
-    [[all_of_them]] = fill(tiny, ["the [MASK]"], targets=["dog", "cat", "tea"])
-    [[best]] = fill(tiny, ["the [MASK]"], top_k=2, targets=["dog", "cat", "tea"])
+async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
+    [[all_of_them]] = await fill(tiny, ["the [MASK]"], targets=["dog", "cat", "tea"])
+    [[best]] = await fill(tiny, ["the [MASK]"], top_k=2, targets=["dog", "cat", "tea"])
     assert [one.token for one in best] == [one.token for one in all_of_them[:2]]
 
 
@@ -105,17 +103,19 @@ def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
         (["[MASK]"], ["Paris", "paris"], 'The targets "Paris" and "paris" are the same tokens.'),
     ],
 )
-def test_refuses(texts: list[str], targets: list[str] | None, reason: str, tiny: Tiny) -> None:
-    """What cannot be filled is told by its index, with the limit."""
+async def test_rejects(
+    texts: list[str], targets: list[str] | None, reason: str, tiny: Tiny
+) -> None:
+    """The error names the index of the text, and the limit."""
     with pytest.raises(InvalidRequestError) as caught:
-        fill(tiny, texts, targets=targets, max_masks=20)
+        await fill(tiny, texts, targets=targets, max_masks=20)
     assert caught.value.text == reason
 
 
-def test_an_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small request for a huge answer is refused: each fill repeats its whole text."""
+async def test_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fill repeats its whole text, so that a small request may have a huge answer."""
     monkeypatch.setattr(response_size, "MAX_ANSWER_BYTES", 2620)
     text = "the [MASK]"
-    assert len(fill(tiny, [text], top_k=10)[0][0]) == 10
+    assert len((await fill(tiny, [text], top_k=10))[0][0]) == 10
     with pytest.raises(InvalidRequestError, match=r"up to 2882 bytes; at most 2620 are"):
-        fill(tiny, [text], top_k=11)
+        await fill(tiny, [text], top_k=11)

@@ -1,6 +1,5 @@
-"""The size of an answer, against the answer itself and the memory that it takes."""
+"""The estimated size of an answer, against the answer and its memory."""
 
-import asyncio
 import gc
 import tracemalloc
 from collections.abc import Sequence
@@ -49,53 +48,49 @@ CASES: dict[str, tuple[list[str], FillOptions]] = {
 }
 
 
-def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[Any, int, int]:
-    """The answer, the memory reserved for it, and the memory that it took at most."""
+async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[Any, int, int]:
+    """Return the answer, the memory reserved for it, and the peak of the memory it took."""
+    batcher = Batcher(Runtime(tiny.path / "model.onnx").run, 1, 64, 10**5, 10**5, 10, pytest.fail)
+    use_case = FillMaskPipeline(
+        make_tokenizer(tiny),
+        batcher,
+        max_tokens=MAX_TOKENS,
+        vocab_size=len(VOCABULARY),
+        max_masks=100,
+        max_passes=1_000,
+    )
+    reserved: list[int] = []
 
-    async def call() -> tuple[Any, int, int]:
-        batcher = Batcher(
-            Runtime(tiny.path / "model.onnx").run, 1, 64, 10**5, 10**5, 10, pytest.fail
-        )
-        use_case = FillMaskPipeline(
-            make_tokenizer(tiny),
-            batcher,
-            max_tokens=MAX_TOKENS,
-            vocab_size=len(VOCABULARY),
-            max_masks=100,
-            max_passes=1_000,
-        )
-        reserved: list[int] = []
+    def start(memory_bytes: int) -> None:
+        reserved.append(memory_bytes)
+        gc.collect()
+        tracemalloc.start()
 
-        def start(memory_bytes: int) -> None:
-            reserved.append(memory_bytes)
-            gc.collect()
-            tracemalloc.start()
-
-        try:
-            await use_case.fill(texts, options, report=True)  # fills caches
-            found = await use_case.fill(texts, options, report=True, reserve=start)
-            content = fills_to_json(found, single=False)
-            assert content
-            _, peak_bytes = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-            return found, reserved[0], peak_bytes
-        finally:
-            await batcher.close()
-
-    return asyncio.run(call())
+    try:
+        await use_case.fill(texts, options, report=True)  # fills caches
+        found = await use_case.fill(texts, options, report=True, reserve=start)
+        content = fills_to_json(found, single=False)
+        assert content
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return found, reserved[0], peak_bytes
+    finally:
+        await batcher.close()
 
 
 def size_of(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> ResponseSize:
-    """The size that is known before."""
+    """Return the size that is estimated before."""
     reader = FillPlanner(make_tokenizer(tiny), MAX_TOKENS, 1_000)
     return response_size([reader.read(text, options, "inputs", report=True) for text in texts])
 
 
 @pytest.mark.parametrize(("texts", "options"), CASES.values(), ids=CASES)
-def test_an_answer_is_never_larger(tiny: Tiny, texts: list[str], options: FillOptions) -> None:
-    """In any wire format; and not many times smaller, where it is long."""
+async def test_answer_is_never_larger_than_estimated(
+    tiny: Tiny, texts: list[str], options: FillOptions
+) -> None:
+    """This holds in every wire format; long answers are not many times smaller either."""
     size = size_of(tiny, texts, options)
-    found, reserved_bytes, _ = fill(tiny, texts, options)
+    found, reserved_bytes, _ = await fill(tiny, texts, options)
     content = fills_to_json(found, single=False)
     assert len(content) <= size.json_bytes
     assert size.json_bytes < 3 * len(content) or len(content) < 30_000
@@ -111,15 +106,17 @@ def test_an_answer_is_never_larger(tiny: Tiny, texts: list[str], options: FillOp
 
 
 @pytest.mark.parametrize(("texts", "options"), CASES.values(), ids=CASES)
-def test_the_memory_is_reserved_before(tiny: Tiny, texts: list[str], options: FillOptions) -> None:
-    """From the passes to the written answer no more is allocated than was reserved."""
-    _, reserved_bytes, peak_bytes = fill(tiny, texts, options)
+async def test_answer_takes_no_more_memory_than_reserved(
+    tiny: Tiny, texts: list[str], options: FillOptions
+) -> None:
+    """The memory is allocated from the passes to the written answer."""
+    _, reserved_bytes, peak_bytes = await fill(tiny, texts, options)
     assert peak_bytes < reserved_bytes + 60_000
     assert reserved_bytes < 6 * peak_bytes
 
 
-def test_no_memory_no_answer(tiny: Tiny) -> None:
-    """What there is no room for is not computed; of texts to score neither."""
+async def test_answer_without_room_is_not_computed(tiny: Tiny) -> None:
+    """Nothing is computed without room for the answer, for fills and for scores."""
 
     def refuse(memory_bytes: int) -> None:
         assert memory_bytes > 0
@@ -128,29 +125,26 @@ def test_no_memory_no_answer(tiny: Tiny) -> None:
     def compute(_: object) -> Any:
         pytest.fail("computed")
 
-    async def call() -> None:
-        batcher = Batcher(compute, 1, 64, 10_000, 10_000, 10, pytest.fail)
-        tokenizer = make_tokenizer(tiny)
-        fills = FillMaskPipeline(
-            tokenizer,
-            batcher,
-            max_tokens=MAX_TOKENS,
-            vocab_size=len(VOCABULARY),
-            max_masks=9,
-            max_passes=9,
-        )
-        with pytest.raises(OverloadedError):
-            await fills.fill(["a [MASK]"], FillOptions(), reserve=refuse)
-        scoring = ScoringPipeline(tokenizer, batcher, MAX_TOKENS, 100)
-        with pytest.raises(OverloadedError):
-            await scoring.score(["a dog"], ["original"], "inputs", reserve=refuse)
-        await batcher.close()
-
-    asyncio.run(call())
+    batcher = Batcher(compute, 1, 64, 10_000, 10_000, 10, pytest.fail)
+    tokenizer = make_tokenizer(tiny)
+    fills = FillMaskPipeline(
+        tokenizer,
+        batcher,
+        max_tokens=MAX_TOKENS,
+        vocab_size=len(VOCABULARY),
+        max_masks=9,
+        max_passes=9,
+    )
+    with pytest.raises(OverloadedError):
+        await fills.fill(["a [MASK]"], FillOptions(), reserve=refuse)
+    scoring = ScoringPipeline(tokenizer, batcher, MAX_TOKENS, 100)
+    with pytest.raises(OverloadedError):
+        await scoring.score(["a dog"], ["original"], "inputs", reserve=refuse)
+    await batcher.close()
 
 
-def test_the_largest_answer_is_bounded(tiny: Tiny) -> None:
-    """In memory as well: 40 MB are what one request may take."""
+def test_largest_answer_is_bounded(tiny: Tiny) -> None:
+    """It is bounded in memory too: one request may take 40 MB."""
     for text in (f"the{' ' * 1900}[MASK]", "😀" + " " * 1900 + "[MASK]", "\1" * 1900 + "[MASK]"):
         largest = 0
         for fills in range(10, 5_000, 10):

@@ -1,4 +1,4 @@
-"""Targets of one token or several, scored as a whole, against one masked pass a token."""
+"""Targets of one or several tokens, against a reference of one masked pass per token."""
 
 import math
 import tracemalloc
@@ -19,19 +19,18 @@ TEXT = "the [MASK] barked at the [MASK]."
 TARGETS = ["dog", "walks", "walking", "run", "a dog", "a cat", "a dog barked", "##s"]
 
 
-def fill(
+async def fill(
     tiny: Tiny,
     texts: Sequence[str],
     targets: Sequence[str],
     top_k: int | None = None,
     max_passes: int = 100,
 ) -> Sequence[Sequence[Sequence[Fill]]]:
-    """One call with targets."""
-    return tiny_calls.fill(tiny, texts, top_k, targets, max_passes=max_passes)
+    return await tiny_calls.fill(tiny, texts, top_k, targets, max_passes=max_passes)
 
 
 def reference(tiny: Tiny, text: str, mask: int, token_ids: Sequence[int]) -> float:
-    """One masked pass a token: those before it in place, masks for it and those after it."""
+    """Score a target with one pass per token: earlier tokens in place, masks for the others."""
     encoded = make_tokenizer(tiny).encode(text)
     position = int(encoded.mask_positions[mask])
     before, after = encoded.input_ids[:position], encoded.input_ids[position + 1 :]
@@ -43,11 +42,11 @@ def reference(tiny: Tiny, text: str, mask: int, token_ids: Sequence[int]) -> flo
     return total
 
 
-def test_scores_are_those_of_one_pass_a_token(tiny: Tiny) -> None:
-    """In every mask of every text, whatever shares a pass."""
+async def test_scores_are_those_of_one_pass_a_token(tiny: Tiny) -> None:
+    """This holds in every mask of every text, whatever shares a pass."""
     texts = [TEXT, "she drank [MASK]", "[MASK]"]
     tokenizer = make_tokenizer(tiny)
-    for text, masks in zip(texts, fill(tiny, texts, TARGETS), strict=True):
+    for text, masks in zip(texts, await fill(tiny, texts, TARGETS), strict=True):
         for mask, fills in enumerate(masks):
             expected = {
                 tokenizer.target_ids(t): reference(tiny, text, mask, tokenizer.target_ids(t))
@@ -66,17 +65,17 @@ def test_scores_are_those_of_one_pass_a_token(tiny: Tiny) -> None:
             assert log_probs == sorted(log_probs, reverse=True)
 
 
-def test_scores_of_targets_sum_to_one(tiny: Tiny) -> None:
-    """What is asked of them is which of them it is."""
-    for masks in fill(tiny, [TEXT, "a [MASK]"], TARGETS):
+async def test_scores_of_targets_sum_to_one(tiny: Tiny) -> None:
+    """The scores say which of the targets it is."""
+    for masks in await fill(tiny, [TEXT, "a [MASK]"], TARGETS):
         for fills in masks:
             scores = [one.target_score for one in fills if isinstance(one, TargetFill)]
             assert math.isclose(sum(scores), 1)
 
 
-def test_a_target_is_shown_as_it_was_written(tiny: Tiny) -> None:
-    """One of several tokens has no single token; one of one reads as in the vocabulary."""
-    [[fills]] = fill(tiny, ["The [MASK], here"], ["Walking", "Dog", "a Dog"])
+async def test_target_is_shown_as_it_was_written(tiny: Tiny) -> None:
+    """A target of several tokens has no single token; others read as in the vocabulary."""
+    [[fills]] = await fill(tiny, ["The [MASK], here"], ["Walking", "Dog", "a Dog"])
     shown = {(one.token, one.token_str, one.sequence) for one in fills}
     assert shown == {
         (-1, "Walking", "The Walking, here"),
@@ -85,45 +84,43 @@ def test_a_target_is_shown_as_it_was_written(tiny: Tiny) -> None:
     }
 
 
-def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
-    """The best of them, whatever their length."""
-    [[every]] = fill(tiny, ["the [MASK]"], TARGETS)
-    [[best]] = fill(tiny, ["the [MASK]"], TARGETS, top_k=3)
+async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
+    [[every]] = await fill(tiny, ["the [MASK]"], TARGETS)
+    [[best]] = await fill(tiny, ["the [MASK]"], TARGETS, top_k=3)
     assert [one.token_str for one in best] == [one.token_str for one in every[:3]]
 
 
-def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
-    """One pass for all of one token; one for each length and beginning of the others."""
+async def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
+    """One pass is for all targets of one token; others take one per length and prefix."""
     # dog; walk+s and walk+ing; a+dog, a+cat; a+dog+barked
     found = Targets.resolve(make_tokenizer(tiny), TARGETS, max_passes=100)
     prefixes = {(step.length, len(step.prefix)) for step in found.steps}
     assert prefixes == {(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)}
     assert len(found.steps) == 1 + 3 + 3
     assert found.longest == 3
-    assert len(fill(tiny, ["a [MASK]"], TARGETS, max_passes=7)[0][0]) == len(TARGETS)
+    assert len((await fill(tiny, ["a [MASK]"], TARGETS, max_passes=7))[0][0]) == len(TARGETS)
     with pytest.raises(InvalidRequestError, match="would take 7 passes of the model; at most 6 "):
-        fill(tiny, ["a [MASK]"], TARGETS, max_passes=6)
+        await fill(tiny, ["a [MASK]"], TARGETS, max_passes=6)
     with pytest.raises(InvalidRequestError, match="would take 13 passes"):
-        fill(tiny, [TEXT], TARGETS, max_passes=12)
+        await fill(tiny, [TEXT], TARGETS, max_passes=12)
 
 
-def test_any_number_of_targets_of_one_token_is_one_pass(tiny: Tiny) -> None:
-    """Over all masks of a text."""
+async def test_any_number_of_targets_of_one_token_is_one_pass(tiny: Tiny) -> None:
+    """This holds over all masks of a text."""
     words = [word for word in VOCABULARY if word.isalpha()]
-    [masks] = fill(tiny, [TEXT], words, max_passes=1)
+    [masks] = await fill(tiny, [TEXT], words, max_passes=1)
     assert [len(fills) for fills in masks] == [len(words)] * 2
 
 
-def test_a_text_must_have_room_for_the_longest(tiny: Tiny) -> None:
-    """It is never cut."""
+async def test_text_must_have_room_for_the_longest_target(tiny: Tiny) -> None:
     text = "the " * (MAX_TOKENS - 4) + "[MASK]"
-    assert fill(tiny, [text], ["a dog"])
+    assert await fill(tiny, [text], ["a dog"])
     with pytest.raises(
         InvalidRequestError, match=r"inputs has 33 tokens with 3 in place of a mask"
     ):
-        fill(tiny, [text], ["a dog barked"])
+        await fill(tiny, [text], ["a dog barked"])
     with pytest.raises(InvalidRequestError, match=r"inputs\[1\] has 33 tokens"):
-        fill(tiny, ["[MASK]", text], ["a dog barked"])
+        await fill(tiny, ["[MASK]", text], ["a dog barked"])
 
 
 @pytest.mark.parametrize(
@@ -139,27 +136,26 @@ def test_a_text_must_have_room_for_the_longest(tiny: Tiny) -> None:
         (["dog " * 80], "has 320 characters; at most 256 are allowed."),
     ],
 )
-def test_targets_that_cannot_be_used(tiny: Tiny, targets: list[str], reason: str) -> None:
-    """None is replaced by something else."""
+async def test_targets_that_cannot_be_used(tiny: Tiny, targets: list[str], reason: str) -> None:
+    """The service does not replace them by other targets."""
     with pytest.raises(InvalidRequestError) as caught:
-        fill(tiny, ["the [MASK]"], targets)
+        await fill(tiny, ["the [MASK]"], targets)
     assert reason in caught.value.text
 
 
-def test_all_that_is_wrong_is_said(tiny: Tiny) -> None:
-    """Five of them in words, the rest in number."""
+async def test_error_names_five_targets_and_counts_the_rest(tiny: Tiny) -> None:
+    """Five are named, the rest is counted."""
     with pytest.raises(InvalidRequestError) as caught:
-        fill(tiny, ["the [MASK]"], ["dog", *(f"x{i}" for i in range(7))])
+        await fill(tiny, ["the [MASK]"], ["dog", *(f"x{i}" for i in range(7))])
     assert '"x0"' in caught.value.text
     assert '"x4"' in caught.value.text
     assert '"x5"' not in caught.value.text
     assert caught.value.text.endswith(" 2 more are wrong.")
 
 
-def test_targets_of_many_tokens_are_refused_before_all_are_tokenized(
+def test_targets_of_many_tokens_are_rejected_before_all_are_tokenized(
     tiny: Tiny, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As soon as they would take more passes than are allowed."""
     tokenizer = make_tokenizer(tiny)
     looked_up = 0
     target_ids = tokenizer.target_ids
@@ -177,10 +173,10 @@ def test_targets_of_many_tokens_are_refused_before_all_are_tokenized(
     assert looked_up < 25
 
 
-def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
-    """All of a request together, before any is tokenized; ten thousand words are allowed."""
+async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
+    """The bound is on all targets of a request, before any is tokenized; it allows 10,000 words."""
     with pytest.raises(InvalidRequestError) as caught:
-        fill(tiny, ["the [MASK]"], [f"{i:05}" + "é" * 11 for i in range(9_800)])
+        await fill(tiny, ["the [MASK]"], [f"{i:05}" + "é" * 11 for i in range(9_800)])
     assert caught.value.text == (
         "The targets have 264600 bytes in UTF-8; at most 262144 are allowed in a request."
     )
@@ -189,8 +185,8 @@ def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
         check_size([["x" * 100_000], ["y" * 200_000]])
 
 
-def test_the_size_of_targets_is_about_what_they_take(tiny: Tiny) -> None:
-    """Never less; more by the numbers that Python shares."""
+def test_size_of_targets_is_close_to_their_memory(tiny: Tiny) -> None:
+    """It is never less; it is more by the integers that Python shares."""
     tokenizer = make_tokenizer(tiny)
     words = [word for word in VOCABULARY if word.isalpha()]
     texts = [f"{a} {b}" for a in words for b in words]

@@ -1,6 +1,5 @@
-"""Whole words in place of a mask, against the same search through the tiny model's oracle."""
+"""Whole words in place of a mask, against the same search with the tiny model's oracle."""
 
-import asyncio
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +24,6 @@ CONTINUATIONS = [i for i, name in enumerate(VOCABULARY) if name.startswith("##")
 
 
 def fill(client: TestClient, text: str, **parameters: Any) -> Any:
-    """What /fill-mask answers."""
     body = {"inputs": text, "parameters": {"granularity": "word", **parameters}}
     answer = client.post("/fill-mask", json=body)
     assert answer.status_code == 200, answer.text
@@ -33,7 +31,7 @@ def fill(client: TestClient, text: str, **parameters: Any) -> Any:
 
 
 def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
-    """The same search, one text at a time and in float64."""
+    """Search the words with one text at a time, in float64."""
     found: dict[str, float] = {}
     for length in range(1, longest + 1):
         width = top_k if length == 1 else BEAM
@@ -55,8 +53,8 @@ def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
 
 @pytest.mark.parametrize("longest", [1, 2, 3])
 @pytest.mark.parametrize("top_k", [2, 12])
-def test_the_best_words(client: TestClient, tiny: Tiny, longest: int, top_k: int) -> None:
-    """Of one token up to a few, by the log-probability of the whole."""
+def test_best_words(client: TestClient, tiny: Tiny, longest: int, top_k: int) -> None:
+    """Words of one to three tokens are ranked by the log-probability of the whole word."""
     fills = fill(client, TEXT, max_word_tokens=longest, top_k=top_k)
     expected = search(tiny, longest, top_k)
     assert [one["token_str"] for one in fills] == [word for word, _ in expected]
@@ -67,23 +65,23 @@ def test_the_best_words(client: TestClient, tiny: Tiny, longest: int, top_k: int
         assert (one["token"] == -1) == (len(one["tokens"]) > 1)
 
 
-def test_never_a_piece_or_a_mark(client: TestClient) -> None:
-    """Nothing that continues a word, is special, or is punctuation."""
+def test_words_are_whole(client: TestClient) -> None:
+    """Continuations, special tokens and punctuation are left out."""
     fills = fill(client, TEXT, top_k=20)
     assert len(fills) == 20
     for one in fills:
         assert one["token_str"].isalnum()
 
 
-def test_words_of_three_tokens_unless_told_otherwise(client: TestClient) -> None:
-    """And every mask of every text has its own."""
+def test_words_have_three_tokens_by_default(client: TestClient) -> None:
+    """Every mask of every text has its own words."""
     assert fill(client, TEXT) == fill(client, TEXT, max_word_tokens=3)
     [first, second] = fill(client, "a [MASK] and a [MASK]", top_k=3)
     assert len(first) == len(second) == 3
 
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
-    """One for each length, and as many as the beam is wide for each further token."""
+    """There is one pass per length, and as many as the width of the beam per further token."""
     assert word_passes(1) == 1
     assert word_passes(3) == 1 + (1 + BEAM) + (1 + 2 * BEAM)
     settings = Settings(bundle=tiny.path, threads=1, max_passes=word_passes(3))
@@ -95,8 +93,7 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
     assert f"would take {2 * word_passes(3)} passes" in answer.json()["error"]
 
 
-def test_a_text_must_have_room_for_the_longest(client: TestClient) -> None:
-    """It is never cut."""
+def test_text_must_have_room_for_the_longest_word(client: TestClient) -> None:
     text = "the " * 28 + "[MASK]"  # 31 tokens of 32
     assert fill(client, text, max_word_tokens=2)
     body = {"inputs": text, "parameters": {"granularity": "word"}}
@@ -105,8 +102,8 @@ def test_a_text_must_have_room_for_the_longest(client: TestClient) -> None:
     assert answer.json()["error"].startswith("inputs has 33 tokens with 3 in place of a mask")
 
 
-def test_a_mask_where_nothing_fits(tiny: Tiny) -> None:
-    """There may be no word among what is looked at: then there are no fills, and it ends."""
+async def test_mask_where_no_word_fits(tiny: Tiny) -> None:
+    """The search ends without fills where no candidate is a word."""
     tokenizer = make_tokenizer(tiny)
     calls = 0
 
@@ -119,5 +116,5 @@ def test_a_mask_where_nothing_fits(tiny: Tiny) -> None:
         return [PassOutputs(np.array([CONTINUATIONS]), log_probs, none) for _ in requests]
 
     search = WordSearch(tokenizer, submit, len(VOCABULARY), top_k=5, max_tokens=3)
-    assert asyncio.run(search.fill(TEXT, tokenizer.encode(TEXT), 0)) == []
+    assert await search.fill(TEXT, tokenizer.encode(TEXT), 0) == []
     assert calls == 3  # one for each length

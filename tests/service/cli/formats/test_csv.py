@@ -1,4 +1,4 @@
-"""CSV out: a line for each fill, under a header that hangs on the options alone."""
+"""CSV: rows with quotes, line breaks and errors, and a line of output for each fill."""
 
 import csv
 import datetime as dt
@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from service.cli.errors import CommandError
+from service.cli.formats import csv as csv_format
 from service.cli.formats.answers import Problem
-from service.cli.formats.base import OutputOptions
-from service.cli.formats.csv import CsvOutput
+from service.cli.formats.base import Fields, OutputOptions, Unreadable
+from service.cli.formats.csv import CsvOutput, CsvRows
 from service.cli.formats.open import open_rows
 from service.tasks.options import FillOptions
 from tests.service.cli.command_line import write_rows
@@ -24,6 +25,112 @@ SOMETIMES = ["log_prob", "target_score", "tokens", "token_strs", "window"]
 FILL = {"score": 0.5, "token": 7, "token_str": "a", "sequence": "a b"}
 
 
+def csv_file(tmp_path: Path, content: bytes) -> Path:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(content)
+    return path
+
+
+def fields_of(path: Path) -> list[Fields | Unreadable]:
+    return [row for block in CsvRows(path).blocks() for row in block.fields()]
+
+
+def test_cells_of_all_kinds(tmp_path: Path) -> None:
+    """The file has a byte order mark, carriage returns, quoted quotes, commas and line breaks."""
+    path = csv_file(
+        tmp_path,
+        b'\xef\xbb\xbfid,text\r\n1,"a ""b"", c"\r\n2,"one\r\ntwo\n\nthree"\r\n3,\r\n4,"last"',
+    )
+    assert CsvRows(path).columns == ("id", "text")
+    assert CsvRows(path).count() == 4
+    assert fields_of(path) == [
+        {"id": "1", "text": 'a "b", c'},
+        {"id": "2", "text": "one\r\ntwo\n\nthree"},
+        {"id": "3", "text": ""},
+        {"id": "4", "text": "last"},
+    ]
+    [block] = CsvRows(path).blocks(1, 2)
+    assert block.first == 1
+    assert block.json_objects() == [b'{"id":"2","text":"one\\r\\ntwo\\n\\nthree"}']
+
+
+def test_bad_rows_are_unreadable_and_the_rest_is_not(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, b"a,b\n1,2\n3\n\n4,5,6\n\xff,7\n8,9\n")
+    rows = fields_of(path)
+    assert [rows[0], rows[5]] == [{"a": "1", "b": "2"}, {"a": "8", "b": "9"}]
+    assert [row.sentence for row in rows if isinstance(row, Unreadable)] == [
+        "The row has 1 cell, and the first one names 2 columns.",
+        "The row has 0 cells, and the first one names 2 columns.",
+        "The row has 3 cells, and the first one names 2 columns.",
+        "The row is not valid UTF-8.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "rows.csv is empty; its first row must name the columns."),
+        (b"a,\xff\n", "rows.csv: the first row is not valid UTF-8."),
+        (b"a,b,a\n", 'rows.csv has two columns "a".'),
+    ],
+)
+def test_a_first_row_that_names_no_columns(tmp_path: Path, content: bytes, sentence: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        CsvRows(csv_file(tmp_path, content))
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b'a\n1\n"2\n3\n', "rows.csv, line 4 is not valid CSV: unexpected end of data."),
+        (b'a\n1\n"2"x\n3\n', "rows.csv, line 3 is not valid CSV: ',' expected after '\"'."),
+    ],
+)
+def test_quotes_that_do_not_end(tmp_path: Path, content: bytes, sentence: str) -> None:
+    """Where the next row begins is unknown, so the whole file is rejected."""
+    with pytest.raises(CommandError) as caught:
+        CsvRows(csv_file(tmp_path, content)).count()
+    assert str(caught.value) == sentence
+
+
+def test_line_without_an_end_does_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line that is too long is an error, quoted or not."""
+    limit = csv.field_size_limit()
+    monkeypatch.setattr(csv_format, "MAX_LINE_BYTES", 40)
+    try:
+        for row in (b"x" * 41, b'"' + b"x\n" * 30 + b'"'):
+            sentence = r"line \d+ is not valid CSV: .*(longer|larger) than"
+            with pytest.raises(CommandError, match=sentence) as caught:
+                CsvRows(csv_file(tmp_path, b"a\n" + row + b"\n")).count()
+            assert ("line 2 " in str(caught.value)) == row.startswith(b"x")
+        assert CsvRows(csv_file(tmp_path, b"a\n" + b"x" * 39 + b"\n")).count() == 1
+    finally:
+        csv.field_size_limit(limit)
+
+
+def test_a_file_with_columns_alone_has_no_rows(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, b"a,b\n")
+    assert (CsvRows(path).count(), fields_of(path)) == (0, [])
+
+
+@pytest.mark.parametrize("end", ["\n", "\n\n\n", "\r\n\r\n", "\n \t\n  ", "\n" * 1000])
+def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, end: str) -> None:
+    """A blank line before other rows is a row that is not readable."""
+    path = csv_file(tmp_path, b"text,n\na,1\n\n \nb,2" + end.encode())
+    assert CsvRows(path).count() == 4
+    blank = Unreadable("The row has 0 cells, and the first one names 2 columns.")
+    assert fields_of(path) == [{"text": "a", "n": "1"}, blank, blank, {"text": "b", "n": "2"}]
+
+
+def test_an_empty_cell_of_one_column_is_a_row(tmp_path: Path) -> None:
+    """Its quotation marks tell it from a blank line."""
+    path = csv_file(tmp_path, b'text\na\n""\n')
+    assert fields_of(path) == [{"text": "a"}, {"text": ""}]
+
+
 def write(
     source: Path,
     answers: Sequence[Any],
@@ -31,7 +138,7 @@ def write(
     *,
     errors: bool = False,
 ) -> list[list[str]]:
-    """The lines that a file's rows become; an answer is fills or a problem."""
+    """Return the output for a file's rows; an answer is fills or a problem."""
     rows = open_rows(source, "inputs")
     output = source.with_name("out.csv")
     lines = [a.line if isinstance(a, Problem) else json.dumps(a).encode() for a in answers]
@@ -46,14 +153,13 @@ def write(
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """Two rows of CSV."""
     path = tmp_path / "rows.csv"
     path.write_text('id,inputs\n7,"one, ""two"""\n8,"three\nfour"\n')
     return path
 
 
-def test_a_line_for_each_fill(source: Path) -> None:
-    """Its row's cells, which row, mask and rank it is, from 1, and the fill."""
+def test_output_has_a_line_for_each_fill(source: Path) -> None:
+    """Each line has the cells of its row, the row, mask and rank from 1, and the fill."""
     other = FILL | {"token": 8, "score": 1e-7}
     header, *lines = write(source, [[[FILL, other], [FILL]], [other]])
     assert header == ["id", "inputs", *ALWAYS]
@@ -78,7 +184,7 @@ def test_a_line_for_each_fill(source: Path) -> None:
 def test_the_header_has_what_the_options_give(
     source: Path, options: FillOptions, more: list[str]
 ) -> None:
-    """And no more, whatever the answers are."""
+    """Answers do not change the header, so that shards agree."""
     given = {"log_prob": -1.5, "target_score": 0.25, "tokens": [1, 2], "token_strs": ["x", "y"]}
     fill = FILL | given | {"window": [3, 9]}
     header, line, *_ = write(source, [[fill], [fill]], options)
@@ -88,7 +194,7 @@ def test_the_header_has_what_the_options_give(
 
 
 def test_errors_have_a_column(source: Path) -> None:
-    """It is empty beside fills; beside an error everything else of a fill is."""
+    """The column is empty beside fills; the fields of a fill are empty beside an error."""
     header, *lines = write(source, [Problem("so"), [FILL]], errors=True)
     assert header == ["id", "inputs", *ALWAYS, "error"]
     assert lines == [
@@ -98,7 +204,7 @@ def test_errors_have_a_column(source: Path) -> None:
 
 
 def test_rows_without_common_fields(tmp_path: Path) -> None:
-    """The columns are all fields there are; what is no text is as in JSON; nothing is nothing."""
+    """Columns are the union of all fields; values other than texts are written as JSON."""
     rows: list[dict[str, Any]] = [
         {"inputs": "x", "n": 1.5},
         {"inputs": "y", "list": [1, "é"], "n": True},
@@ -120,7 +226,6 @@ def test_rows_without_common_fields(tmp_path: Path) -> None:
 
 
 def test_values_of_parquet(tmp_path: Path) -> None:
-    """A date is a text without quotes."""
     path = tmp_path / "rows.parquet"
     columns = {"inputs": ["x"], "day": [dt.date(2020, 1, 2)], "n": pa.array([1], pa.int8())}
     pq.write_table(pa.table(columns), path)
@@ -130,21 +235,18 @@ def test_values_of_parquet(tmp_path: Path) -> None:
 
 
 def test_no_rows_are_a_header(tmp_path: Path) -> None:
-    """An empty output can be read."""
     path = tmp_path / "rows.txt"
     path.touch()
     assert write(path, []) == [["inputs", *ALWAYS]]
 
 
 def test_a_mask_without_fills_has_no_line(source: Path) -> None:
-    """Nothing is made up."""
     _, *lines = write(source, [[[], [FILL]], []])
     assert [line[2:5] for line in lines] == [["1", "2", "1"]]
 
 
 @pytest.mark.parametrize("name", ["rank", "log_prob"])
-def test_a_field_of_the_same_name_is_refused(tmp_path: Path, name: str) -> None:
-    """Also if only one row has it."""
+def test_field_of_the_same_name_is_rejected(tmp_path: Path, name: str) -> None:
     path = write_rows(tmp_path / "rows.jsonl", [{"inputs": "x"}, {"inputs": "y", name: 1}])
     with pytest.raises(CommandError, match=f'rows.jsonl has a field "{name}"'):
         write(path, [[FILL], [FILL]])

@@ -1,5 +1,6 @@
-"""Parquet out: the input's columns with their types, and fills of one type."""
+"""Parquet: any part of a file as rows, and output with the input's columns and typed fills."""
 
+import datetime as dt
 import json
 from collections.abc import Sequence
 from decimal import Decimal
@@ -13,17 +14,125 @@ import pytest
 from service.cli.errors import CommandError
 from service.cli.formats import parquet
 from service.cli.formats.answers import Problem
-from service.cli.formats.base import BLOCK_ROWS, OutputOptions
+from service.cli.formats.base import BLOCK_ROWS, OutputOptions, Unreadable
 from service.cli.formats.open import open_rows
-from service.cli.formats.parquet import FILLS_TYPE, ParquetOutput
+from service.cli.formats.parquet import FILLS_TYPE, ParquetOutput, ParquetRows
 from service.tasks.options import FillOptions
 from tests.service.cli.command_line import write_rows
 
 FILL = {"score": 0.5, "token": 7, "token_str": "a", "sequence": "a b"}
 
 
+def parquet_file(tmp_path: Path, columns: dict[str, Any], **options: Any) -> Path:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table(columns), path, **options)
+    return path
+
+
+def not_utf8() -> pa.Array:
+    """Return texts of which the second is not UTF-8."""
+    offsets = pa.py_buffer(b"".join(n.to_bytes(4, "little") for n in (0, 1, 3, 4)))
+    return pa.Array.from_buffers(pa.string(), 3, [None, offsets, pa.py_buffer(b"a\xff\xfeb")])
+
+
+@pytest.mark.parametrize("group_rows", [1, 7, 100, 5000])
+def test_any_part_of_a_file(tmp_path: Path, group_rows: int) -> None:
+    count = 3 * BLOCK_ROWS if group_rows > 50 else 40
+    texts = [f"text {n}" for n in range(count)]
+    path = parquet_file(tmp_path, {"text": texts, "n": range(count)}, row_group_size=group_rows)
+    rows = ParquetRows(path)
+    assert (rows.columns, rows.count(), rows.row_parameters) == (("text", "n"), count, False)
+    for start, stop in [(0, None), (0, 0), (5, 6), (count - 1, count), (6, 30), (count, None)]:
+        blocks = list(rows.blocks(start, stop))
+        numbers = [n for b in blocks for n in range(b.first, b.first + len(b))]
+        assert numbers == list(range(count))[start:stop]
+        found = [row for block in blocks for row in block.fields()]
+        assert found == [{"text": texts[n], "n": n} for n in numbers]
+        assert all(len(block) <= BLOCK_ROWS for block in blocks)
+
+
+def test_only_columns_that_are_needed_are_read(tmp_path: Path) -> None:
+    """Columns that the file lacks are ignored."""
+    rows = ParquetRows(parquet_file(tmp_path, {"a": ["x"], "b": [1], "c": [2]}))
+    [block] = rows.blocks(only=("b", "parameters"))
+    assert block.fields() == [{"b": 1}]
+
+
+def test_long_cells_come_in_small_blocks(tmp_path: Path) -> None:
+    rows = ParquetRows(parquet_file(tmp_path, {"a": ["x" * 200_000] * 30}))
+    assert {len(block) for block in rows.blocks()} <= set(range(1, 7))
+    assert sum(map(len, rows.blocks())) == 30
+
+
+def test_parts_of_a_block(tmp_path: Path) -> None:
+    [block] = ParquetRows(parquet_file(tmp_path, {"a": list(range(9))})).blocks(2)
+    part = block.part(1, 3)
+    assert (part.first, part.fields()) == (3, [{"a": 3}, {"a": 4}])
+
+
+def test_values_that_are_no_json(tmp_path: Path) -> None:
+    """Times are texts to the nanosecond, bytes are base64, and NaN is null."""
+    columns = {
+        "time": pa.array([1], pa.timestamp("ns")),
+        "day": pa.array([dt.date(2020, 1, 2)]),
+        "bytes": pa.array([b"\xff\xfe"]),
+        "float": pa.array([float("nan")]),
+        "list": pa.array([[1, None]]),
+        "word": pa.array(["a"]).dictionary_encode(),
+    }
+    [block] = ParquetRows(parquet_file(tmp_path, columns)).blocks()
+    [line] = block.json_objects()
+    assert line == (
+        b'{"time":"1970-01-01 00:00:00.000000001","day":"2020-01-02","bytes":"__4=",'
+        b'"float":null,"list":[1,null],"word":"a"}'
+    )
+
+
+def test_a_text_that_is_no_utf8_is_a_bad_row(tmp_path: Path) -> None:
+    [block] = ParquetRows(parquet_file(tmp_path, {"a": not_utf8()})).blocks()
+    assert block.fields() == [{"a": "a"}, Unreadable("The row is not valid UTF-8."), {"a": "b"}]
+
+
+def test_a_value_without_a_place_outside_is_an_error(tmp_path: Path) -> None:
+    """A JSON object cannot have two fields of one name."""
+    twins = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["b", "b"])
+    [block] = ParquetRows(parquet_file(tmp_path, {"a": twins})).blocks()
+    with pytest.raises(CommandError, match="Row 1 has a value that is only Parquet's"):
+        block.fields()
+
+
+def test_file_that_is_not_parquet_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(b"")
+    with pytest.raises(CommandError, match=r"rows.parquet is not a Parquet file"):
+        ParquetRows(path)
+    pq.write_table(pa.Table.from_arrays([pa.array([1])] * 2, names=["a", "a"]), path)
+    with pytest.raises(CommandError, match=r'rows.parquet has two columns "a"'):
+        ParquetRows(path)
+
+
+def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
+    rows = ParquetRows(parquet_file(tmp_path, {"a": pa.array([], pa.string())}))
+    assert (rows.count(), list(rows.blocks()), rows.columns) == (0, [], ("a",))
+
+
+def test_damaged_file_is_rejected(tmp_path: Path) -> None:
+    """Arrow's own errors never reach the user, wherever the damage is."""
+    path = parquet_file(tmp_path, {"a": [f"text {number}" for number in range(100)]})
+    whole = path.read_bytes()
+    sentences = set()
+    for place in range(4, len(whole), 16):
+        path.write_bytes(whole[:place] + b"\xff" * 16 + whole[place + 16 :])
+        try:
+            for block in ParquetRows(path).blocks():
+                block.fields()
+        except CommandError as error:
+            sentences.add(str(error).partition(":")[0])
+    assert sentences >= {f"{path.name} is not a Parquet file", f"{path.name} is damaged"}
+
+
 def write(source: Path, answers: Sequence[Any], *, errors: bool = False) -> pa.Table:
-    """What a file's rows become; an answer is fills or a problem."""
+    """Return the output for a file's rows; an answer is fills or a problem."""
     rows = open_rows(source, "inputs")
     output = source.with_name("out.parquet")
     lines = [a.line if isinstance(a, Problem) else json.dumps(a).encode() for a in answers]
@@ -33,14 +142,8 @@ def write(source: Path, answers: Sequence[Any], *, errors: bool = False) -> pa.T
     return pq.read_table(output)
 
 
-def write_table(path: Path, columns: dict[str, Any], **options: Any) -> Path:
-    """A Parquet file."""
-    pq.write_table(pa.table(columns), path, **options)
-    return path
-
-
 def test_columns_keep_their_types_and_values(tmp_path: Path) -> None:
-    """Whatever they are; the texts too, and what a file says of itself."""
+    """The metadata of the schema is kept as well."""
     columns = {
         "inputs": pa.array(["x", None], pa.large_string()),
         "time": pa.array([1, 2], pa.timestamp("ns", "Europe/Berlin")),
@@ -63,8 +166,8 @@ def test_columns_keep_their_types_and_values(tmp_path: Path) -> None:
 
 
 def test_fills_have_one_type_whatever_was_asked(tmp_path: Path) -> None:
-    """Those of all masks in one list, each with its mask; what a fill does not have is null."""
-    path = write_table(tmp_path / "rows.parquet", {"inputs": ["x", "y", "z"]})
+    """Fills of all masks are in one list; fields that a fill lacks are null."""
+    path = parquet_file(tmp_path, {"inputs": ["x", "y", "z"]})
     joint = FILL | {"log_prob": -1.5, "tokens": [1, 2], "token_strs": ["p", "q"], "window": [0, 9]}
     table = write(path, [[FILL, FILL], [[FILL], [], [joint]], []])
     assert table.schema.field("fills").type == FILLS_TYPE
@@ -77,8 +180,7 @@ def test_fills_have_one_type_whatever_was_asked(tmp_path: Path) -> None:
 
 
 def test_errors_are_a_column(tmp_path: Path) -> None:
-    """It is null beside fills, and they are null beside it."""
-    path = write_table(tmp_path / "rows.parquet", {"inputs": ["x", "y"]})
+    path = parquet_file(tmp_path, {"inputs": ["x", "y"]})
     table = write(path, [Problem("so"), [FILL]], errors=True)
     assert table["error"].to_pylist() == ["so", None]
     assert table["fills"].to_pylist()[0] is None
@@ -86,7 +188,7 @@ def test_errors_are_a_column(tmp_path: Path) -> None:
 
 
 def test_rows_of_json_become_columns(tmp_path: Path) -> None:
-    """Of a type that holds all their values, in the order in which they are first seen."""
+    """A column's type holds all values; columns have the order in which fields appear."""
     rows: list[dict[str, Any]] = [{"inputs": "x", "n": 1, "s": {"a": 1}} for _ in range(300)]
     rows += [{"n": 2.5, "inputs": "y", "s": {"b": "c"}, "late": [True]}, {"inputs": None}]
     path = write_rows(tmp_path / "rows.jsonl", rows)
@@ -113,8 +215,8 @@ def test_rows_of_json_become_columns(tmp_path: Path) -> None:
         [{"a": {"b": 1}}] * 256 + [{"a": {"b": "x"}}],
     ],
 )
-def test_values_that_no_column_holds_are_refused(tmp_path: Path, rows: list[Any]) -> None:
-    """Before anything is computed, with the field and about where."""
+def test_values_that_no_column_holds_are_rejected(tmp_path: Path, rows: list[Any]) -> None:
+    """The error comes before any row is filled."""
     path = write_rows(tmp_path / "rows.jsonl", rows)
     with pytest.raises(CommandError) as caught:
         write(path, [])
@@ -124,17 +226,16 @@ def test_values_that_no_column_holds_are_refused(tmp_path: Path, rows: list[Any]
     )
 
 
-def test_a_type_that_parquet_lacks_is_refused(tmp_path: Path) -> None:
-    """An object without fields is no column."""
+def test_type_that_parquet_lacks_is_rejected(tmp_path: Path) -> None:
+    """Parquet has no type for an object without fields."""
     path = write_rows(tmp_path / "rows.jsonl", [{"inputs": "x", "a": {}}])
     with pytest.raises(CommandError, match=r"rows.jsonl has no place in Parquet: .*'a'"):
         write(path, [])
 
 
-def test_a_field_of_the_same_name_is_refused(tmp_path: Path) -> None:
-    """Of any format."""
+def test_field_of_the_same_name_is_rejected(tmp_path: Path) -> None:
     for source in (
-        write_table(tmp_path / "rows.parquet", {"inputs": ["x"], "fills": ["y"]}),
+        parquet_file(tmp_path, {"inputs": ["x"], "fills": ["y"]}),
         write_rows(tmp_path / "rows.jsonl", [{"inputs": "x"}, {"fills": 1}]),
     ):
         with pytest.raises(CommandError, match=f'{source.name} has a field "fills"'):
@@ -142,7 +243,6 @@ def test_a_field_of_the_same_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_texts_of_csv_and_plain_text(tmp_path: Path) -> None:
-    """Their columns are texts, without rows too."""
     path = tmp_path / "rows.csv"
     path.write_text("id,inputs\n")
     table = write(path, [])
@@ -156,12 +256,12 @@ def test_texts_of_csv_and_plain_text(tmp_path: Path) -> None:
 def test_row_groups_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_rows: int, most_bytes: int
 ) -> None:
-    """In rows and in bytes; all rows are there, in order, of columns with dictionaries too."""
+    """The bounds are in rows and in bytes; columns with dictionaries keep all rows in order."""
     monkeypatch.setattr(parquet, "_GROUP_ROWS", most_rows)
     monkeypatch.setattr(parquet, "_GROUP_BYTES", most_bytes)
     texts = [f"x{n // 300}" for n in range(1200)]
     columns = {"inputs": texts, "kind": pa.array(texts).dictionary_encode()}
-    path = write_table(tmp_path / "rows.parquet", columns, row_group_size=256)
+    path = parquet_file(tmp_path, columns, row_group_size=256)
     table = write(path, [[FILL]] * 1200)
     assert table["inputs"].to_pylist() == table["kind"].to_pylist() == texts
     metadata = pq.ParquetFile(tmp_path / "out.parquet").metadata

@@ -1,8 +1,7 @@
-"""Bodies in the log, where somebody has asked for them."""
+"""The access log, its statistics, and the log of bodies."""
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -22,15 +21,10 @@ from service.observability.request_context import MODEL, OTHER
 from service.observability.statistics import RequestStatistics
 
 
-async def run(call: Awaitable[None]) -> None:
-    """An application's call is awaitable, which is less than a coroutine."""
-    await call
-
-
-def call(
+async def call(
     app: ASGIApp, around: Callable[[ASGIApp], ASGIApp] | None = None, **scope: Any
 ) -> RequestStatistics:
-    """Send one request through the middleware."""
+    """Send one request through the middleware, and return its statistics."""
     statistics = RequestStatistics()
     around = around or partial(AccessLogMiddleware, statistics=statistics)
 
@@ -41,12 +35,12 @@ def call(
         pass
 
     whole = {"type": "http", "method": "POST", "path": "/a path", "headers": []} | scope
-    asyncio.run(run(around(app)(whole, receive, send)))
+    await around(app)(whole, receive, send)
     return statistics
 
 
 def counted(statistics: RequestStatistics) -> dict[tuple[str, str], dict[int, int]]:
-    """Statuses by method and route."""
+    """Return the counts of statuses by method and route."""
     return {route: one.statuses for route, one in statistics.routes}
 
 
@@ -57,7 +51,7 @@ async def teapot(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 async def silent(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """An application whose caller has left."""
+    """An application whose client has disconnected."""
 
 
 async def failing(_scope: Scope, _receive: Receive, _send: Send) -> None:
@@ -66,49 +60,45 @@ async def failing(_scope: Scope, _receive: Receive, _send: Send) -> None:
 
 
 async def routed(scope: Scope, receive: Receive, send: Send) -> None:
-    """An application that notes the route, as FastAPI does."""
+    """An application that sets the route, as FastAPI does."""
     scope["route"] = SimpleNamespace(path_format="/models/{name}")
     await teapot(scope, receive, send)
 
 
-def test_a_request_is_counted_by_route_and_status() -> None:
-    """The route is the template that was noted on the way."""
-    statistics = call(routed)
+async def test_request_is_counted_by_route_and_status() -> None:
+    """The route is the template of the path."""
+    statistics = await call(routed)
     assert counted(statistics) == {("POST", "/models/{name}"): {418: 1}}
     [(_, one)] = statistics.routes
     assert one.seconds.cumulative[-1][1] == 1
     assert 0 < one.seconds.total < 10
 
 
-def test_what_has_no_route_is_one() -> None:
-    """Whatever the path is."""
-    assert counted(call(teapot, path="/made/up")) == {("POST", OTHER): {418: 1}}
+async def test_paths_without_a_route_count_as_one() -> None:
+    assert counted(await call(teapot, path="/made/up")) == {("POST", OTHER): {418: 1}}
 
 
-def test_a_caller_who_has_left() -> None:
-    """Got no answer, and has a status of its own."""
-    assert counted(call(silent)) == {("POST", OTHER): {CALLER_LEFT: 1}}
+async def test_disconnected_client_has_a_status_of_its_own() -> None:
+    """Such a request has no answer, and a status of its own."""
+    assert counted(await call(silent)) == {("POST", OTHER): {CALLER_LEFT: 1}}
 
 
-def test_an_exception_passes_and_is_counted() -> None:
-    """It is somebody else's to answer."""
+async def test_exception_is_raised_and_counted() -> None:
     statistics = RequestStatistics()
 
     async def nothing(*_: object) -> Any:
         return None
 
     with pytest.raises(RuntimeError):
-        asyncio.run(
-            AccessLogMiddleware(failing, statistics)(
-                {"type": "http", "method": "GET"}, nothing, nothing
-            )
+        await AccessLogMiddleware(failing, statistics)(
+            {"type": "http", "method": "GET"}, nothing, nothing
         )
     assert len(statistics.routes) == 1
 
 
-def test_other_connections_pass() -> None:
-    """The lifespan is no request."""
-    assert counted(call(silent, type="lifespan")) == {}
+async def test_other_connections_pass() -> None:
+    """The lifespan is not a request."""
+    assert counted(await call(silent, type="lifespan")) == {}
 
 
 @pytest.mark.parametrize(
@@ -119,10 +109,10 @@ def test_other_connections_pass() -> None:
         ("all", ["INFO", "INFO", "ERROR", "WARNING"]),
     ],
 )
-def test_which_requests_are_logged(
+async def test_setting_decides_which_requests_are_logged(
     logged: Logged, levels: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Errors are those of the service; one that is temporary is a warning."""
+    """Errors are the service's own; a temporary one is a warning."""
 
     async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": scope["answer"], "headers": []})
@@ -130,12 +120,12 @@ def test_which_requests_are_logged(
     app = partial(AccessLogMiddleware, statistics=RequestStatistics(), logged=logged)
     with caplog.at_level(logging.DEBUG, "service.http.middleware.access_log"):
         for status in (200, 422, 500, 503):
-            call(answer, app, answer=status)
+            await call(answer, app, answer=status)
     assert [record.levelname for record in caplog.records] == levels
 
 
-def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """What was asked of which model and how it went; neither the path nor a header."""
+async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither the path nor a header is logged."""
 
     async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
         scope[MODEL] = "a model"
@@ -144,8 +134,8 @@ def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
 
     app = partial(AccessLogMiddleware, statistics=RequestStatistics(), logged="all")
     with caplog.at_level(logging.INFO, "service.http.middleware.access_log"):
-        call(answer, app)
-        call(silent, app)
+        await call(answer, app)
+        await call(silent, app)
     answered, left = (vars(record) for record in caplog.records)
     named = {name: answered.get(name) for name in FIELDS}
     assert answered["duration_ms"] > 0
@@ -164,8 +154,8 @@ def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert "/a path" not in str(answered) + str(left)
 
 
-def heard(body: bytes) -> bytes:
-    """Send one body through the middleware; what the application gets of it."""
+async def send_body(body: bytes) -> bytes:
+    """Send one body through the middleware, and return what the application gets."""
     received = []
 
     async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
@@ -181,14 +171,14 @@ def heard(body: bytes) -> bytes:
     async def send(_message: Message) -> None:
         pass
 
-    asyncio.run(BodyLogMiddleware(app)({"type": "http"}, receive, send))
+    await BodyLogMiddleware(app)({"type": "http"}, receive, send)
     return bytes(received[0])
 
 
-def test_a_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) -> None:
-    """At the level debug, with its size; bytes that are no text are marked."""
+async def test_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) -> None:
+    """The level is debug; bytes that are not UTF-8 are marked."""
     with caplog.at_level(logging.DEBUG):
-        assert heard(b"caf\xc3\xa9 \xff") == b"caf\xc3\xa9 \xff"
+        assert await send_body(b"caf\xc3\xa9 \xff") == b"caf\xc3\xa9 \xff"
     [record] = [
         record for record in caplog.records if record.name == "service.http.middleware.access_log"
     ]
@@ -197,10 +187,10 @@ def test_a_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) -> Non
     assert record.levelno == logging.DEBUG
 
 
-def test_a_long_body_is_cut_in_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
-    """The log says how long it was."""
+async def test_long_body_is_cut_in_the_log_only(caplog: pytest.LogCaptureFixture) -> None:
+    """The log has the length of the body."""
     with caplog.at_level(logging.DEBUG):
-        assert heard(b"x" * 50_000) == b"x" * 50_000
+        assert await send_body(b"x" * 50_000) == b"x" * 50_000
     [record] = [
         record for record in caplog.records if record.name == "service.http.middleware.access_log"
     ]

@@ -1,4 +1,4 @@
-"""The time a request has."""
+"""The deadline of a request."""
 
 import asyncio
 import time
@@ -9,25 +9,24 @@ import pytest
 from pydantic_core import from_json
 from starlette.types import Message, Receive, Scope, Send
 
-from service.engine.batcher import Batcher
 from service.http.middleware.deadline import MAX_TIMEOUT_MS, DeadlineMiddleware
-from tests.service.fake_runtime import FakeRuntime, text, with_batcher
+from tests.service.fake_runtime import FakeRuntime, running_batcher, text
 
 
 async def late(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """Never answers."""
+    """An application that never answers."""
     await asyncio.Event().wait()
 
 
 async def slow(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """Begins at once, and takes longer than its time to finish."""
+    """An application that begins at once, and ends after the deadline."""
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await asyncio.sleep(0.1)
     await send({"type": "http.response.body", "body": b"whole"})
 
 
 async def in_the_same_moment(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """Begins to answer after its time has ended, and before it hears of that."""
+    """An application that begins to answer after the deadline, before it is cancelled."""
 
     async def answer() -> None:
         time.sleep(0.05)  # noqa: ASYNC251 - so that the end of the time is behind
@@ -40,12 +39,12 @@ async def in_the_same_moment(_scope: Scope, _receive: Receive, send: Send) -> No
 
 
 async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """Fails with an error of its own that is also called a timeout."""
+    """An application whose own error is a TimeoutError."""
     raise TimeoutError
 
 
 async def call(app: Any, headers: Sequence[tuple[bytes, bytes]] = (), default_ms: int = 30) -> Any:
-    """The messages that come of one request."""
+    """Send one request; return the messages of the answer."""
     sent: list[Message] = []
 
     async def receive() -> Message:
@@ -66,22 +65,22 @@ async def call(app: Any, headers: Sequence[tuple[bytes, bytes]] = (), default_ms
         ([(b"x-request-timeout-ms", b" \t20 \t")], 20),  # RFC 9110, 5.5
     ],
 )
-def test_who_is_too_late_gets_504(headers: list[tuple[bytes, bytes]], named: int) -> None:
-    """After the default, or the time that the caller named."""
-    start, body = asyncio.run(call(late, headers))
+async def test_late_answer_is_504(headers: list[tuple[bytes, bytes]], named: int) -> None:
+    """The deadline is the default, or the one that the client sends."""
+    start, body = await call(late, headers)
     assert start["status"] == 504
     assert from_json(body["body"]) == {"error": f"There was no answer within {named} ms."}
 
 
-def test_an_answer_that_begins_when_the_time_ends_is_too_late() -> None:
-    """It is 504 then, and not an error of the service."""
-    sent = asyncio.run(call(in_the_same_moment))
+async def test_answer_that_begins_at_the_deadline_is_late() -> None:
+    """The answer is 504, not 500."""
+    sent = await call(in_the_same_moment)
     assert [message.get("status") for message in sent] == [504, None]
 
 
-def test_an_answer_that_has_begun_is_not_cut_off() -> None:
-    """The time is for the answer to begin."""
-    sent = asyncio.run(call(slow))
+async def test_answer_that_has_begun_is_not_cut_off() -> None:
+    """The deadline is for the beginning of the answer."""
+    sent = await call(slow)
     assert sent[-1]["body"] == b"whole"
     assert [message["type"] for message in sent].count("http.response.start") == 1
 
@@ -89,25 +88,28 @@ def test_an_answer_that_has_begun_is_not_cut_off() -> None:
 @pytest.mark.parametrize(
     "value", [b"", b"0", b"-1", b"1.5", b"soon", b"%d" % (MAX_TIMEOUT_MS + 1), b"9" * 5000, b"\xb2"]
 )
-def test_a_time_that_is_none_is_refused(value: bytes) -> None:
-    """The error says what is allowed."""
-    start, body = asyncio.run(call(late, [(b"x-request-timeout-ms", value)]))
+async def test_invalid_deadline_is_rejected(value: bytes) -> None:
+    start, body = await call(late, [(b"x-request-timeout-ms", value)])
     assert start["status"] == 400
     expected = "X-Request-Timeout-Ms must be a whole number from 1 to 600000."
     assert from_json(body["body"]) == {"error": expected}
 
 
-def test_another_timeout_is_another_error() -> None:
-    """It is not taken for the request's."""
+async def test_longest_deadline_is_accepted() -> None:
+    start, *_ = await call(slow, [(b"x-request-timeout-ms", b"%d" % MAX_TIMEOUT_MS)])
+    assert start["status"] == 200
+
+
+async def test_timeout_of_the_application_is_not_the_deadline() -> None:
     with pytest.raises(TimeoutError):
-        asyncio.run(call(broken, default_ms=1000))
+        await call(broken, default_ms=1000)
 
 
-def test_what_is_too_late_is_not_computed() -> None:
-    """Its texts leave the queue, and its tokens are free for others."""
+async def test_late_requests_are_not_computed() -> None:
+    """Its texts leave the queue, and its tokens are free for other requests."""
     fake = FakeRuntime()
 
-    async def scenario(batcher: Batcher) -> None:
+    async with running_batcher(fake, max_waiting_tokens=10) as batcher:
         fake.go.clear()
         running = asyncio.create_task(batcher.submit([text(1, 5)]))
         await fake.wait_until_at_work()
@@ -120,6 +122,4 @@ def test_what_is_too_late_is_not_computed() -> None:
         fake.go.set()
         await running
         await batcher.submit([text(3, 10)])
-
-    with_batcher(fake, scenario, max_waiting_tokens=10)
     assert fake.seen == [1, 3]

@@ -1,4 +1,4 @@
-"""The request id, and the answer to what nobody has handled."""
+"""The request id, and the answer to unhandled exceptions."""
 
 import asyncio
 import logging
@@ -13,8 +13,8 @@ from service.http.middleware.request_id import RequestIdMiddleware
 USER_TEXT = "what the user wrote"
 
 
-def call(app: Any, sent_id: bytes | None = None) -> list[Message]:
-    """Send one request through the middleware."""
+async def call(app: Any, sent_id: bytes | None = None) -> list[Message]:
+    """Send one request through the middleware, and return the messages of the answer."""
     headers = [(b"x-request-id", sent_id)] if sent_id is not None else []
     sent: list[Message] = []
 
@@ -24,12 +24,12 @@ def call(app: Any, sent_id: bytes | None = None) -> list[Message]:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(RequestIdMiddleware(app)({"type": "http", "headers": headers}, receive, send))
+    await RequestIdMiddleware(app)({"type": "http", "headers": headers}, receive, send)
     return sent
 
 
 def id_of(sent: list[Message]) -> str:
-    """The X-Request-ID of the answer."""
+    """Return the X-Request-ID of the answer."""
     [request_id] = [v for k, v in sent[0]["headers"] if k.lower() == b"x-request-id"]
     return bytes(request_id).decode()
 
@@ -51,33 +51,31 @@ async def failing_late(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 async def cancelled(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """An application that the server gives up on."""
+    """An application that the server cancels."""
     raise asyncio.CancelledError
 
 
-def test_a_sane_id_is_kept() -> None:
-    """The caller finds its own id on the answer."""
-    assert id_of(call(fine, b"Abc-1.2_3")) == "Abc-1.2_3"
-    assert id_of(call(fine, b"x" * 64)) == "x" * 64
+async def test_valid_id_of_the_client_is_kept() -> None:
+    assert id_of(await call(fine, b"Abc-1.2_3")) == "Abc-1.2_3"
+    assert id_of(await call(fine, b"x" * 64)) == "x" * 64
 
 
 @pytest.mark.parametrize("sent_id", [None, b"", b"x" * 65, b"a b", b"a\nb", b"<script>", b"\xff"])
-def test_any_other_id_is_replaced(sent_id: bytes | None) -> None:
-    """What could forge a log line does not get into one."""
-    assert re.fullmatch("[0-9a-f]{32}", id_of(call(fine, sent_id)))
+async def test_invalid_id_is_replaced(sent_id: bytes | None) -> None:
+    """An id that could forge a line of the log is not logged."""
+    assert re.fullmatch("[0-9a-f]{32}", id_of(await call(fine, sent_id)))
 
 
-def test_two_requests_have_two_ids() -> None:
-    """A made id is made anew."""
-    assert id_of(call(fine)) != id_of(call(fine))
+async def test_two_requests_have_two_ids() -> None:
+    assert id_of(await call(fine)) != id_of(await call(fine))
 
 
-def test_a_failure_is_answered_and_logged_without_its_text(
+async def test_exception_is_answered_and_logged_without_its_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The answer has the id only; the log has the id, the type and the place."""
+    """The answer has the id only; the log has the id, the exception's type and its place."""
     with caplog.at_level(logging.ERROR):
-        sent = call(failing, b"the-id")
+        sent = await call(failing, b"the-id")
     assert sent[0]["status"] == 500
     assert id_of(sent) == "the-id"
     assert sent[1]["body"] == b'{"error":"Internal error. Request id: the-id"}'
@@ -87,19 +85,18 @@ def test_a_failure_is_answered_and_logged_without_its_text(
     assert USER_TEXT not in caplog.text
 
 
-def test_a_failure_within_an_answer_does_not_begin_another() -> None:
-    """A second status line would be taken for the answer's content."""
-    assert [message["type"] for message in call(failing_late)] == ["http.response.start"]
+async def test_exception_within_an_answer_does_not_begin_another() -> None:
+    """Clients would read a second status line as content."""
+    assert [message["type"] for message in await call(failing_late)] == ["http.response.start"]
 
 
-def test_a_request_that_outlives_the_grace_of_a_shutdown_is_answered() -> None:
-    """Accepted work is answered or failed with a reason."""
-    sent = call(cancelled)
+async def test_request_that_outlives_the_grace_period_is_answered() -> None:
+    sent = await call(cancelled)
     assert sent[0]["status"] == 503
     assert b"shut down before the answer was ready" in sent[1]["body"]
 
 
-def test_other_connections_pass() -> None:
+async def test_other_connections_pass() -> None:
     """The lifespan has no request id."""
     passed = []
 
@@ -109,5 +106,5 @@ def test_other_connections_pass() -> None:
     async def nothing(*_: object) -> Any:
         return None
 
-    asyncio.run(RequestIdMiddleware(app)({"type": "lifespan"}, nothing, nothing))
+    await RequestIdMiddleware(app)({"type": "lifespan"}, nothing, nothing)
     assert passed == ["lifespan"]

@@ -1,6 +1,5 @@
-"""The memory of bodies and answers, as an ASGI application sees it."""
+"""Memory limits of bodies and answers, around an ASGI application."""
 
-import asyncio
 import gc
 import weakref
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ def limit(
     answers: MemoryBudget | None = None,
     on_the_way: RequestsElsewhere | None = None,
 ) -> RequestMemoryMiddleware:
-    """Bound the bodies of an application at 10 bytes each."""
+    """Wrap an application in a limit of 10 bytes a body."""
     return RequestMemoryMiddleware(
         app,
         10,
@@ -33,14 +32,14 @@ def limit(
 
 
 class Echo:
-    """Answers with what it received, and counts its calls."""
+    """Application that records what it receives."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
         self.later: list[str] = []
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        """Read one message, then ask whether there is more."""
+        """Read two messages, and answer 200."""
         message = await receive()
         assert message["more_body"] is False
         self.bodies.append(message["body"])
@@ -48,14 +47,14 @@ class Echo:
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
 
-def call(
+async def call(
     echo: Echo,
     chunks: list[bytes],
     content_length: bytes | None = None,
     content_encoding: bytes | None = None,
     bodies: MemoryBudget | None = None,
 ) -> tuple[list[Message], int]:
-    """Send a body in chunks through the limit of 10 bytes; the answer, and chunks not read."""
+    """Send a body in chunks through the limit; return the answer and the count of unread chunks."""
     headers = [(b"content-length", content_length)] if content_length is not None else []
     if content_encoding is not None:
         headers.append((b"content-encoding", content_encoding))
@@ -74,59 +73,54 @@ def call(
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(limit(echo, bodies)(scope, receive, send))
+    await limit(echo, bodies)(scope, receive, send)
     return sent, len(list(messages))
 
 
-def test_a_body_arrives_whole() -> None:
-    """Chunks up to the limit are one message for the application; then comes what comes."""
+async def test_body_arrives_in_one_message() -> None:
+    """The application gets one message for all chunks."""
     echo = Echo()
-    sent, _ = call(echo, [b"12345", b"", b"67890"])
+    sent, _ = await call(echo, [b"12345", b"", b"67890"])
     assert sent[0]["status"] == 200
     assert echo.bodies == [b"1234567890"]
     assert echo.later == ["http.disconnect"]
 
 
-def test_a_request_without_a_body() -> None:
-    """GET has an empty body."""
+async def test_a_request_without_a_body() -> None:
     echo = Echo()
-    call(echo, [b""])
+    await call(echo, [b""])
     assert echo.bodies == [b""]
 
 
-def test_an_announced_length_above_the_limit_is_refused_unread() -> None:
-    """Not one byte of it is read."""
+async def test_content_length_above_the_limit_is_rejected_unread() -> None:
     echo = Echo()
-    sent, unread = call(echo, [b"x" * 11], content_length=b"11")
+    sent, unread = await call(echo, [b"x" * 11], content_length=b"11")
     assert sent[0]["status"] == 413
     assert sent[1]["body"] == b'{"error":"The body is too large; at most 10 bytes are allowed."}'
     assert (echo.bodies, unread) == ([], 1)
 
 
-def test_a_growing_body_is_refused_as_soon_as_it_is_too_large() -> None:
-    """A body without an announced length is not read to its end."""
+async def test_growing_body_is_rejected_as_soon_as_it_is_too_large() -> None:
     echo = Echo()
-    sent, unread = call(echo, [b"x" * 6, b"x" * 6, b"x" * 6])
+    sent, unread = await call(echo, [b"x" * 6, b"x" * 6, b"x" * 6])
     assert sent[0]["status"] == 413
     assert (echo.bodies, unread) == ([], 1)
 
 
-def test_a_lie_about_the_length_does_not_help() -> None:
-    """What is read counts, whatever was announced."""
+async def test_wrong_content_length_does_not_raise_the_limit() -> None:
+    """The bytes that arrive count, not the Content-Length."""
     echo = Echo()
-    sent, _ = call(echo, [b"x" * 6, b"x" * 6], content_length=b"2")
+    sent, _ = await call(echo, [b"x" * 6, b"x" * 6], content_length=b"2")
     assert sent[0]["status"] == 413
 
 
-def test_a_caller_who_leaves_is_not_answered() -> None:
-    """A connection that ends within the body ends the request."""
+async def test_disconnected_client_is_not_answered() -> None:
     echo = Echo()
-    sent, _ = call(echo, [])
+    sent, _ = await call(echo, [])
     assert (sent, echo.bodies) == ([], [])
 
 
-def test_other_connections_pass() -> None:
-    """The lifespan has no body."""
+async def test_other_connections_pass() -> None:
     passed = []
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
@@ -135,17 +129,17 @@ def test_other_connections_pass() -> None:
     async def nothing(*_: object) -> Any:
         return None
 
-    asyncio.run(limit(app)({"type": "lifespan"}, nothing, nothing))
+    await limit(app)({"type": "lifespan"}, nothing, nothing)
     assert passed == ["lifespan"]
 
 
 @pytest.mark.parametrize("encoding", [b"", b"identity", b"Identity", b"IDENTITY "])
-def test_a_body_that_is_not_encoded_is_taken(encoding: bytes) -> None:
-    """The case of the word does not matter (RFC 9110, 8.4.1)."""
+async def test_body_must_not_be_encoded(encoding: bytes) -> None:
+    """The case of an encoding's name does not matter (RFC 9110, 8.4.1)."""
     echo = Echo()
-    sent, _ = call(echo, [b"1"], content_encoding=encoding)
+    sent, _ = await call(echo, [b"1"], content_encoding=encoding)
     assert (sent[0]["status"], echo.bodies) == (200, [b"1"])
-    sent, _ = call(echo, [b"1"], content_encoding=encoding + b"gzip")
+    sent, _ = await call(echo, [b"1"], content_encoding=encoding + b"gzip")
     assert sent[0]["status"] == 415
 
 
@@ -153,41 +147,41 @@ def test_a_body_that_is_not_encoded_is_taken(encoding: bytes) -> None:
     ("length", "status"),
     [(b"9" * 5000, 413), (b"0" * 5000 + b"11", 413), (b"0" * 5000 + b"1", 200), (b"\xb2", 200)],
 )
-def test_lengths_of_any_number_of_digits(length: bytes, status: int) -> None:
-    """None of them is an error of the service; the server has checked what is a number."""
-    sent, _ = call(Echo(), [b"1"], length)
+async def test_lengths_of_any_number_of_digits(length: bytes, status: int) -> None:
+    """The server has checked that the length is a number; none is a 500."""
+    sent, _ = await call(Echo(), [b"1"], length)
     assert sent[0]["status"] == status
 
 
-def test_bodies_of_all_requests_are_bounded() -> None:
-    """What has come of a body counts, not what was announced."""
+async def test_bodies_of_all_requests_are_bounded() -> None:
+    """The bytes that have arrived count, not the Content-Length."""
     bodies = MemoryBudget("bodies", 10, 0)
     with bodies.claim() as other:
         other.add(7)
-        sent, unread = call(Echo(), [b"12", b"34", b"56"], content_length=b"6", bodies=bodies)
+        sent, unread = await call(Echo(), [b"12", b"34", b"56"], content_length=b"6", bodies=bodies)
         assert (sent[0]["status"], unread) == (429, 1)
         assert (b"retry-after", b"1") in sent[0]["headers"]
         assert sent[1]["body"] == (
             b'{"error":"The service holds as many bodies as its memory allows; try again in 1 s."}'
         )
-    assert call(Echo(), [b"12"], content_length=b"9", bodies=bodies)[0][0]["status"] == 200
+    assert (await call(Echo(), [b"12"], content_length=b"9", bodies=bodies))[0][0]["status"] == 200
     assert bodies.held_bytes == 0
 
 
-def test_a_body_counts_until_it_is_answered() -> None:
-    """With what is read in it: texts in other characters than ASCII may take four times as much."""
+async def test_body_counts_until_it_is_answered() -> None:
+    """Decoded texts count too: characters beyond ASCII may take four times the bytes."""
     for body, held_bytes in ((b"12345", 10), (b"1,2,3", 150), ("1234é".encode(), 30)):
         bodies = MemoryBudget("bodies", 1_000, 0)
         echo = Echo()
         held: list[int] = []
         echo.bodies = held_in(held, bodies)
-        call(echo, [body], bodies=bodies)
+        await call(echo, [body], bodies=bodies)
         assert held == [held_bytes]
         assert bodies.held_bytes == 0
 
 
 def held_in(held: list[int], bodies: MemoryBudget) -> Any:
-    """A list of bodies that notes what is held when one is appended."""
+    """Return a list that records the held bytes when a body is appended."""
 
     class Noting(list[bytes]):
         def append(self, _: bytes) -> None:
@@ -196,8 +190,7 @@ def held_in(held: list[int], bodies: MemoryBudget) -> Any:
     return Noting()
 
 
-def test_a_body_that_is_still_to_come_is_no_work() -> None:
-    """Whether it comes or not."""
+async def test_request_whose_body_is_incomplete_is_not_in_the_queue() -> None:
     on_the_way = RequestsElsewhere()
     seen: list[int] = []
 
@@ -213,25 +206,25 @@ def test_a_body_that_is_still_to_come_is_no_work() -> None:
         pass
 
     limited = limit(app, on_the_way=on_the_way)
-    asyncio.run(limited({"type": "http", "headers": []}, receive, send))
+    await limited({"type": "http", "headers": []}, receive, send)
     assert seen == [1, 1, 0]
     assert on_the_way.elsewhere == 0
 
 
-def one_request(
+async def one_request(
     answers: MemoryBudget, on_the_way: RequestsElsewhere, app: ASGIApp, send: Send
 ) -> None:
-    """Have an application answer a request with an empty body."""
+    """Send a request with an empty body to an application."""
 
     async def receive() -> Message:
         return {"type": "http.request", "body": b""}
 
     limited = limit(app, answers=answers, on_the_way=on_the_way)
-    asyncio.run(limited({"type": "http", "headers": []}, receive, send))
+    await limited({"type": "http", "headers": []}, receive, send)
 
 
-def test_the_memory_of_an_answer_is_held_until_it_is_made() -> None:
-    """The next request finds no room meanwhile; then the connection bounds what is not read."""
+async def test_memory_of_an_answer_is_held_until_it_is_made() -> None:
+    """The next request is rejected meanwhile; unsent answers are bounded by the connection."""
     answers, on_the_way = MemoryBudget("answers", 100, 0), RequestsElsewhere()
     sent: list[tuple[int, int]] = []
 
@@ -247,13 +240,13 @@ def test_the_memory_of_an_answer_is_held_until_it_is_made() -> None:
         sent.append((answers.held_bytes, on_the_way.elsewhere))
 
     for _ in range(3):
-        one_request(answers, on_the_way, app, send)
+        await one_request(answers, on_the_way, app, send)
         assert (answers.held_bytes, on_the_way.elsewhere) == (0, 0)
     assert sent == [(60, 1), (0, 1)] * 3
 
 
-def test_the_memory_of_an_answer_is_given_back_by_a_request_that_fails() -> None:
-    """So is its place among those that are elsewhere."""
+async def test_failed_request_gives_back_the_memory_of_its_answer() -> None:
+    """The count of requests elsewhere goes down as well."""
     answers, on_the_way = MemoryBudget("answers", 100, 0), RequestsElsewhere()
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
@@ -264,12 +257,12 @@ def test_the_memory_of_an_answer_is_given_back_by_a_request_that_fails() -> None
         raise AssertionError
 
     with pytest.raises(ZeroDivisionError):
-        one_request(answers, on_the_way, app, send)
+        await one_request(answers, on_the_way, app, send)
     assert (answers.held_bytes, on_the_way.elsewhere) == (0, 0)
 
 
-def test_a_request_is_freed_when_it_is_answered() -> None:
-    """A cycle would keep it, with its body, until the next collection."""
+async def test_request_is_freed_when_it_is_answered() -> None:
+    """A reference cycle would keep it, with its body, until the next collection."""
     seen: list[weakref.ref[Body]] = []
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
@@ -282,11 +275,11 @@ def test_a_request_is_freed_when_it_is_answered() -> None:
 
     gc.disable()
     try:
-        one_request(MemoryBudget("answers", 100, 0), RequestsElsewhere(), app, send)
+        await one_request(MemoryBudget("answers", 100, 0), RequestsElsewhere(), app, send)
         assert seen[0]() is None
     finally:
         gc.enable()
 
 
 class Body:
-    """What a weak reference can tell of whether it is still there."""
+    """Body that a weak reference can point to."""

@@ -1,4 +1,4 @@
-"""Paths: what cannot be read or is not to be written is told before anything is done."""
+"""Checks of the input's and the output's path before a job begins."""
 
 from pathlib import Path
 from typing import NoReturn
@@ -13,14 +13,12 @@ from service.cli.whole_file import check_new, check_output
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """An input."""
     path = tmp_path / "in.jsonl"
     path.touch()
     return path
 
 
 def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
-    """Missing, no file, or of another format."""
     (tmp_path / "d.csv").mkdir()
     for name, sentence in (
         ("none.csv", "none.csv cannot be read: no such file or directory."),
@@ -38,8 +36,8 @@ def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
         assert str(caught.value).endswith(sentence)
 
 
-def test_an_input_that_one_may_not_read(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the system's words."""
+def test_input_without_permission(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the system's words."""
 
     def refuse(_path: Path, _mode: str) -> NoReturn:
         raise PermissionError(13, "Permission denied")
@@ -49,10 +47,11 @@ def test_an_input_that_one_may_not_read(source: Path, monkeypatch: pytest.Monkey
         check_input(source)
 
 
-def test_outputs_that_are_not_to_be_written(tmp_path: Path, source: Path) -> None:
-    """Of another format, nowhere, the input itself, or there already."""
+def test_outputs_that_must_not_be_written(tmp_path: Path, source: Path) -> None:
     there = tmp_path / "there.csv"
     there.touch()
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(source)
     for path, sentence in (
         (tmp_path / "a.txt", "these end in .jsonl, .ndjson, .csv or .parquet."),
         (
@@ -60,7 +59,7 @@ def test_outputs_that_are_not_to_be_written(tmp_path: Path, source: Path) -> Non
             f"none/a.csv cannot be written: {tmp_path}/none is no directory.",
         ),
         (source, "in.jsonl is the input, which is not replaced."),
-        (tmp_path / "." / "in.jsonl", "in.jsonl is the input, which is not replaced."),
+        (link, "link.jsonl is the input, which is not replaced."),
         (there, "there.csv is there already; --overwrite replaces it."),
     ):
         with pytest.raises(CommandError) as caught:
@@ -71,8 +70,8 @@ def test_outputs_that_are_not_to_be_written(tmp_path: Path, source: Path) -> Non
         check_output(source, source, overwrite=True)
 
 
-def test_an_output_beside_its_parts_may_be_the_jobs_own(tmp_path: Path, source: Path) -> None:
-    """Whether it is, the job knows."""
+def test_output_beside_its_parts_is_left_to_the_job(tmp_path: Path, source: Path) -> None:
+    """The job itself rejects an output that is not its own."""
     there = tmp_path / "there.csv"
     there.touch()
     parts_directory(there).mkdir()
@@ -81,8 +80,7 @@ def test_an_output_beside_its_parts_may_be_the_jobs_own(tmp_path: Path, source: 
         check_new(there, overwrite=False)
 
 
-def test_a_directory_is_never_replaced(tmp_path: Path) -> None:
-    """Not even with --overwrite."""
+def test_overwrite_does_not_replace_a_directory(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.mkdir()
     with pytest.raises(CommandError, match=r"d.csv is a directory"):

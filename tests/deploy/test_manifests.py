@@ -1,0 +1,215 @@
+"""References within the rendered manifests, and from them to the service and its image.
+
+The schema accepts a name that nothing has, e.g. of a port, a volume or a setting.
+"""
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+from service.http.server import _CEILING_S
+from service.settings import ENV_PREFIX, Settings
+from tests.deploy import files, kustomize, pod_security
+
+Objects = list[dict[str, Any]]
+
+BASE = kustomize.rendered(files.BASE)
+ROOTS = {root.name: kustomize.rendered(root) for root in kustomize.ROOTS}
+RENDERED = ROOTS | {path.name: kustomize.rendered_with(path) for path in kustomize.COMPONENTS}
+EACH = pytest.mark.parametrize("objects", RENDERED.values(), ids=RENDERED)
+PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+# the label that every release changes, while a Deployment's selector can never change
+VERSION = "app.kubernetes.io/version"
+
+
+def containers(objects: Objects) -> Iterator[dict[str, Any]]:
+    """Yield the containers of all pods, init containers excluded."""
+    for pod in kustomize.pods(objects):
+        yield from pod["containers"]
+
+
+def templates(objects: Objects) -> Iterator[dict[str, str]]:
+    """Yield the labels of the pods that objects make."""
+    for each in objects:
+        if "template" in each.get("spec", {}):
+            yield each["spec"]["template"]["metadata"]["labels"]
+
+
+def selectors(objects: Objects) -> Iterator[dict[str, str]]:
+    """Yield the labels by which objects select pods."""
+    for each in objects:
+        spec = each.get("spec", {})
+        match each["kind"]:
+            case "Service":
+                yield spec["selector"]
+            case "Deployment" | "PodDisruptionBudget":
+                yield spec["selector"]["matchLabels"]
+            case "NetworkPolicy":
+                yield spec["podSelector"]["matchLabels"]
+    for pod in kustomize.pods(objects):
+        for constraint in pod.get("topologySpreadConstraints", []):
+            yield constraint["labelSelector"]["matchLabels"]
+
+
+def names(objects: Objects, kind: str) -> set[str]:
+    """Return the names of the objects of a kind."""
+    return {each["metadata"]["name"] for each in objects if each["kind"] == kind}
+
+
+def settings(objects: Objects) -> dict[str, str]:
+    """Return the variables of all ConfigMaps that are for the service."""
+    return {
+        name: value
+        for each in objects
+        if each["kind"] == "ConfigMap"
+        for name, value in each["data"].items()
+        if name.startswith(ENV_PREFIX)
+    }
+
+
+@EACH
+def test_selectors_find_the_pods(objects: Objects) -> None:
+    labels = list(templates(objects))
+    for selector in selectors(objects):
+        assert any(selector.items() <= each.items() for each in labels)
+        assert VERSION not in selector
+
+
+def test_service_does_not_select_the_pods_of_the_example_job() -> None:
+    (selector,) = (each["spec"]["selector"] for each in BASE if each["kind"] == "Service")
+    (labels,) = templates(ROOTS["whole-file"])
+    assert not selector.items() <= labels.items()
+
+
+@EACH
+def test_ports_exist_and_the_image_listens_on_them(objects: Objects) -> None:
+    numbers: dict[Any, int] = {}
+    for container in containers(objects):
+        for port in container.get("ports", []):
+            numbers |= {port["name"]: port["containerPort"], port["containerPort"]: 0}
+            assert port["containerPort"] == files.image_settings().port
+        for probe in PROBES:
+            assert probe not in container or container[probe]["httpGet"]["port"] in numbers
+    for each in objects:
+        if each["kind"] == "Service":
+            assert {port["targetPort"] for port in each["spec"]["ports"]} <= numbers.keys()
+        if each["kind"] == "NetworkPolicy":
+            allowed = [port for rule in each["spec"]["ingress"] for port in rule["ports"]]
+            assert {port["port"] for port in allowed} <= numbers.keys()
+
+
+@pytest.mark.parametrize("root", ["base", "production", "local", "kserve"])
+def test_probes_ask_paths_that_exist(root: str, paths: set[str]) -> None:
+    """The liveness probe does not follow readiness: it would kill pods that drain."""
+    (container,) = containers(ROOTS[root])
+    for probe in PROBES:
+        assert container[probe]["httpGet"]["path"] in paths
+    assert container["livenessProbe"]["httpGet"]["path"] != "/health/ready"
+
+
+@EACH
+def test_names_in_pods_exist(objects: Objects) -> None:
+    """Secrets are the user's own, and not among the objects."""
+    for pod in kustomize.pods(objects):
+        volumes = {volume["name"] for volume in pod.get("volumes", [])}
+        for container in pod_security.containers(pod):
+            assert {mount["name"] for mount in container.get("volumeMounts", [])} <= volumes
+            maps = {each["configMapRef"]["name"] for each in container.get("envFrom", [])}
+            assert maps <= names(objects, "ConfigMap")
+        claims = {
+            volume["persistentVolumeClaim"]["claimName"]
+            for volume in pod.get("volumes", [])
+            if "persistentVolumeClaim" in volume
+        }
+        assert claims <= names(objects, "PersistentVolumeClaim")
+        for field, kind in (
+            ("serviceAccountName", "ServiceAccount"),
+            ("priorityClassName", "PriorityClass"),
+        ):
+            assert field not in pod or pod[field] in names(objects, kind)
+
+
+@EACH
+def test_settings_are_allowed_and_their_paths_are_mounted(objects: Objects) -> None:
+    files.settings_of(settings(objects))
+    mounts = [
+        mount for container in containers(objects) for mount in container.get("volumeMounts", [])
+    ]
+    for value in settings(objects).values():
+        path = PurePosixPath(value)
+        if path.is_absolute():
+            (mount,) = (each for each in mounts if path.is_relative_to(each["mountPath"]))
+            assert mount["readOnly"]
+
+
+def test_change_of_settings_rolls_the_pods() -> None:
+    """The ConfigMap's name has a hash of its content."""
+    assert names(BASE, "ConfigMap") != names(RENDERED["bundle-claim"], "ConfigMap")
+
+
+@EACH
+def test_every_deployment_has_one_scaler_at_most(objects: Objects) -> None:
+    """Two scalers, or a scaler and a number of replicas, would fight."""
+    targets = [
+        each["spec"]["scaleTargetRef"]["name"]
+        for each in objects
+        if "scaleTargetRef" in each.get("spec", {})
+    ]
+    assert len(targets) == len(set(targets))
+    assert set(targets) <= names(objects, "Deployment")
+    for each in objects:
+        if each["kind"] == "Deployment":
+            assert ("replicas" in each["spec"]) is not (each["metadata"]["name"] in targets)
+
+
+@EACH
+def test_pods_run_as_the_images_user(objects: Objects) -> None:
+    user, group = files.image_user()
+    for pod in kustomize.pods(objects):
+        for key, number in (("runAsUser", user), ("runAsGroup", group)):
+            others = pod_security.in_every_container(pod, key, number.__eq__)
+            assert list(others) == []
+        # a volume of files for one group is readable, or writable, to the group of the pod
+        assert pod.get("securityContext", {}).get("fsGroup", group) == group
+
+
+@EACH
+def test_pods_get_no_variables_of_other_services(objects: Objects) -> None:
+    """A Service named fillmask would set FILLMASK_ variables that stop the start."""
+    for pod in kustomize.pods(objects):
+        assert pod["enableServiceLinks"] is False
+
+
+def test_bundles_are_copied_to_where_they_are_mounted() -> None:
+    (pod,) = kustomize.pods(RENDERED["bundle-copy"])
+    (init,) = pod["initContainers"]
+    (mount,) = init["volumeMounts"]
+    assert init["command"][-1] == mount["mountPath"]
+
+
+@pytest.mark.parametrize("root", ["base", "production", "local"])
+def test_pod_is_not_killed_while_it_drains(root: str) -> None:
+    """The kubelet waits for the drain delay, the grace, and the end of what is left."""
+    (pod,) = kustomize.pods(ROOTS[root])
+    chosen = files.settings_of(settings(ROOTS[root]))
+    stopping_s = chosen.drain_delay_s + chosen.shutdown_grace_s + _CEILING_S
+    assert pod["terminationGracePeriodSeconds"] > stopping_s
+    # Endpoints take some seconds to reach every node
+    assert chosen.drain_delay_s >= 5
+
+
+def test_kserve_waits_longer_than_the_service() -> None:
+    """The service's own timeout sends a sentence, KServe's does not."""
+    predictor = kustomize.one(ROOTS["kserve"], "InferenceService")["spec"]["predictor"]
+    assert predictor["timeout"] > Settings.model_fields["request_timeout_ms"].default / 1000
+
+
+def test_kserves_predictor_satisfies_the_schema_of_a_pod() -> None:
+    """KServe's own fields are of their types; no package has the schema of the rest."""
+    predictor = kustomize.one(ROOTS["kserve"], "InferenceService")["spec"]["predictor"]
+    for field, kind in kustomize.PREDICTOR_FIELDS.items():
+        assert isinstance(predictor[field], kind)
+    (spec,) = kustomize.pods(ROOTS["kserve"])
+    kustomize.check({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec})

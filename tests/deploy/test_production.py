@@ -1,0 +1,98 @@
+"""The production overlay: scaling by the queue, scraping, and the route from outside."""
+
+import re
+from typing import Any
+
+import pytest
+from fastapi.routing import APIRoute
+
+from service.app import create_app
+from service.settings import Settings
+from tests.deploy import files, kustomize, monitoring
+
+PRODUCTION = kustomize.rendered(files.K8S / "overlays" / "production")
+SERVICE = kustomize.one(PRODUCTION, "Service")
+REQUEST_TIMEOUT_S = Settings.model_fields["request_timeout_ms"].default / 1000
+
+
+@pytest.fixture(scope="module")
+def waiting() -> dict[str, str]:
+    """The trigger that scales by tokens waiting in the queue."""
+    triggers = kustomize.one(PRODUCTION, "ScaledObject")["spec"]["triggers"]
+    (trigger,) = (each for each in triggers if each["type"] == "prometheus")
+    metadata: dict[str, str] = trigger["metadata"]
+    return metadata
+
+
+@pytest.fixture(scope="module")
+def rule() -> dict[str, Any]:
+    """The one rule of the route."""
+    (rule,) = kustomize.one(PRODUCTION, "HTTPRoute")["spec"]["rules"]
+    return dict(rule)
+
+
+def test_queue_that_scales_is_one_that_the_service_counts(waiting: dict[str, str]) -> None:
+    """The metric is at /metrics with the query's labels; Prometheus adds the namespace."""
+    (metric,) = monitoring.metrics_of(waiting["query"])
+    labels = dict(re.findall(r'(\w+)="(\w+)"', waiting["query"]))
+    assert labels.pop("namespace") == SERVICE["metadata"]["namespace"]
+    (label,) = labels.items()
+    sample = rf'^{metric}\{{[^}}]*{label[0]}="{label[1]}"'
+    assert re.search(sample, monitoring.exposition(), re.MULTILINE)
+
+
+def test_queue_that_scales_is_short_of_the_one_that_rejects(waiting: dict[str, str]) -> None:
+    """Pods are added before any of them answers 429."""
+    most: int = Settings.model_fields["max_waiting_tokens"].default
+    assert float(waiting["threshold"]) < most / 4
+
+
+def test_prometheus_scrapes_a_port_of_the_service(paths: set[str]) -> None:
+    monitor = kustomize.one(PRODUCTION, "ServiceMonitor")["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= SERVICE["metadata"]["labels"].items()
+    for endpoint in monitor["endpoints"]:
+        assert endpoint["path"] in paths
+        assert endpoint["port"] in {port["name"] for port in SERVICE["spec"]["ports"]}
+
+
+def test_route_leads_from_a_listener_with_tls_to_the_service(rule: dict[str, Any]) -> None:
+    gateway = kustomize.one(PRODUCTION, "Gateway")
+    (listener,) = gateway["spec"]["listeners"]
+    assert listener["protocol"] == "HTTPS"
+    route = kustomize.one(PRODUCTION, "HTTPRoute")["spec"]
+    assert route["hostnames"] == [listener["hostname"]]
+    (parent,) = route["parentRefs"]
+    assert (parent["name"], parent["sectionName"]) == (
+        gateway["metadata"]["name"],
+        listener["name"],
+    )
+    (backend,) = rule["backendRefs"]
+    assert backend["name"] == SERVICE["metadata"]["name"]
+    assert backend["port"] in {port["port"] for port in SERVICE["spec"]["ports"]}
+
+
+def test_service_times_out_before_the_route_does(rule: dict[str, Any]) -> None:
+    """The service's own timeout sends a sentence, the route's does not."""
+    for timeout in rule["timeouts"].values():
+        assert float(timeout.removesuffix("s")) > REQUEST_TIMEOUT_S
+
+
+def is_routed(path: str, rule: dict[str, Any]) -> bool:
+    """Return whether the rule lets a path in."""
+    for match in rule["matches"]:
+        kind, value = match["path"]["type"], match["path"]["value"]
+        if path == value or (kind == "PathPrefix" and path.startswith(f"{value}/")):
+            return True
+    return False
+
+
+def test_route_lets_in_all_but_health_and_metrics(rule: dict[str, Any], paths: set[str]) -> None:
+    pages = {
+        getattr(route, "path", "")
+        for route in create_app(Settings()).routes
+        if not isinstance(route, APIRoute)
+    }
+    everything = paths | pages - {""}
+    assert "/metrics" in everything
+    for path in everything:
+        assert is_routed(path, rule) is not path.startswith(("/health", "/metrics")), path
