@@ -33,7 +33,7 @@ def slow(self, batch):
     time.sleep(0.02)
     return run(self, batch)
 Runtime.run = slow
-Parts.__init__.__kwdefaults__.update(rows=20)
+PartFiles.__init__.__kwdefaults__.update(rows=20)
 main()
 """
 
@@ -47,7 +47,7 @@ from service.cli.__main__ import main
 from service.cli.resume.parts import PartFiles
 
 base.BLOCK_ROWS = 10
-Parts.__init__.__kwdefaults__.update(rows=20)
+PartFiles.__init__.__kwdefaults__.update(rows=20)
 source, bundle, whole, directory = map(Path, sys.argv[1:])
 output = directory / whole.name
 
@@ -196,7 +196,7 @@ def test_an_unexpected_error_ends_it_too(tiny: Tiny) -> None:
         "from service.cli import stream\n"
         "from service.cli.__main__ import main\n"
         "def fail(*_): raise RuntimeError('never expected')\n"
-        "stream.Flow._answer = fail\n"
+        "stream.RowPipeline._answer = fail\n"
         "main()\n"
     )
     command = [sys.executable, "-c", code, "--input=-", "--output=-", "--bundle", str(tiny.path)]

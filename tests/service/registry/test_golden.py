@@ -238,8 +238,8 @@ async def test_nan_is_rejected(tiny: Tiny) -> None:
     tokenizer = Tokenizer(bundle.tokenizer_path.read_bytes(), "[MASK]", 4, bundle.special_token_ids)
     batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
     try:
+        broken_bundle = bundle.model_copy(update={"golden": golden})
         with pytest.raises(BundleError, match="differs by nan"):
-            broken_bundle = bundle.model_copy(update={"golden": golden})
             await check_golden_prompts(broken_bundle, use_case(tokenizer, batcher))
     finally:
         await batcher.close()
