@@ -31,7 +31,7 @@ def replay_prompts(path: Path) -> None:
 
     async def play() -> None:
         bundle = read_bundle(path)
-        tokenizer = Tokenizer.of(bundle)
+        tokenizer = Tokenizer.from_bundle(bundle)
         batcher = Batcher(Runtime(bundle.model_path).run, 1, 192, 4096, 4096, 1e3, pytest.fail)
         fill_mask = FillMaskPipeline(
             tokenizer,

@@ -112,7 +112,7 @@ def test_a_second_signal_ends_it_at_once(start_server: StartServer) -> None:
 
 def test_what_hangs_is_ended(start_server: StartServer) -> None:
     """The grace has a ceiling: a model that never comes back does not keep the process."""
-    hanging = SLOW.replace("time.sleep(0.7)", "time.sleep(600 if len(batch.requests) == 2 else 0)")
+    hanging = SLOW.replace("time.sleep(0.7)", "time.sleep(600 if len(batch.passes) == 2 else 0)")
     ceiling = "from service.http import server\nserver._CEILING_S = 1\n"
     flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
     with (
@@ -132,7 +132,7 @@ import sys
 from service.engine.runtime import Runtime
 run = Runtime.run
 def die(self, batch):
-    if len(batch.requests) == 2:
+    if len(batch.passes) == 2:
         raise SystemExit("what the user wrote")
     return run(self, batch)
 Runtime.run = die

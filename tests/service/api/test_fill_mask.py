@@ -124,7 +124,7 @@ class HeldRuntime:
         run = Runtime.run
 
         def held(runtime: Runtime, batch: Batch) -> BatchOutputs:
-            self.runs.append(len(batch.requests))
+            self.runs.append(len(batch.passes))
             assert self.go.wait(20)
             return run(runtime, batch)
 

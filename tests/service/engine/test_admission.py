@@ -15,27 +15,27 @@ def test_nothing_is_known_before_the_first_large_batch() -> None:
     """Not even a guess."""
     speed = Throughput(96)
     assert speed.tokens_per_s is None
-    speed.note(95, 1)
+    speed.record(95, 1)
     assert speed.tokens_per_s is None
-    speed.note(96, 1)
+    speed.record(96, 1)
     assert speed.tokens_per_s == pytest.approx(96)
 
 
 def test_small_batches_do_not_count() -> None:
     """A text at a time, they are slow for their tokens; a queue is not computed so."""
     speed = Throughput(100)
-    speed.note(200, 0.1)
+    speed.record(200, 0.1)
     for _ in range(100):
-        speed.note(5, 0.01)
+        speed.record(5, 0.01)
     assert speed.tokens_per_s == pytest.approx(2000)
 
 
 def test_the_largest_count_most() -> None:
     """By their tokens and their time, not each as much as the others."""
     speed = Throughput(10)
-    speed.note(2000, 1)
+    speed.record(2000, 1)
     for _ in range(3):
-        speed.note(10, 0.02)
+        speed.record(10, 0.02)
     assert speed.tokens_per_s == pytest.approx(2000, rel=0.1)
 
 
@@ -43,10 +43,10 @@ def test_what_was_long_ago_is_forgotten() -> None:
     """A machine that has become slower is known to be so after some tens of batches."""
     speed = Throughput(96)
     for _ in range(100):
-        speed.note(1000, 0.1)
+        speed.record(1000, 0.1)
     assert speed.tokens_per_s == pytest.approx(10_000)
     for _ in range(60):
-        speed.note(1000, 1)
+        speed.record(1000, 1)
     assert speed.tokens_per_s == pytest.approx(1000, rel=0.05)
 
 
@@ -125,7 +125,7 @@ def test_retry_after_is_measured() -> None:
 
     async def scenario(batcher: Batcher) -> None:
         fake.go.clear()
-        batcher._admission.speed.note(20, 10)
+        batcher._admission.throughput.record(20, 10)
         accepted = asyncio.create_task(batcher.submit([text(4, 20)]))
         await asyncio.sleep(0)
         with pytest.raises(OverloadedError) as caught:
@@ -185,7 +185,7 @@ def test_a_wait_that_would_be_too_long_is_refused() -> None:
 
     async def scenario(batcher: Batcher) -> None:
         fake.go.clear()
-        batcher._admission.speed.note(20, 10)
+        batcher._admission.throughput.record(20, 10)
         accepted = [asyncio.create_task(batcher.submit([text(i, 5)])) for i in (1, 2)]
         await fake.wait_until_at_work()
         with pytest.raises(OverloadedError) as caught:
@@ -205,7 +205,7 @@ def test_nothing_is_too_long_for_who_waits_for_nobody() -> None:
     """A request that alone takes longer than the limit is accepted when there is no other."""
 
     async def scenario(batcher: Batcher) -> None:
-        batcher._admission.speed.note(20, 10)
+        batcher._admission.throughput.record(20, 10)
         assert ends(await batcher.submit([text(1, 50)])) == [[1, 1]]
 
     with_batcher(FakeRuntime(), scenario, max_wait_s=1)
@@ -252,8 +252,8 @@ def test_requests_that_are_still_being_read_count() -> None:
         assert batcher.retry_after_s(10**6) is None  # nothing is known yet
         for _ in range(200):
             await batcher.submit([text(1, 5)])
-        batcher._admission.speed = Throughput(1)
-        batcher._admission.speed.note(10, 1)  # two requests a second
+        batcher._admission.throughput = Throughput(1)
+        batcher._admission.throughput.record(10, 1)  # two requests a second
         assert batcher.retry_after_s(0) is None
         assert batcher.retry_after_s(7) is None
         assert batcher.retry_after_s(9) is not None

@@ -69,7 +69,7 @@ def test_pack_gives_int64_everywhere() -> None:
     """The graph takes int64 only."""
     batch = Batch.pack([request([5, 6], [1]), request([5], [0])])
     for name in Batch.__dataclass_fields__:
-        if name != "requests":
+        if name != "passes":
             assert getattr(batch, name).dtype == np.int64, name
 
 
@@ -102,7 +102,7 @@ def test_split_gives_each_request_its_own_part() -> None:
         top_log_probs=np.array([[-1, -2], [-3, -4], [-5, -6]], dtype=np.float32),
         target_log_probs=np.array([[-7, -8], [0, 0], [0, 0]], dtype=np.float32),
     )
-    one, two = Batch.pack([first, second]).split(outputs)
+    one, two = Batch.pack([first, second]).unpack(outputs)
     assert one.top_ids.tolist() == [[1]]
     assert one.top_log_probs.tolist() == [[-1]]
     assert one.target_log_probs.tolist() == [[-7, -8]]

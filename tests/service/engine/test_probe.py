@@ -15,7 +15,7 @@ STUCK = "The model has not answered for 0.05 s."
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "RECENT_S", 0.1)
-    monkeypatch.setattr(probe, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(probe, "TIMEOUT_S", 0.05)
 
 
 def test_who_has_just_answered_is_not_asked() -> None:
@@ -24,7 +24,7 @@ def test_who_has_just_answered_is_not_asked() -> None:
 
     async def scenario(batcher: Batcher) -> None:
         await batcher.submit([text(1)])
-        assert await Probe(batcher, token_id=7).failure() is None
+        assert await Probe(batcher, token_id=7).failure_reason() is None
 
     with_batcher(fake, scenario)
     assert fake.seen == [1]
@@ -37,8 +37,8 @@ def test_who_has_been_silent_is_asked_once_by_all() -> None:
     async def scenario(batcher: Batcher) -> None:
         await asyncio.sleep(0.11)
         asked = Probe(batcher, token_id=7)
-        assert set(await asyncio.gather(asked.failure(), asked.failure())) == {None}
-        assert await asked.failure() is None
+        assert set(await asyncio.gather(asked.failure_reason(), asked.failure_reason())) == {None}
+        assert await asked.failure_reason() is None
 
     with_batcher(fake, scenario)
     assert fake.seen == [7]
@@ -54,10 +54,10 @@ def test_a_model_that_is_stuck() -> None:
         await fake.wait_until_at_work()
         await asyncio.sleep(0.11)
         asked = Probe(batcher, token_id=7)
-        assert (await asked.failure(), asked.last_failure) == (STUCK, STUCK)
+        assert (await asked.failure_reason(), asked.last_failure) == (STUCK, STUCK)
         fake.go.set()
         await stuck
-        assert (await asked.failure(), asked.last_failure) == (None, None)
+        assert (await asked.failure_reason(), asked.last_failure) == (None, None)
 
     with_batcher(fake, scenario)
 
@@ -67,8 +67,8 @@ def test_a_model_that_fails() -> None:
 
     async def scenario(batcher: Batcher) -> None:
         await asyncio.sleep(0.11)
-        failure = await Probe(batcher, token_id=BAD_ID).failure()
-        assert failure == "The model fails on a request that it must be able to answer."
+        failure = await Probe(batcher, token_id=BAD_ID).failure_reason()
+        assert failure == "The model fails on a test pass of one token; restart the service."
 
     with_batcher(FakeRuntime(), scenario)
 
@@ -81,8 +81,8 @@ def test_one_who_leaves_does_not_take_the_answer_along() -> None:
         await asyncio.sleep(0.11)
         asked = Probe(batcher, token_id=7)
         fake.go.clear()
-        leaver = asyncio.create_task(asked.failure())
-        other = asyncio.create_task(asked.failure())
+        leaver = asyncio.create_task(asked.failure_reason())
+        other = asyncio.create_task(asked.failure_reason())
         await fake.wait_until_at_work()
         leaver.cancel()
         fake.go.set()

@@ -20,11 +20,11 @@ def test_answers_come_in_the_order_of_the_requests() -> None:
 
     async def scenario() -> None:
         first, second = fills(), fills()
-        submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
-        submission.settle(1, second)
-        assert not submission.future.done()
-        submission.settle(0, first)
-        assert await submission.future == [first, second]
+        pending = PendingRequest(asyncio.get_running_loop().create_future(), 2)
+        pending.set_result(1, second)
+        assert not pending.future.done()
+        pending.set_result(0, first)
+        assert await pending.future == [first, second]
 
     asyncio.run(scenario())
 
@@ -33,11 +33,11 @@ def test_the_first_failure_is_the_answer() -> None:
     """What comes after it does not matter."""
 
     async def scenario() -> None:
-        submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
-        submission.settle(1, ValueError("one"))
-        submission.settle(0, KeyError("two"))
+        pending = PendingRequest(asyncio.get_running_loop().create_future(), 2)
+        pending.set_result(1, ValueError("one"))
+        pending.set_result(0, KeyError("two"))
         with pytest.raises(ValueError, match="one"):
-            await submission.future
+            await pending.future
 
     asyncio.run(scenario())
 
@@ -53,20 +53,20 @@ def waiting(interactive: int = 0, bulk: int = 0, tokens: int = 2) -> LaneQueue[s
 def test_the_others_go_first() -> None:
     """Whenever they came; a batch is of one lane."""
     lanes = waiting(interactive=1, bulk=3)
-    assert lanes.take(4) == ["f0"]
-    assert lanes.take(4) == ["s0", "s1"]
+    assert lanes.next_batch(4) == ["f0"]
+    assert lanes.next_batch(4) == ["s0", "s1"]
     lanes.extend(["f1", "f2", "f3"], bulk=False)
-    assert lanes.take(4) == ["f1", "f2"]
-    assert lanes.take(4) == ["f3"]
-    assert lanes.take(4) == ["s2"]
+    assert lanes.next_batch(4) == ["f1", "f2"]
+    assert lanes.next_batch(4) == ["f3"]
+    assert lanes.next_batch(4) == ["s2"]
     assert not lanes
-    assert lanes.take(4) == []
+    assert lanes.next_batch(4) == []
 
 
 def test_who_can_wait_has_a_turn_at_last() -> None:
     """One batch of eight, even if the others never end."""
     lanes = waiting(interactive=50, bulk=3)
-    taken = [lanes.take(2)[0] for _ in range(3 * BATCHES_PER_BULK_BATCH)]
+    taken = [lanes.next_batch(2)[0] for _ in range(3 * BATCHES_PER_BULK_BATCH)]
     assert [i for i, item in enumerate(taken) if item.startswith("s")] == [
         BATCHES_PER_BULK_BATCH * turn - 1 for turn in (1, 2, 3)
     ]
@@ -75,12 +75,12 @@ def test_who_can_wait_has_a_turn_at_last() -> None:
 def test_an_item_above_the_budget_is_taken_alone() -> None:
     """At least one, in either lane."""
     lanes = waiting(interactive=2, bulk=2, tokens=9)
-    assert [lanes.take(5) for _ in range(4)] == [["f0"], ["f1"], ["s0"], ["s1"]]
+    assert [lanes.next_batch(5) for _ in range(4)] == [["f0"], ["f1"], ["s0"], ["s1"]]
 
 
 def test_items_are_taken_out_of_both_lanes() -> None:
     """The rest keeps its order."""
     lanes = waiting(interactive=3, bulk=3)
     assert lanes.remove(lambda item: item.endswith("1")) == ["f1", "s1"]
-    assert lanes.take(100) == ["f0", "f2"]
-    assert lanes.take(100) == ["s0", "s2"]
+    assert lanes.next_batch(100) == ["f0", "f2"]
+    assert lanes.next_batch(100) == ["s0", "s2"]

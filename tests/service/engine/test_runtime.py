@@ -29,7 +29,7 @@ def random_request(rng: np.random.Generator) -> ModelPass:
 def check(tiny: Tiny, runtime: Runtime, requests: list[ModelPass]) -> None:
     """Run them as one batch and compare each with the oracle's answer to it alone."""
     batch = Batch.pack(requests)
-    for request, fills in zip(requests, batch.split(runtime.run(batch)), strict=True):
+    for request, fills in zip(requests, batch.unpack(runtime.run(batch)), strict=True):
         assert fills.top_ids.shape == (len(request.mask_positions), request.top_k)
         for mask, position in enumerate(request.mask_positions.tolist()):
             expected = tiny.log_probs(request.input_ids.tolist(), position)

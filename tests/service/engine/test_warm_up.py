@@ -34,7 +34,7 @@ def test_the_largest_batch(max_batch_tokens: int, max_masks: int, texts: int, ma
     recorder = Recorder()
     warm_up(recorder.run, 4, 32, max_batch_tokens, max_masks, top_k=20)
     batch = recorder.batches[0]
-    assert [r.tokens for r in batch.requests] == [32] * texts
+    assert [r.tokens for r in batch.passes] == [32] * texts
     assert len(batch.mask_slots) == masks
     assert batch.top_k.tolist() == [20]
     assert set(batch.input_ids.tolist()) == {4}
@@ -53,7 +53,7 @@ def test_its_speed(max_tokens: int, texts: int, length: int) -> None:
     recorder = Recorder()
     tokens, seconds = warm_up(recorder.run, 4, max_tokens, 192, 128, top_k=20)
     _, batch = recorder.batches
-    assert [r.tokens for r in batch.requests] == [length] * texts
+    assert [r.tokens for r in batch.passes] == [length] * texts
     assert len(batch.mask_slots) == texts
     assert tokens == texts * length
     assert 0 < seconds < 1

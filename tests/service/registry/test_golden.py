@@ -96,7 +96,7 @@ def replay_bundle(path: Path) -> None:
 
     async def play() -> None:
         bundle = read_bundle(path)
-        tokenizer = Tokenizer.of(bundle)
+        tokenizer = Tokenizer.from_bundle(bundle)
         batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
         try:
             await check_golden_prompts(bundle, use_case(tokenizer, batcher))
@@ -188,7 +188,7 @@ def test_tokens_that_change_places_are_found(edit_bundle: EditBundle) -> None:
     bundle = read_bundle(path)
 
     async def ask() -> list[Fill]:
-        tokenizer = Tokenizer.of(bundle)
+        tokenizer = Tokenizer.from_bundle(bundle)
         batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
         try:
             options = FillOptions(top_k=6)

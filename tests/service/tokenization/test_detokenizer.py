@@ -80,7 +80,7 @@ NAMES = {"byte level": {" Paris": "ĠParis"}, "unigram": {" Paris": "▁Paris"}}
 def fill(tokenizer: Tokenizer, text: str, token_id: int) -> str:
     """The text with its first mask filled."""
     span = tokenizer.encode(text).mask_spans[0]
-    return tokenizer.blank(text, span).filled(token_id)[1]
+    return tokenizer.mask_slot(text, span).fill(token_id)[1]
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
@@ -168,7 +168,7 @@ def test_a_row_without_a_token_is_shown_too() -> None:
 def test_targets(kind: str, target: str, name: str) -> None:
     """A target is the token that reads so; a name in the vocabulary serves where it is clear."""
     tokenizer, vocabulary = TOKENIZERS[kind]
-    assert tokenizer.target_ids(target) == (vocabulary.index(name),)
+    assert tokenizer.encode_target(target) == (vocabulary.index(name),)
 
 
 @pytest.mark.parametrize(
@@ -186,11 +186,11 @@ def test_targets_of_several_tokens(
 ) -> None:
     """They read as they were written; one that starts a word is parted from what is before it."""
     tokenizer, vocabulary = TOKENIZERS[kind]
-    ids = tokenizer.target_ids(target)
+    ids = tokenizer.encode_target(target)
     assert [vocabulary[i] for i in ids] == names
     text = "a <mask> b"
-    blank = tokenizer.blank(text, tokenizer.encode(text).mask_spans[0])
-    assert blank.filled_with(tokenizer.phrase(target, ids)) == (shown, sequence)
+    blank = tokenizer.mask_slot(text, tokenizer.encode(text).mask_spans[0])
+    assert blank.fill_with(tokenizer.target_text(target, ids)) == (shown, sequence)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_targets_of_several_tokens(
 def test_bad_targets(kind: str, target: str, reason: str) -> None:
     """Never replaced by something else."""
     with pytest.raises(InvalidRequestError, match=reason):
-        TOKENIZERS[kind][0].target_ids(target)
+        TOKENIZERS[kind][0].encode_target(target)
 
 
 @pytest.mark.parametrize("special", ["<s>", "</s>", "<pad>", "<unk>"])

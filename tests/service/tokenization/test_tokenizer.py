@@ -150,7 +150,7 @@ def test_targets(tokenizer: Tokenizer) -> None:
         "Dogs": ["dog", "##s"],
         "the dog": ["the", "dog"],
     }.items():
-        assert [VOCABULARY[i] for i in tokenizer.target_ids(target)] == names
+        assert [VOCABULARY[i] for i in tokenizer.encode_target(target)] == names
 
 
 @pytest.mark.parametrize(
@@ -161,22 +161,22 @@ def test_targets(tokenizer: Tokenizer) -> None:
         ("the [MASK]", 'The target "the [MASK]" has a special token of the model'),
         ("zyx", 'The target "zyx" has characters that the model\'s vocabulary lacks'),
         ("[UNK]", 'The target "[UNK]" has a special token of the model'),
-        (" ", 'The target " " is nothing to the tokenizer'),
+        (" ", 'The target " " has no tokens; write at least one word'),
     ],
 )
 def test_bad_targets(target: str, reason: str, tokenizer: Tokenizer) -> None:
     """A target that is not all ordinary tokens is refused, never replaced."""
     with pytest.raises(InvalidRequestError) as caught:
-        tokenizer.target_ids(target)
+        tokenizer.encode_target(target)
     assert caught.value.text.startswith(reason)
 
 
 def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
     """As Hugging Face's: a piece is shown as a piece."""
     assert tokenizer.token_str(VOCABULARY.index("##ing")) == "##ing"
-    blank = tokenizer.blank("walk [MASK]", (5, 11))
-    assert blank.filled(VOCABULARY.index("dog")) == ("dog", "walk dog")
-    assert blank.filled(VOCABULARY.index("##ing")) == ("##ing", "walking")
+    blank = tokenizer.mask_slot("walk [MASK]", (5, 11))
+    assert blank.fill(VOCABULARY.index("dog")) == ("dog", "walk dog")
+    assert blank.fill(VOCABULARY.index("##ing")) == ("##ing", "walking")
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
 def test_sequence(text: str, token: str, sequence: str, tokenizer: Tokenizer) -> None:
     """The user's text stays as written; a continuation joins the word before, if there is one."""
     span = tokenizer.encode(text).mask_spans[0]
-    assert tokenizer.blank(text, span).filled(VOCABULARY.index(token)) == (token, sequence)
-    assert tokenizer.blank(text, span).filled(VOCABULARY.index(token))[1] == sequence
+    assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token)) == (token, sequence)
+    assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token))[1] == sequence
 
 
 def test_a_tokenizer_without_continuations() -> None:
@@ -204,5 +204,5 @@ def test_a_tokenizer_without_continuations() -> None:
     tokenizer = Tokenizer(word_level.to_str().encode(), "[MASK]", MASK_ID, range(5))
     text = "walk [MASK]"
     span = tokenizer.encode(text).mask_spans[0]
-    filled = tokenizer.blank(text, span).filled(VOCABULARY.index("##ing"))
+    filled = tokenizer.mask_slot(text, span).fill(VOCABULARY.index("##ing"))
     assert filled == ("##ing", "walk ##ing")

@@ -51,7 +51,7 @@ def test_words_of_unigram_are_bounded_in_bytes() -> None:
     """Eight thousand words of many tokens each would take 60 MB."""
     vocabulary = [("<unk>", 0.0), *((f"<0x{byte:02X}>", -9.0) for byte in range(256))]
     description = {"vocab": [list(one) for one in vocabulary], "unk_id": 0, "byte_fallback": True}
-    unigram = Unigram(json.loads(json.dumps(description)), never=[0])
+    unigram = Unigram(json.loads(json.dumps(description)), excluded_ids=[0])
     draw = random.Random(1)  # noqa: S311 - a choice, not a secret
     for _ in range(9_000):
         word = "".join(chr(0x1F600 + draw.randrange(60)) for _ in range(16))

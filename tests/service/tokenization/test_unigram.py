@@ -42,7 +42,7 @@ def both(vocabulary: list[tuple[str, float]], *, byte_fallback: bool) -> tuple[T
     library.pre_tokenizer = pre_tokenizers.Metaspace()
     description = json.loads(library.to_str())["model"]
     description["vocab"] = [list(piece) for piece in vocabulary]
-    return library, Unigram(description, never=range(len(SPECIAL)))
+    return library, Unigram(description, excluded_ids=range(len(SPECIAL)))
 
 
 def ours(unigram: Unigram) -> Tokenizer:
@@ -97,4 +97,4 @@ def test_a_model_without_an_unknown_token_is_refused(unknown_id: int | None) -> 
     """The library fails at the first unknown character instead."""
     model = {"vocab": [["a", -1.0], ["b", -2.0], ["c", -2.0]], "unk_id": unknown_id}
     with pytest.raises(ValueError, match="unknown token"):
-        Unigram(model, never=[])
+        Unigram(model, excluded_ids=[])

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from service.tokenization import reader
 from service.tokenization.tokenizer import EncodedWords
-from service.tokenization.windows import windows
+from service.tokenization.windows import split_into_windows
 from tests.service.tiny import MASK_ID, VOCABULARY
 
 MAX_TOKENS = 32
@@ -37,7 +37,7 @@ def test_each_mask_is_in_one_window(seed: int) -> None:
     masks = sorted(draw.sample(range(length), draw.randint(1, 12)))
     others = [i for i in range(1, length) if i not in masks and i - 1 not in masks]
     words = long_text(length, masks, draw.sample(others, len(others) // 3))
-    found = windows(words, MASK_ID, MAX_TOKENS)
+    found = split_into_windows(words, MASK_ID, MAX_TOKENS)
     spans = [span for window in found for span in window.encoded.mask_spans]
     assert spans == [words.spans[mask] for mask in masks]
     for window in found:
@@ -45,8 +45,8 @@ def test_each_mask_is_in_one_window(seed: int) -> None:
         assert len(ids) <= MAX_TOKENS
         assert (ids[0], ids[-1]) == (2, 3)
         assert all(ids[position] == MASK_ID for position in window.encoded.mask_positions)
-        assert window.part is not None
-        start, end = (place // 2 for place in window.part)
+        assert window.span is not None
+        start, end = (place // 2 for place in window.span)
         assert len(ids) - 2 == end + 1 - start
         first, last = window.encoded.mask_positions[[0, -1]].tolist()
         # between words, and centred unless the text ends
@@ -60,9 +60,9 @@ def test_each_mask_is_in_one_window(seed: int) -> None:
 def test_masks_far_apart_have_windows_of_their_own() -> None:
     """Those that are near share one."""
     words = long_text(200, [3, 9, 100, 199], [])
-    found = windows(words, MASK_ID, MAX_TOKENS)
+    found = split_into_windows(words, MASK_ID, MAX_TOKENS)
     assert [len(window.encoded.mask_spans) for window in found] == [2, 1, 1]
-    assert [window.part for window in found] == [(0, 59), (172, 231), (340, 399)]
+    assert [window.span for window in found] == [(0, 59), (172, 231), (340, 399)]
 
 
 TEXT = "the dog barked at the cat and " * 12  # 84 tokens
