@@ -1,4 +1,4 @@
-"""A runtime whose answer to a text is that text's own ids, so that swapped replies show."""
+"""Fake runtime that answers a text with the text's own ids, so that swapped results show."""
 
 import asyncio
 import threading
@@ -14,11 +14,11 @@ BAD_ID = 666
 
 
 class FatalError(BaseException):
-    """What no worker survives."""
+    """An error that ends a worker."""
 
 
 class FakeRuntime:
-    """Answers each mask with its text's first and last id; may be held up, and may fail."""
+    """Answers each mask with its text's first and last id; can be blocked, and can fail."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []  # lengths of the texts of each run
@@ -30,7 +30,7 @@ class FakeRuntime:
         self.stop_after_bad = False
 
     def run(self, batch: Batch) -> BatchOutputs:
-        """Compute from the arrays alone, as the graph does."""
+        """Compute outputs from the arrays alone, as the graph does."""
         self.at_work.release()
         assert self.go.wait(10)
         if self.fatal:
@@ -49,20 +49,20 @@ class FakeRuntime:
         return BatchOutputs(ends[texts], scores, np.zeros((len(texts), 0), dtype=np.float32))
 
     async def wait_until_at_work(self) -> None:
-        """Until one more run has begun."""
+        """Wait until one more run has begun."""
         assert await asyncio.to_thread(self.at_work.acquire, timeout=10)
 
 
 def text(first_id: int, tokens: int = 2, last_id: int = 1) -> ModelPass:
-    """A text of so many tokens, with one mask."""
+    """Make a pass with this many tokens and one mask."""
     ids = np.full(tokens, last_id, dtype=np.int64)
     ids[0] = first_id
     return ModelPass(ids, np.array([0]), 2, np.zeros((1, 0), dtype=np.int64))
 
 
-def ends(fills: Iterable[PassOutputs]) -> list[list[int]]:
-    """The ids that were answered, a text a list."""
-    return [fill.top_ids[0].tolist() for fill in fills]
+def ends(outputs: Iterable[PassOutputs]) -> list[list[int]]:
+    """Return the ids of each pass's first mask."""
+    return [one.top_ids[0].tolist() for one in outputs]
 
 
 def with_batcher(
@@ -75,7 +75,7 @@ def with_batcher(
     max_wait_s: float = 100,
     statistics: BatchStatistics | None = None,
 ) -> list[str]:
-    """Run the scenario with a batcher, close it, and give the failures it told of."""
+    """Run a scenario with a batcher, close it, and return the failures that it reported."""
     failures: list[str] = []
 
     async def play() -> None:

@@ -1,4 +1,4 @@
-"""The batcher's admission: what is accepted, refused, and let go."""
+"""Admission of requests by the batcher."""
 
 import asyncio
 
@@ -11,8 +11,7 @@ from service.observability.statistics import BatchStatistics
 from tests.service.fake_runtime import FakeRuntime, ends, text, with_batcher
 
 
-def test_nothing_is_known_before_the_first_large_batch() -> None:
-    """Not even a guess."""
+def test_throughput_is_unknown_before_the_first_large_batch() -> None:
     speed = Throughput(96)
     assert speed.tokens_per_s is None
     speed.record(95, 1)
@@ -22,7 +21,7 @@ def test_nothing_is_known_before_the_first_large_batch() -> None:
 
 
 def test_small_batches_do_not_count() -> None:
-    """A text at a time, they are slow for their tokens; a queue is not computed so."""
+    """A batch of one text computes fewer tokens per second than the batches of a queue."""
     speed = Throughput(100)
     speed.record(200, 0.1)
     for _ in range(100):
@@ -30,8 +29,8 @@ def test_small_batches_do_not_count() -> None:
     assert speed.tokens_per_s == pytest.approx(2000)
 
 
-def test_the_largest_count_most() -> None:
-    """By their tokens and their time, not each as much as the others."""
+def test_large_batches_have_more_weight() -> None:
+    """The throughput is the sum of the tokens by the sum of the seconds."""
     speed = Throughput(10)
     speed.record(2000, 1)
     for _ in range(3):
@@ -39,8 +38,8 @@ def test_the_largest_count_most() -> None:
     assert speed.tokens_per_s == pytest.approx(2000, rel=0.1)
 
 
-def test_what_was_long_ago_is_forgotten() -> None:
-    """A machine that has become slower is known to be so after some tens of batches."""
+def test_old_batches_decay() -> None:
+    """After some tens of batches, the throughput is that of a machine that has become slower."""
     speed = Throughput(96)
     for _ in range(100):
         speed.record(1000, 0.1)
@@ -50,8 +49,8 @@ def test_what_was_long_ago_is_forgotten() -> None:
     assert speed.tokens_per_s == pytest.approx(1000, rel=0.05)
 
 
-def test_overload_is_refused_at_once() -> None:
-    """What waits and what runs count; above the limit the answer is when to come again."""
+def test_overload_is_rejected_immediately() -> None:
+    """Waiting and running tokens count toward the limit."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
@@ -70,8 +69,8 @@ def test_overload_is_refused_at_once() -> None:
     with_batcher(fake, scenario, max_waiting_tokens=10)
 
 
-def test_texts_are_admitted_together_or_not_at_all() -> None:
-    """A refused caller leaves nothing in the queue."""
+def test_passes_of_a_request_are_admitted_together() -> None:
+    """A rejected request leaves nothing in the queue."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
@@ -87,8 +86,8 @@ def test_texts_are_admitted_together_or_not_at_all() -> None:
     assert fake.seen == [1]
 
 
-def test_what_can_never_be_accepted_is_told_as_such() -> None:
-    """A request above the limit itself is no overload: trying again would not help."""
+def test_a_request_above_the_limit_is_invalid() -> None:
+    """It is not an overload: a retry cannot succeed."""
 
     async def scenario(batcher: Batcher) -> None:
         with pytest.raises(InvalidRequestError, match="has 11 tokens in all; at most 10 are"):
@@ -97,19 +96,19 @@ def test_what_can_never_be_accepted_is_told_as_such() -> None:
     with_batcher(FakeRuntime(), scenario, max_waiting_tokens=10)
 
 
-def test_callers_who_left_are_not_computed() -> None:
-    """A cancelled caller is dropped from the queue, and its permit is free at once."""
+def test_a_cancelled_request_is_not_computed() -> None:
+    """Its tokens are released immediately."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 5)]))
         await fake.wait_until_at_work()
-        leaver = asyncio.create_task(batcher.submit([text(2, 5)]))
+        cancelled = asyncio.create_task(batcher.submit([text(2, 5)]))
         await asyncio.sleep(0)
-        leaver.cancel()
+        cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await leaver
+            await cancelled
         last = asyncio.create_task(batcher.submit([text(3, 5)]))
         await asyncio.sleep(0)
         fake.go.set()
@@ -119,8 +118,7 @@ def test_callers_who_left_are_not_computed() -> None:
     assert fake.seen == [1, 3]
 
 
-def test_retry_after_is_measured() -> None:
-    """A caller is sent away for as long as what waits will take."""
+def test_retry_after_is_the_estimated_wait() -> None:
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
@@ -137,8 +135,8 @@ def test_retry_after_is_measured() -> None:
     with_batcher(fake, scenario, workers=2, max_waiting_tokens=20)
 
 
-def test_many_passes_hold_up_nobody() -> None:
-    """They have a limit of their own, and are computed when nobody else waits."""
+def test_bulk_passes_do_not_delay_interactive_ones() -> None:
+    """The bulk lane has its own limit and runs when the interactive lane is empty."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
@@ -157,19 +155,18 @@ def test_many_passes_hold_up_nobody() -> None:
     assert fake.seen == [0, 7, 1, 2, 3]
 
 
-def test_a_caller_who_left_gives_back_what_can_wait() -> None:
-    """Its permit is free at once in that lane too."""
+def test_a_cancelled_bulk_request_releases_its_tokens() -> None:
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
         fake.go.clear()
         first = asyncio.create_task(batcher.submit([text(1, 5)]))
         await fake.wait_until_at_work()
-        leaver = asyncio.create_task(batcher.submit([text(2, 5), text(3, 5)], bulk=True))
+        cancelled = asyncio.create_task(batcher.submit([text(2, 5), text(3, 5)], bulk=True))
         await asyncio.sleep(0)
-        leaver.cancel()
+        cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await leaver
+            await cancelled
         last = asyncio.create_task(batcher.submit([text(4, 5), text(5, 5)], bulk=True))
         await asyncio.sleep(0)
         fake.go.set()
@@ -179,8 +176,8 @@ def test_a_caller_who_left_gives_back_what_can_wait() -> None:
     assert fake.seen == [1, 4, 5]
 
 
-def test_a_wait_that_would_be_too_long_is_refused() -> None:
-    """However few the tokens are: what counts is how long they take at the speed of late."""
+def test_a_request_is_rejected_if_the_estimated_wait_is_too_long() -> None:
+    """The recent throughput counts, however few the tokens are."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
@@ -201,8 +198,8 @@ def test_a_wait_that_would_be_too_long_is_refused() -> None:
     with_batcher(fake, scenario, max_wait_s=4)
 
 
-def test_nothing_is_too_long_for_who_waits_for_nobody() -> None:
-    """A request that alone takes longer than the limit is accepted when there is no other."""
+def test_a_long_request_is_accepted_by_an_idle_batcher() -> None:
+    """Its own duration does not count toward the longest wait."""
 
     async def scenario(batcher: Batcher) -> None:
         batcher._admission.throughput.record(20, 10)
@@ -211,8 +208,8 @@ def test_nothing_is_too_long_for_who_waits_for_nobody() -> None:
     with_batcher(FakeRuntime(), scenario, max_wait_s=1)
 
 
-def test_refusals_are_counted_by_reason() -> None:
-    """A full queue and too long a wait; what is wrong in itself is neither."""
+def test_rejections_are_counted_by_reason() -> None:
+    """A request above the limit itself is not counted."""
     fake, statistics = FakeRuntime(), BatchStatistics()
 
     async def full(batcher: Batcher) -> None:
@@ -244,12 +241,12 @@ def test_refusals_are_counted_by_reason() -> None:
     assert statistics.refusals == {"queue_full": 2, "wait_too_long": 1}
 
 
-def test_requests_that_are_still_being_read_count() -> None:
-    """A crowd that comes at once would else find the door open, each of it, and be read in vain."""
+def test_requests_that_are_still_being_read_count_as_load() -> None:
+    """Otherwise each of many simultaneous requests is read before it is rejected."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
-        assert batcher.retry_after_s(10**6) is None  # nothing is known yet
+        assert batcher.retry_after_s(10**6) is None  # the throughput is unknown
         for _ in range(200):
             await batcher.submit([text(1, 5)])
         batcher._admission.throughput = Throughput(1)

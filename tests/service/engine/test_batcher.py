@@ -1,4 +1,4 @@
-"""The batcher, over a fake runtime whose answer to a text is that text's own ids."""
+"""Batcher over a fake runtime that answers a text with the text's own ids."""
 
 import asyncio
 import threading
@@ -11,8 +11,7 @@ from service.observability.statistics import BatchStatistics, QueueLoad
 from tests.service.fake_runtime import BAD_ID, FakeRuntime, ends, text, with_batcher
 
 
-def test_every_caller_gets_its_own_answer() -> None:
-    """Of 300 callers at once, each is answered with its own text."""
+def test_each_request_receives_its_own_outputs() -> None:
 
     async def scenario(batcher: Batcher) -> None:
         async def ask(i: int) -> None:
@@ -26,8 +25,8 @@ def test_every_caller_gets_its_own_answer() -> None:
     assert len(fake.seen) == 300
 
 
-def test_what_was_accepted_is_counted_until_it_is_computed() -> None:
-    """Of both lanes, waiting or running."""
+def test_accepted_tokens_count_until_they_are_computed() -> None:
+    """They count in both lanes, waiting or running."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
@@ -44,8 +43,8 @@ def test_what_was_accepted_is_counted_until_it_is_computed() -> None:
     with_batcher(fake, scenario)
 
 
-def test_several_texts_are_answered_in_their_order() -> None:
-    """One caller's texts may be computed in several batches and come back in order."""
+def test_outputs_are_in_the_order_of_the_passes() -> None:
+    """The passes of a request may run in several batches."""
 
     async def scenario(batcher: Batcher) -> None:
         answer = await batcher.submit([text(i, 4) for i in range(20)])
@@ -55,7 +54,7 @@ def test_several_texts_are_answered_in_their_order() -> None:
 
 
 def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
-    """What waits is taken first in first out up to the budget; a larger text runs alone."""
+    """A text above the budget runs alone."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
@@ -71,8 +70,8 @@ def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
     assert fake.batches == [[2], [3, 3], [3], [20], [2]]
 
 
-def test_a_lone_request_is_not_held_back() -> None:
-    """An idle worker takes a request at once, without waiting for company."""
+def test_a_single_request_is_not_held_back() -> None:
+    """An idle worker does not wait for a larger batch."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
@@ -84,7 +83,6 @@ def test_a_lone_request_is_not_held_back() -> None:
 
 
 def test_workers_compute_at_the_same_time() -> None:
-    """Two workers are in the runtime at once."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
@@ -98,8 +96,8 @@ def test_workers_compute_at_the_same_time() -> None:
     with_batcher(fake, scenario, workers=2)
 
 
-def test_a_bad_request_does_not_fail_its_neighbours() -> None:
-    """When a batch fails, each of its requests is tried alone."""
+def test_a_failing_pass_does_not_fail_its_neighbours() -> None:
+    """When a batch fails, each of its passes is computed alone."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
@@ -122,8 +120,8 @@ def test_a_bad_request_does_not_fail_its_neighbours() -> None:
     assert fake.batches == [[2], [2, 2, 2], [2], [2], [2], [2]]
 
 
-def test_one_bad_text_fails_its_caller_and_frees_the_rest() -> None:
-    """The caller hears at once, and its other texts are not computed any more."""
+def test_a_failing_pass_fails_its_request_and_discards_the_rest() -> None:
+    """The error is raised immediately, and the other passes are not computed."""
     fake = FakeRuntime()
     fake.stop_after_bad = True
 
@@ -139,8 +137,8 @@ def test_one_bad_text_fails_its_caller_and_frees_the_rest() -> None:
     assert set(fake.seen) <= {BAD_ID, 0, 4}  # 0 if its batch had begun
 
 
-def test_the_death_of_a_worker_fails_all_who_wait() -> None:
-    """Nobody hangs: all callers hear, later ones are refused, and the failure is told."""
+def test_a_failed_worker_fails_all_requests() -> None:
+    """Pending and later requests fail, and the failure is reported."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
@@ -158,8 +156,8 @@ def test_the_death_of_a_worker_fails_all_who_wait() -> None:
     assert with_batcher(fake, scenario) == ["The service has failed and must be restarted."]
 
 
-def test_close_answers_what_was_accepted() -> None:
-    """Closing refuses what comes and finishes what is there."""
+def test_close_answers_accepted_requests() -> None:
+    """Requests after it are rejected."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
@@ -180,8 +178,7 @@ def test_close_answers_what_was_accepted() -> None:
     assert not [t for t in threading.enumerate() if t.name.startswith("fillmask-worker")]
 
 
-def test_batches_are_counted() -> None:
-    """Each that was computed with its sequences, each that was not."""
+def test_statistics_of_batches() -> None:
     fake, statistics = FakeRuntime(), BatchStatistics()
 
     async def scenario(batcher: Batcher) -> None:
@@ -203,8 +200,8 @@ def test_batches_are_counted() -> None:
     assert statistics.compute_seconds.total >= 0.05
 
 
-def test_its_load() -> None:
-    """What was accepted counts until it is answered, in its lane."""
+def test_load_of_each_lane() -> None:
+    """Accepted tokens count until they are answered."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:

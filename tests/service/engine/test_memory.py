@@ -1,4 +1,4 @@
-"""Free memory goes back to the system after requests that took much."""
+"""Huge pages, and free memory that is returned to the system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BYTES = 8 * HUGE_PAGE_BYTES
 
 
 class RecordedLibrary:
-    """A C library whose madvise notes its calls and refuses every second one."""
+    """A C library whose madvise records its calls and fails every second one."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[int, int, int]] = []
@@ -29,8 +29,8 @@ class RecordedLibrary:
         self.madvise: Any = madvise
 
 
-def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of a large array but its ends; only what the kernel took is counted."""
+def test_large_allocations_are_collapsed_in_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ends of the array may be left out; only what the kernel accepts is counted."""
     array = np.ones(BYTES, np.uint8)
     library = RecordedLibrary()
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
@@ -49,16 +49,15 @@ def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPa
     assert covered >= BYTES - 2 * HUGE_PAGE_BYTES
 
 
-def test_what_is_in_memory_stays() -> None:
-    """The real call, whatever this kernel makes of it."""
+def test_collapsing_keeps_the_content_of_memory() -> None:
+    """The call is real; the kernel may ignore it."""
     array = np.random.default_rng(0).integers(0, 255, BYTES, np.uint8)
     before = array.tobytes()
     assert collapse_heap() >= 0
     assert array.tobytes() == before
 
 
-def test_elsewhere_than_on_linux_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No /proc, no call."""
+def test_collapsing_does_nothing_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def absent(*_: object) -> None:
         raise FileNotFoundError
@@ -67,8 +66,8 @@ def test_elsewhere_than_on_linux_nothing_happens(monkeypatch: pytest.MonkeyPatch
     assert collapse_heap() == 0
 
 
-def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not for requests that take little, nor again while nothing more is taken."""
+def test_memory_is_returned_once_after_a_burst(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small requests do not count, and nothing is returned again until the next burst."""
     taken, returned = 0, 0
 
     def count() -> None:

@@ -1,4 +1,4 @@
-"""Whether a model still answers."""
+"""Readiness probe of a model."""
 
 import asyncio
 
@@ -18,8 +18,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "TIMEOUT_S", 0.05)
 
 
-def test_who_has_just_answered_is_not_asked() -> None:
-    """Traffic is proof enough."""
+def test_a_recent_batch_needs_no_test_pass() -> None:
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
@@ -30,22 +29,23 @@ def test_who_has_just_answered_is_not_asked() -> None:
     assert fake.seen == [1]
 
 
-def test_who_has_been_silent_is_asked_once_by_all() -> None:
-    """And answers; the answer counts for a while."""
+def test_concurrent_checks_share_one_test_pass() -> None:
+    """Its result is valid for a while."""
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
         await asyncio.sleep(0.11)
-        asked = Probe(batcher, token_id=7)
-        assert set(await asyncio.gather(asked.failure_reason(), asked.failure_reason())) == {None}
-        assert await asked.failure_reason() is None
+        checker = Probe(batcher, token_id=7)
+        assert set(await asyncio.gather(checker.failure_reason(), checker.failure_reason())) == {
+            None
+        }
+        assert await checker.failure_reason() is None
 
     with_batcher(fake, scenario)
     assert fake.seen == [7]
 
 
-def test_a_model_that_is_stuck() -> None:
-    """It is not ready, and is again when it goes on."""
+def test_a_stuck_model_fails_until_it_continues() -> None:
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
@@ -53,17 +53,17 @@ def test_a_model_that_is_stuck() -> None:
         stuck = asyncio.create_task(batcher.submit([text(1)]))
         await fake.wait_until_at_work()
         await asyncio.sleep(0.11)
-        asked = Probe(batcher, token_id=7)
-        assert (await asked.failure_reason(), asked.last_failure) == (STUCK, STUCK)
+        checker = Probe(batcher, token_id=7)
+        assert (await checker.failure_reason(), checker.last_failure) == (STUCK, STUCK)
         fake.go.set()
         await stuck
-        assert (await asked.failure_reason(), asked.last_failure) == (None, None)
+        assert (await checker.failure_reason(), checker.last_failure) == (None, None)
 
     with_batcher(fake, scenario)
 
 
-def test_a_model_that_fails() -> None:
-    """A worker that lives and cannot compute is no use either."""
+def test_a_failing_model() -> None:
+    """The workers are alive but cannot compute."""
 
     async def scenario(batcher: Batcher) -> None:
         await asyncio.sleep(0.11)
@@ -73,18 +73,17 @@ def test_a_model_that_fails() -> None:
     with_batcher(FakeRuntime(), scenario)
 
 
-def test_one_who_leaves_does_not_take_the_answer_along() -> None:
-    """Others who asked at the same time still get it."""
+def test_a_cancelled_check_does_not_cancel_the_others() -> None:
     fake = FakeRuntime()
 
     async def scenario(batcher: Batcher) -> None:
         await asyncio.sleep(0.11)
-        asked = Probe(batcher, token_id=7)
+        checker = Probe(batcher, token_id=7)
         fake.go.clear()
-        leaver = asyncio.create_task(asked.failure_reason())
-        other = asyncio.create_task(asked.failure_reason())
+        cancelled = asyncio.create_task(checker.failure_reason())
+        other = asyncio.create_task(checker.failure_reason())
         await fake.wait_until_at_work()
-        leaver.cancel()
+        cancelled.cancel()
         fake.go.set()
         assert await other is None
 
