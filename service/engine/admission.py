@@ -58,7 +58,7 @@ class Admission:
         statistics: counts rejections.
 
     Attributes:
-        throughput: of one worker.
+        throughput: recent throughput of one worker.
     """
 
     def __init__(

@@ -13,15 +13,13 @@ from service.engine.batch import ModelPass, PassOutputs
 class PendingRequest:
     """A request that waits for the outputs of all its passes, or for the first failure.
 
-    Args:
-        future: receives the outputs or the failure; belongs to the caller's event loop.
-        count: number of passes.
-        span: the caller's tracing span, if requests are traced.
-
     Attributes:
-        future: as above.
-        span: as above.
+        future: receives the outputs or the failure; belongs to the caller's event loop.
+        span: the caller's tracing span, if requests are traced.
         arrived_s: time of the request, by the performance counter.
+
+    Args:
+        count: number of passes.
     """
 
     def __init__(

@@ -25,9 +25,9 @@ class TokenText(NamedTuple):
     """Text of a token, or of several tokens together.
 
     Attributes:
-        text: the token alone.
-        word: the token after white space or at the start of a text.
-        continuation: the token after the word that it continues; None if it starts a word.
+        text: text of the token alone.
+        word: text of the token after white space or at the start of a text.
+        continuation: text that the token adds to the word before it; None if it continues no word.
     """
 
     text: str
@@ -65,7 +65,7 @@ class Detokenizer(dict[int, TokenText]):
         text = self._text(token_id)
         continuation: str | None = None
         word = text
-        if token_id in self._added:  # neither continues a word nor includes a space
+        if token_id in self._added:  # added tokens never continue a word
             pass
         elif self._spaces_in_tokens:
             word = text.removeprefix(" ")
@@ -76,7 +76,7 @@ class Detokenizer(dict[int, TokenText]):
         return token
 
     def phrase(self, text: str, token_ids: Sequence[int]) -> TokenText:
-        """Return the text of several tokens, exactly as the client wrote it.
+        """Return several tokens as one text that keeps the client's spelling.
 
         Args:
             text: as the client wrote it.
@@ -150,7 +150,7 @@ class MaskSlot:
 
 
 def _mask_includes_space(description: dict[str, Any], mask_token: str) -> bool:
-    """Return whether the mask includes the white space before it, or that is another token."""
+    """Return whether white space before a mask belongs to the mask, not to another token."""
     splits_at_space = '"WhitespaceSplit"' in json.dumps(description.get("pre_tokenizer"))
     return splits_at_space or any(
         added["content"] == mask_token and added["lstrip"] for added in description["added_tokens"]

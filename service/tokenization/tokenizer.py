@@ -54,7 +54,7 @@ class EncodedWords:
         input_ids: (T,) int64, including special tokens.
         positions: (t,) int64, ascending positions of the tokens that are not special.
         spans: first character of each of those tokens in the text and the one after its last.
-        words: (t,) int64, ascending number of the word of each of those tokens.
+        words: (t,) int64, number of the word that each of those tokens belongs to, ascending.
     """
 
     input_ids: IntArray
@@ -155,8 +155,8 @@ class Tokenizer:
     def encode_target(self, target: str) -> tuple[int, ...]:
         """Return the tokens of a target, at least one and none special.
 
-        A target that is the text of a token is that token, so that the `token_str` of a fill is
-        also a target. Any other target is tokenized.
+        A target that equals the text of a token means that token, so that the `token_str` of a
+        fill is a target for the same token. Any other target is tokenized.
 
         Raises:
             InvalidRequestError: the target has no tokens, or contains an unknown or special token.

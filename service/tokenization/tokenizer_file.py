@@ -17,7 +17,7 @@ class LoadedTokenizer(NamedTuple):
 
     Attributes:
         tokenizer: tokenizes texts, without the truncation and padding that the file sets.
-        vocabulary: maps ids to names and back, except those of added tokens.
+        vocabulary: maps names to ids and back, for the model's own tokens.
         description: content of the file without the vocabulary.
         unknown_id: id of the unknown token, whatever its name in the file.
     """
