@@ -28,7 +28,7 @@ from tests.service.tiny import Tiny
 ON_THE_LOOP, OFF_THE_LOOP = "the event loop", "another thread"
 STEPS = {
     "parse": (FillMaskRequest, "read"),
-    "look up": (Tokenizer, "target_ids"),
+    "look up": (Tokenizer, "encode_target"),
     "encode": (Tokenizer, "encode"),
     "rank": (strategies, "rank"),
     "write": (fill_mask, "fills_to_json"),
