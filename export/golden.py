@@ -80,7 +80,7 @@ def renew_golden_prompts(path: Path, texts: Sequence[str]) -> int:
         ValueError: no text is short enough.
     """
     bundle = read_bundle(path)
-    runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.of(bundle)
+    runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.from_bundle(bundle)
     golden = golden_prompts(texts, runtime, tokenizer, bundle.max_tokens, dict(bundle.verification))
     file = path / DESCRIPTION_FILE
     description = json.loads(file.read_text(encoding="utf-8"))

@@ -1,9 +1,33 @@
-"""Aliases for the types of NumPy arrays."""
+"""NumPy arrays of the two element types that the served graph uses, and helpers that index them."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
-
-
 FloatArray = NDArray[np.float32]
+
+
+def int_array(values: Sequence[int]) -> IntArray:
+    """Return the values as int64, the only integer type that the served graph takes."""
+    return np.array(values, dtype=np.int64)
+
+
+def start_offsets(lengths: IntArray) -> IntArray:
+    """Return the offset of each part when parts of these lengths lie end to end."""
+    return np.cumsum(lengths) - lengths
+
+
+def ordinals_in_group(groups: IntArray, group_count: int) -> IntArray:
+    """Number the elements of each group from 0, in the order in which they appear.
+
+    Args:
+        groups: group of each element, from 0.
+        group_count: number of groups.
+    """
+    ordinals = np.empty(len(groups), dtype=np.int64)
+    order = np.argsort(groups, kind="stable")
+    sizes = np.bincount(groups, minlength=group_count)
+    ordinals[order] = np.arange(len(groups)) - np.repeat(start_offsets(sizes), sizes)
+    return ordinals

@@ -52,14 +52,14 @@ def test_prefers_words_to_what_looks_like_them() -> None:
 def test_targets_are_scored_as_by_one_pass_a_token(client: TestClient, target: str) -> None:
     """Asked as one request, and pass by pass with the runtime alone."""
     bundle = read_bundle(default_bundle_path())
-    tokenizer, runtime = Tokenizer.of(bundle), Runtime(bundle.model_path)
+    tokenizer, runtime = Tokenizer.from_bundle(bundle), Runtime(bundle.model_path)
     text = "Plants turn sunlight into sugar by [MASK]."
     parameters = {"targets": [target, "magic", "photobiosis"]}
     fills = client.post("/fill-mask", json={"inputs": text, "parameters": parameters}).json()
     [fill] = [fill for fill in fills if fill["token_str"] == target]
     encoded = tokenizer.encode(text)
     [position] = encoded.mask_positions.tolist()
-    tokens = list(tokenizer.target_ids(target))
+    tokens = list(tokenizer.encode_target(target))
     total = 0.0
     for place, token in enumerate(tokens):
         masks = [bundle.mask_token_id] * (len(tokens) - place)
@@ -112,7 +112,7 @@ def test_neighbours_change_nothing(threads_per_run: int) -> None:
     strangers = [text(int(length)) for length in generator.integers(3, 60, 32)]
     for place in (0, 16, 32):
         batch = Batch.pack([*strangers[:place], ours, *strangers[place:]])
-        fills = batch.split(runtime.run(batch))[place]
+        fills = batch.unpack(runtime.run(batch))[place]
         np.testing.assert_array_equal(fills.top_ids, alone.top_ids)
         for name in ("top_log_probs", "target_log_probs"):
             np.testing.assert_allclose(getattr(fills, name), getattr(alone, name), atol=2e-3)
@@ -121,7 +121,7 @@ def test_neighbours_change_nothing(threads_per_run: int) -> None:
 def test_neighbours_change_no_bit() -> None:
     """Held-out texts in batches of any size have the very bits that each has alone."""
     bundle = read_bundle(default_bundle_path())
-    runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.of(bundle)
+    runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.from_bundle(bundle)
     encoded = [tokenizer.encode(text) for text in masked_texts()]
     requests = [
         ModelPass(text.input_ids, text.mask_positions, 10, no_targets(len(text.mask_spans)))
@@ -135,7 +135,7 @@ def test_neighbours_change_no_bit() -> None:
         size = int(generator.integers(2, 14))
         members, order = order[:size], order[size:]
         batch = Batch.pack([requests[member] for member in members])
-        for member, fills in zip(members, batch.split(runtime.run(batch)), strict=True):
+        for member, fills in zip(members, batch.unpack(runtime.run(batch)), strict=True):
             np.testing.assert_array_equal(fills.top_ids, alone[member].top_ids)
             np.testing.assert_array_equal(fills.top_log_probs, alone[member].top_log_probs)
 

@@ -149,7 +149,7 @@ def test_what_a_token_reads_is_the_target_that_means_it(pair: Pair) -> None:
     special = pair.ours.special_token_ids
     ordinary = [i for i, text in texts.items() if i not in special and "\ufffd" not in text]
     assert len(ordinary) > 25
-    assert [pair.ours.target_ids(texts[i]) for i in ordinary] == [(i,) for i in ordinary]
+    assert [pair.ours.encode_target(texts[i]) for i in ordinary] == [(i,) for i in ordinary]
 
 
 def test_targets_mean_what_they_mean_to_transformers(pair: Pair) -> None:
@@ -160,7 +160,7 @@ def test_targets_mean_what_they_mean_to_transformers(pair: Pair) -> None:
     for target in TARGETS:
         pieces = pair.oracle(target, add_special_tokens=False)["input_ids"]
         try:
-            ids = pair.ours.target_ids(target)
+            ids = pair.ours.encode_target(target)
         except InvalidRequestError:
             assert not pieces or pair.oracle.unk_token_id in pieces, target
             assert target not in pair.oracle.get_vocab()
@@ -179,14 +179,14 @@ def test_sequences_are_those_of_transformers(pair: Pair, index: int) -> None:
     """
     text = pair.kind.around[index].replace("{}", pair.ours.mask_token)
     encoded = pair.ours.encode(text)
-    blank = pair.ours.blank(text, encoded.mask_spans[0])
+    blank = pair.ours.mask_slot(text, encoded.mask_spans[0])
     ids = encoded.input_ids.tolist()
     assert pair.oracle.unk_token_id not in ids
     exact = pair.kind.model_type in {"roberta", "modernbert", "xlm-roberta", "camembert"}
     for token_id in set(range(len(pair.oracle))) - pair.ours.special_token_ids:
         ids[encoded.mask_positions[0]] = token_id
         theirs = pair.oracle.decode(ids, skip_special_tokens=True)
-        token_str, ours = blank.filled(token_id)
+        token_str, ours = blank.fill(token_id)
         if exact:
             assert ours == theirs.removeprefix(" "), token_str
         else:

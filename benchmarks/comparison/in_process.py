@@ -137,12 +137,12 @@ def our_jobs(workspace: Workspace, variant: str, texts: Sequence[EncodedText]) -
 
     def pack_run_split(requests: Sequence[ModelPass]) -> object:
         batch = Batch.pack(requests)
-        return batch.split(runtime.run(batch))
+        return batch.unpack(runtime.run(batch))
 
     batches = our_batches(workspace, texts)
     if variant.endswith(SESSION_ALONE):
-        return [(len(batch.requests), partial(runtime.run, batch)) for batch in batches]
-    return [(len(batch.requests), partial(pack_run_split, batch.requests)) for batch in batches]
+        return [(len(batch.passes), partial(runtime.run, batch)) for batch in batches]
+    return [(len(batch.passes), partial(pack_run_split, batch.passes)) for batch in batches]
 
 
 def our_batches(workspace: Workspace, texts: Iterable[EncodedText]) -> list[Batch]:

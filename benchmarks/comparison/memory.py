@@ -81,7 +81,7 @@ def measure(bundle_path: Path, plan: Plan, requests: int) -> Memory:
 def random_bodies(bundle: Bundle, count: int) -> Iterator[str]:
     """Bodies of one to four texts of any length the model reads, short ones more often."""
     rng = random.Random(SEED)  # noqa: S311 - a choice, not a secret
-    tokenizer = Tokenizer.of(bundle)
+    tokenizer = Tokenizer.from_bundle(bundle)
     words = sorted(set(re.findall(r"[A-Za-z]+", FILE.read_text(encoding="utf-8"))))
     framing = len(tokenizer.encode("").input_ids)
     tokens = {word: len(tokenizer.encode(word).input_ids) - framing for word in words}

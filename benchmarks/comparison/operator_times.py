@@ -50,7 +50,7 @@ def operator_times(size: str, seconds: float) -> dict[str, float]:
         while texts == 0 or time.perf_counter() < ends_s:
             for batch in batches:
                 runtime.run(batch)
-                texts += len(batch.requests)
+                texts += len(batch.passes)
         events = json.loads(Path(runtime._session.end_profiling()).read_text())  # noqa: SLF001 - the service has no use for profiles
     return by_operator(events, texts)
 

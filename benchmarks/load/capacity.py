@@ -98,7 +98,7 @@ class Pod:
         full = settings.max_batch_tokens
         self._token_s = cpus / tokens_per_s - PASS_S / full
         self._speed = Throughput(full // 2)  # of a worker
-        self._speed.note(full, self.batch_s(full))  # as at the service's start
+        self._speed.record(full, self.batch_s(full))  # as at the service's start
         self._waiting: LaneQueue[Arrival] = LaneQueue(lambda arrival: arrival.tokens)
         self._accepted_tokens = 0
         self._running: list[tuple[float, int, float, list[Arrival]]] = []
@@ -132,7 +132,7 @@ class Pod:
     def _start(self, now_s: float) -> None:
         while self._idle and self._waiting:
             share = math.ceil(self._accepted_tokens / self._workers)
-            batch = self._waiting.take(min(share, self._settings.max_batch_tokens))
+            batch = self._waiting.next_batch(min(share, self._settings.max_batch_tokens))
             took_s = self.batch_s(sum(arrival.tokens for arrival in batch))
             self._idle -= 1
             self._batches += 1
@@ -143,7 +143,7 @@ class Pod:
             ended_s, _, took_s, batch = heapq.heappop(self._running)
             tokens = sum(arrival.tokens for arrival in batch)
             self._accepted_tokens -= tokens
-            self._speed.note(tokens, took_s)
+            self._speed.record(tokens, took_s)
             outcome.latencies_s += [ended_s - arrival.at_s for arrival in batch]
             self._idle += 1
             self._start(ended_s)
@@ -169,7 +169,7 @@ def simulate(
 
 def text_tokens() -> list[int]:
     """The lengths of the texts that the pods were measured with."""
-    tokenizer = Tokenizer.of(read_bundle(default_bundle_path()))
+    tokenizer = Tokenizer.from_bundle(read_bundle(default_bundle_path()))
     return [len(tokenizer.encode(text).input_ids) for text in masked_texts()]
 
 

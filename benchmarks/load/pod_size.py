@@ -87,7 +87,7 @@ def read_sizes() -> list[PodSize]:
 
 def tokens_per_request() -> float:
     """Tokens of a text of the load, those that frame it included, on average."""
-    tokenizer = Tokenizer.of(read_bundle(default_bundle_path()))
+    tokenizer = Tokenizer.from_bundle(read_bundle(default_bundle_path()))
     return statistics.mean(len(tokenizer.encode(text).input_ids) for text in masked_texts())
 
 

@@ -74,7 +74,10 @@ def main() -> None:
 
 def masked_texts() -> Iterator[str]:
     """Texts with one to three masks, without end; the same each time."""
-    tokenizer, most = Tokenizer.of(read_bundle(default_bundle_path())), Settings().max_batch_tokens
+    tokenizer, most = (
+        Tokenizer.from_bundle(read_bundle(default_bundle_path())),
+        Settings().max_batch_tokens,
+    )
     rng = random.Random(0)  # noqa: S311 - a choice, not a secret
     for line in cycle(FILE.read_text(encoding="utf-8").splitlines()):
         text = mask_words(line, rng.choices((1, 2, 3), (70, 20, 10))[0], rng)
@@ -92,7 +95,7 @@ class RuntimeAlone:
     def __init__(self, texts: Sequence[str]) -> None:
         bundle, self._settings = read_bundle(default_bundle_path()), Settings()
         self._runtime = Runtime(bundle.model_path)
-        tokenizer = Tokenizer.of(bundle)
+        tokenizer = Tokenizer.from_bundle(bundle)
         asked = TOP_K + len(tokenizer.special_token_ids)
         encoded = map(tokenizer.encode, texts)
         self._batches = list(

@@ -51,7 +51,7 @@ def main() -> None:
 def probe(path: Path, prompts: Path = PROBE) -> dict[str, Tally]:
     """What a bundle fills in, by kind of prompt."""
     bundle = read_bundle(path)
-    tokenizer = Tokenizer.of(bundle)
+    tokenizer = Tokenizer.from_bundle(bundle)
     runtime = Runtime(bundle.model_path)
     tallies: dict[str, Tally] = defaultdict(Tally)
     for line in prompts.read_text(encoding="utf-8").splitlines():

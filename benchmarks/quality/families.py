@@ -206,7 +206,7 @@ def _spread(model: Any) -> None:
 
 def _requests(config: Any) -> list[ModelPass]:
     """As long as the comparison's texts and with as many masks, of random tokens."""
-    tokenizer = Tokenizer.of(read_bundle(default_bundle_path()))
+    tokenizer = Tokenizer.from_bundle(read_bundle(default_bundle_path()))
     generator = np.random.default_rng(0)
     mask = getattr(config, "mask_token_id", None) or config.vocab_size - 1
     requests = []
@@ -249,7 +249,7 @@ def _texts_s(runtime: Runtime, requests: list[ModelPass]) -> float:
 
     def run(batch: list[ModelPass]) -> object:
         packed = Batch.pack(batch)
-        return packed.split(runtime.run(packed))
+        return packed.unpack(runtime.run(packed))
 
     jobs: list[Job] = [(len(batch), partial(run, batch)) for batch in batches]
     return drive(jobs, usable_cpus(), SECONDS)

@@ -43,11 +43,11 @@ def main() -> None:
 async def compare(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], int]:
     """How many pairs come back by each way, and how many there are."""
     bundle = read_bundle(directory)
-    tokenizer, runtime = Tokenizer.of(bundle), Runtime(bundle.model_path)
+    tokenizer, runtime = Tokenizer.from_bundle(bundle), Runtime(bundle.model_path)
 
     async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
         batch = Batch.pack(requests)
-        return batch.split(runtime.run(batch))
+        return batch.unpack(runtime.run(batch))
 
     right, pairs = Counter(dict.fromkeys(("each alone", *ORDERS), 0)), 0
     draw = random.Random(0)  # noqa: S311 - a choice, not a secret

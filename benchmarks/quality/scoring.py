@@ -79,7 +79,7 @@ def _minicons(scorer: MaskedLMScorer, texts: Sequence[str], variant: Variant) ->
 
 def _ours(directory: Path, texts: Sequence[str]) -> Callable[[Variant], list[list[float]]]:
     bundle = read_bundle(directory)
-    tokenizer, runtime = Tokenizer.of(bundle), Runtime(bundle.model_path)
+    tokenizer, runtime = Tokenizer.from_bundle(bundle), Runtime(bundle.model_path)
 
     async def score(variant: Variant) -> list[list[float]]:
         settings = Settings()

@@ -73,7 +73,7 @@ def main() -> None:
 def compare(directory: Path) -> Iterator[Pair]:
     """Score every pair."""
     bundle = read_bundle(directory)
-    tokenizer = Tokenizer.of(bundle)
+    tokenizer = Tokenizer.from_bundle(bundle)
     runtime = Runtime(bundle.model_path)
     for line in PAIRS.read_text(encoding="utf-8").splitlines():
         text, fits, wrong = line.split("\t")
@@ -82,7 +82,7 @@ def compare(directory: Path) -> Iterator[Pair]:
             targets = Targets.resolve(tokenizer, [fits, other], MAX_PASSES)
             passes = TargetPasses(encoded, targets, bundle.mask_token_id)
             batch = Batch.pack(passes.requests)
-            [[first, second]] = passes.log_probs(batch.split(runtime.run(batch))).tolist()
+            [[first, second]] = passes.log_probs(batch.unpack(runtime.run(batch))).tolist()
             tokens = (len(targets.token_ids[0]), len(targets.token_ids[1]))
             yield Pair(kind, text, fits, other, tokens, (first, second))
 

@@ -53,11 +53,11 @@ def main() -> None:
 async def look(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], list[str]]:
     """Counts by name, and the fills that are no words."""
     bundle = read_bundle(directory)
-    tokenizer, runtime = Tokenizer.of(bundle), Runtime(bundle.model_path)
+    tokenizer, runtime = Tokenizer.from_bundle(bundle), Runtime(bundle.model_path)
 
     async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
         batch = Batch.pack(requests)
-        return batch.split(runtime.run(batch))
+        return batch.unpack(runtime.run(batch))
 
     vocab_size = bundle.architecture.vocab_size
     search = WordSearch(tokenizer, submit, vocab_size, TOP_K, MAX_WORD_TOKENS)

@@ -41,6 +41,6 @@ async def get_ready_model(app: Starlette, name: str | None = None) -> ServedMode
         NotFoundError: there is none of that name.
     """
     served = get_registry(app).get(name)
-    if (reason := app.state.health.reason or await served.probe.failure()) is not None:
+    if (reason := app.state.health.reason or await served.probe.failure_reason()) is not None:
         raise NotReadyError(reason)
     return served

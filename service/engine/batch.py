@@ -1,9 +1,9 @@
-"""Request, Batch and Fills: what the runtime computes, as arrays.
+"""Inputs and outputs of the runtime as arrays: a model pass, a batch of passes, and their outputs.
 
 Shape legend: N texts; T tokens of a text; R tokens of all texts, packed end to end without padding;
-B rows of W slots in which attention sees them (`packing`); Q masks of the row with the most,
-at least 2; M masks of all texts, by text and position; K targets of the mask with the most; k =
-top_k. A lower-case m is one text's masks.
+B attention rows of W slots (`packing`); Q masks of the row with the most masks, at least 2; M masks
+of all texts, ordered by text and position; K targets of the mask with the most targets; k = top_k.
+A lower-case m counts the masks of one text.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,23 +11,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.arrays import FloatArray, IntArray
+from service.arrays import FloatArray, IntArray, int_array, ordinals_in_group, start_offsets
 from service.engine.packing import RowPacking
 
-# With one query a row, the runtime's attention goes another way, whose last bits differ: what a
-# text is answered would depend on the masks of those that share its row.
-LEAST_QUERIES = 2
+# With one query per row, the runtime's attention takes another code path, whose last bits differ.
+# The result of a text would then depend on the masks of the texts that share its row.
+MIN_QUERIES = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelPass:
-    """One text to fill.
+    """A text with masks that the model computes in one pass.
 
     Attributes:
-        input_ids: (T,) int64, special tokens included.
+        input_ids: (T,) int64, including special tokens.
         mask_positions: (m,) int64, ascending positions in input_ids.
-        top_k: how many ids to return for each mask, at least 1.
-        target_ids: (m, K) int64, ids whose log-probability is asked for; K may be 0.
+        top_k: number of ids to return for each mask, at least 1.
+        target_ids: (m, K) int64, ids whose log-probabilities are returned; K may be 0.
     """
 
     input_ids: IntArray
@@ -37,18 +37,18 @@ class ModelPass:
 
     @property
     def tokens(self) -> int:
-        """What the request costs: its length in tokens."""
+        """Cost of the pass: the length of its text in tokens."""
         return len(self.input_ids)
 
 
 def no_targets(masks: int) -> IntArray:
-    """(m, 0): what a request without targets has as its target_ids."""
+    """Return the target_ids of a pass without targets, (m, 0)."""
     return np.empty((masks, 0), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchOutputs:
-    """What the served graph returns for a batch.
+    """Outputs of the served graph for a batch.
 
     Attributes:
         top_ids: (M, k) int64, by descending log-probability.
@@ -63,32 +63,32 @@ class BatchOutputs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PassOutputs(BatchOutputs):
-    """The part of a batch's outputs that answers one request; M is that request's m."""
+    """The part of a batch's outputs that belongs to one pass; M is the m of that pass."""
 
 
-# has requests computed, and gives their answers in the same order
+# computes passes and returns their outputs in the same order
 Submit = Callable[[Sequence[ModelPass]], Awaitable[Sequence[PassOutputs]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """The inputs of the served graph, all int64.
+    """Inputs of the served graph, all int64.
 
     Attributes:
-        requests: what was packed, in this order.
+        passes: the packed passes, in this order.
         input_ids: (R,) tokens of all texts, end to end.
-        positions: (R,) 0.. within each text.
-        pad_index: (B, W) which of the R tokens each slot takes; unused slots take the first.
-        slot_texts: (B, W) the text each slot belongs to, counted from 0; -1 where it is unused.
-        unpad_index: (R,) the flat slot b*W + w of each token.
-        query_index: (B, Q) the token of each row's q-th mask; unused entries are 0.
-        query_texts: (B, Q) the text it belongs to; -1 where it is unused.
-        mask_slots: (M,) the flat entry b*Q + q of each mask.
-        top_k: (1,) the most any request asks for.
-        target_ids: (M, K) ids to score; unused entries are 0.
+        positions: (R,) position of each token in its text, from 0.
+        pad_index: (B, W) index of the token in each slot, among the R; 0 in unused slots.
+        slot_texts: (B, W) index of the text in each slot; -1 in unused slots.
+        unpad_index: (R,) flat slot b*W + w of each token.
+        query_index: (B, Q) index of the token at each row's q-th mask; 0 in unused entries.
+        query_texts: (B, Q) index of the text of that mask; -1 in unused entries.
+        mask_slots: (M,) flat entry b*Q + q of each mask.
+        top_k: (1,) the largest top_k of the passes.
+        target_ids: (M, K) ids to score; 0 in unused entries.
     """
 
-    requests: tuple[ModelPass, ...]
+    passes: tuple[ModelPass, ...]
     input_ids: IntArray
     positions: IntArray
     pad_index: IntArray
@@ -101,34 +101,38 @@ class Batch:
     target_ids: IntArray
 
     @classmethod
-    def pack(cls, requests: Sequence[ModelPass]) -> "Batch":
-        """Lay the requests end to end; at least one, each with at least one token."""
-        lengths = [len(r.input_ids) for r in requests]
-        bins = RowPacking.of(lengths)
-        lengths_N, rows_N, offsets_N = map(_ints, (lengths, bins.rows, bins.offsets))
-        masks_N = _ints([len(r.mask_positions) for r in requests])
-        starts_N = np.cumsum(lengths_N) - lengths_N
-        texts_N = np.arange(len(requests))
+    def pack(cls, passes: Sequence[ModelPass]) -> "Batch":
+        """Lay the texts of the passes end to end.
+
+        Args:
+            passes: at least one, each with at least one token.
+        """
+        lengths = [len(p.input_ids) for p in passes]
+        packing = RowPacking.first_fit(lengths)
+        lengths_N, rows_N, offsets_N = map(int_array, (lengths, packing.rows, packing.offsets))
+        masks_N = int_array([len(p.mask_positions) for p in passes])
+        starts_N = start_offsets(lengths_N)
+        texts_N = np.arange(len(passes))
 
         tokens_R = np.arange(lengths_N.sum())
         positions_R = tokens_R - np.repeat(starts_N, lengths_N)
-        unpad_index_R = np.repeat(rows_N * bins.width + offsets_N, lengths_N) + positions_R
-        pad_index, slot_texts = _rectangles(bins.count, bins.width)
+        unpad_index_R = np.repeat(rows_N * packing.width + offsets_N, lengths_N) + positions_R
+        pad_index, slot_texts = _empty_grids(packing.count, packing.width)
         pad_index.ravel()[unpad_index_R] = tokens_R
         slot_texts.ravel()[unpad_index_R] = np.repeat(texts_N, lengths_N)
 
         rows_M = np.repeat(rows_N, masks_N)
-        queries_M = _places(rows_M, bins.count)
-        most_masks = max(LEAST_QUERIES, int(queries_M.max()) + 1)
+        queries_M = ordinals_in_group(rows_M, packing.count)
+        most_masks = max(MIN_QUERIES, int(queries_M.max()) + 1)
         mask_slots_M = rows_M * most_masks + queries_M
-        query_index, query_texts = _rectangles(bins.count, most_masks)
-        mask_positions_M = np.concatenate([r.mask_positions for r in requests])
+        query_index, query_texts = _empty_grids(packing.count, most_masks)
+        mask_positions_M = np.concatenate([p.mask_positions for p in passes])
         query_index.ravel()[mask_slots_M] = np.repeat(starts_N, masks_N) + mask_positions_M
         query_texts.ravel()[mask_slots_M] = np.repeat(texts_N, masks_N)
 
         return cls(
-            requests=tuple(requests),
-            input_ids=np.concatenate([r.input_ids for r in requests]),
+            passes=tuple(passes),
+            input_ids=np.concatenate([p.input_ids for p in passes]),
             positions=positions_R,
             pad_index=pad_index,
             slot_texts=slot_texts,
@@ -136,8 +140,8 @@ class Batch:
             query_index=query_index,
             query_texts=query_texts,
             mask_slots=mask_slots_M,
-            top_k=_ints([max(r.top_k for r in requests)]),
-            target_ids=_stack_targets(requests, len(rows_M)),
+            top_k=int_array([max(p.top_k for p in passes)]),
+            target_ids=_stack_targets(passes, len(rows_M)),
         )
 
     @property
@@ -147,52 +151,40 @@ class Batch:
 
     @property
     def slots(self) -> int:
-        """B * W, what attention computes; those without a token are padding."""
+        """B * W, the slots that attention computes; slots without a token are padding."""
         return self.pad_index.size
 
-    def split(self, outputs: BatchOutputs) -> list[PassOutputs]:
-        """Each request's own part of the outputs, in the order of `requests`."""
-        fills = []
+    def unpack(self, outputs: BatchOutputs) -> list[PassOutputs]:
+        """Return the outputs of each pass, in the order of `passes`."""
+        unpacked = []
         start = 0
-        for request in self.requests:
-            masks = slice(start, start + len(request.mask_positions))
-            fills.append(
+        for model_pass in self.passes:
+            masks = slice(start, start + len(model_pass.mask_positions))
+            targets = model_pass.target_ids.shape[1]
+            unpacked.append(
                 PassOutputs(
-                    top_ids=outputs.top_ids[masks, : request.top_k],
-                    top_log_probs=outputs.top_log_probs[masks, : request.top_k],
-                    target_log_probs=outputs.target_log_probs[masks, : request.target_ids.shape[1]],
+                    top_ids=outputs.top_ids[masks, : model_pass.top_k],
+                    top_log_probs=outputs.top_log_probs[masks, : model_pass.top_k],
+                    target_log_probs=outputs.target_log_probs[masks, :targets],
                 )
             )
             start = masks.stop
-        return fills
+        return unpacked
 
 
-def _ints(values: Sequence[int]) -> IntArray:
-    return np.array(values, dtype=np.int64)
-
-
-def _rectangles(rows: int, width: int) -> tuple[IntArray, IntArray]:
-    """Indices and texts of a rectangle in which nothing is used yet."""
+def _empty_grids(rows: int, width: int) -> tuple[IntArray, IntArray]:
+    """Return a grid of token indices and one of text indices in which every entry is unused."""
     shape = (rows, width)
     return np.zeros(shape, dtype=np.int64), np.full(shape, -1, dtype=np.int64)
 
 
-def _places(rows_M: IntArray, rows: int) -> IntArray:
-    """(M,): of each mask, how many before it lie in the same row."""
-    places = np.empty(len(rows_M), dtype=np.int64)
-    order = np.argsort(rows_M, kind="stable")
-    counts = np.bincount(rows_M, minlength=rows)
-    places[order] = np.arange(len(rows_M)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return places
-
-
-def _stack_targets(requests: Sequence[ModelPass], masks: int) -> IntArray:
-    """(M, K): the requests' target ids one under the other, padded with 0 on the right."""
-    width = max(r.target_ids.shape[1] for r in requests)
+def _stack_targets(passes: Sequence[ModelPass], masks: int) -> IntArray:
+    """Return the target ids of all masks, (M, K), padded with 0 on the right."""
+    width = max(p.target_ids.shape[1] for p in passes)
     target_ids_MK = np.zeros((masks, width), dtype=np.int64)
     start = 0
-    for request in requests:
-        count, own_width = request.target_ids.shape
-        target_ids_MK[start : start + count, :own_width] = request.target_ids
+    for model_pass in passes:
+        count, own_width = model_pass.target_ids.shape
+        target_ids_MK[start : start + count, :own_width] = model_pass.target_ids
         start += count
     return target_ids_MK

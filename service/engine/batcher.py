@@ -1,4 +1,4 @@
-"""Admit or refuse at once, form batches by token budget, run them on worker threads."""
+"""Scheduler of model passes: admits requests, forms batches and runs them on worker threads."""
 
 import asyncio
 import logging
@@ -16,33 +16,33 @@ from service.observability.tracing import Tracer
 
 _log = logging.getLogger(__name__)
 
-# a request of more tokens than fit so many batches waits while others do
-INTERACTIVE_BATCHES = 8
+# a request of more tokens than this many batches goes to the bulk lane
+MAX_INTERACTIVE_BATCHES = 8
 
 
 class Batcher:
-    """A first-in-first-out queue of requests before worker threads that run batches.
+    """A queue of model passes, and worker threads that compute them in batches.
 
-    A worker that becomes free takes at once what has waited longest, up to its equal share of the
-    tokens that wait or run, and to the token budget: no batch is held back for company, no worker
-    is idle while another has a crowd, and nobody waits for a text that came later. A request above
-    share or budget runs alone. Lengths are not sorted: the graph packs long and short texts
-    together almost without loss (`packing`). Requests of many passes wait in a lane of their
-    own, with a limit of its own, so that they hold up nobody else. Create and close it on the event
-    loop that submits.
+    A free worker immediately takes the oldest passes, up to its equal share of the tokens that
+    wait or run and up to the token budget. So no batch is held back to grow, no worker is idle
+    while another has a long queue, and no pass waits for a later one. A pass above the share or
+    the budget runs alone. Passes are not sorted by length: the graph packs long and short texts
+    together almost without loss (`packing`). Requests of many passes wait in the bulk lane, which
+    has its own limit, so that they do not delay interactive requests. Create and close the batcher
+    on the event loop that submits.
 
     Args:
-        run: computes a batch; called from the workers, several at a time.
-        workers: threads.
-        max_batch_tokens: budget of a batch.
-        max_waiting_tokens: most tokens accepted and not answered yet, waiting or running.
-        max_bulk_tokens: the same for those that can wait.
-        max_wait_s: nothing more is accepted while the tokens that cannot wait would take longer
-            than this at the speed of late.
-        on_failure: called on the event loop with a sentence when a worker has died and nothing
-            can be computed any more.
-        statistics: told of each batch; those of this batcher alone by default.
-        spans: told of each batch as well, where requests are traced.
+        run: computes a batch; called from several workers at a time.
+        workers: number of threads.
+        max_batch_tokens: token budget of a batch.
+        max_waiting_tokens: most unanswered tokens of the interactive lane, waiting or running.
+        max_bulk_tokens: most unanswered tokens of the bulk lane.
+        max_wait_s: longest estimated wait in the interactive lane, at the recent throughput;
+            interactive requests above it are rejected.
+        on_failure: called on the event loop with an error message when a worker thread has
+            failed and the batcher has stopped.
+        statistics: records batches; by default the batcher has its own.
+        tracer: records batches too, if requests are traced.
     """
 
     def __init__(
@@ -55,19 +55,19 @@ class Batcher:
         max_wait_s: float,
         on_failure: Callable[[str], None],
         statistics: BatchStatistics | None = None,
-        spans: Tracer | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         self._run = run
         self._max_batch_tokens = max_batch_tokens
         self._on_failure = on_failure
         self._statistics = statistics or BatchStatistics()
-        self._spans = spans
+        self._tracer = tracer
         self._loop = asyncio.get_running_loop()
         # guards all below
         self._lock = threading.Lock()
-        # who has nothing to do, the last to have worked last: its CPU's caches are the warmest
+        # idle workers, the last one to work last: its CPU's caches are the warmest
         self._idle: list[threading.Condition] = []
-        self._waiting: LaneQueue[QueuedPass] = LaneQueue(lambda entry: entry.request.tokens)
+        self._queue: LaneQueue[QueuedPass] = LaneQueue(lambda queued: queued.model_pass.tokens)
         self._admission = Admission(
             workers,
             max_batch_tokens,
@@ -78,7 +78,7 @@ class Batcher:
         )
         self._closing = False
         self._failure: str | None = None
-        self._answered_s = time.monotonic()
+        self._last_batch_s = time.monotonic()
         self._workers = [
             threading.Thread(target=self._work, name=f"fillmask-worker-{i}", daemon=True)
             for i in range(workers)
@@ -88,185 +88,186 @@ class Batcher:
 
     @property
     def accepted_tokens(self) -> int:
-        """Of all requests that wait or are computed."""
+        """Tokens of all passes that wait or run."""
         with self._lock:
             return self._admission.tokens
 
-    def note_speed(self, tokens: int, seconds: float) -> None:
-        """What is known of a worker's speed before the first batch."""
-        self._admission.speed.note(tokens, seconds)
+    def record_throughput(self, tokens: int, seconds: float) -> None:
+        """Record the throughput of a worker before the first batch."""
+        self._admission.throughput.record(tokens, seconds)
 
-    async def submit(
-        self, requests: Sequence[ModelPass], *, bulk: bool = False
-    ) -> list[PassOutputs]:
-        """Answer all the requests, in their order; they are admitted together or not at all.
+    async def submit(self, passes: Sequence[ModelPass], *, bulk: bool = False) -> list[PassOutputs]:
+        """Compute passes, which are admitted together or rejected together.
 
-        A caller that is cancelled is taken out of the queue.
+        A cancelled call removes its passes from the queue.
 
         Args:
-            requests: at least one.
-            bulk: whether they are a part of many passes, and wait while others do; so do they
-                if they are many themselves.
+            passes: at least one.
+            bulk: whether the passes wait in the bulk lane. Passes of more than
+                MAX_INTERACTIVE_BATCHES batches always do.
+
+        Returns:
+            The outputs of each pass, in the same order.
 
         Raises:
-            OverloadedError: too much waits already.
-            InvalidRequestError: more tokens than are ever accepted.
-            NotReadyError: the batcher is closing, or a worker has died.
-            Exception: whatever `run` raised for one of these requests alone.
+            OverloadedError: too many tokens wait already.
+            InvalidRequestError: the passes have more tokens than their lane ever accepts.
+            NotReadyError: the batcher is closing, or a worker has failed.
+            Exception: the error that `run` raised for one of the passes alone.
         """
-        assert requests, "nobody would ever be told that nothing is done"  # noqa: S101
-        tokens = sum(request.tokens for request in requests)
-        bulk |= tokens > INTERACTIVE_BATCHES * self._max_batch_tokens
-        span = None if self._spans is None else self._spans.current()
-        submission = PendingRequest(self._loop.create_future(), len(requests), span)
-        entries = [QueuedPass(request, submission, i, bulk) for i, request in enumerate(requests)]
+        assert passes, "a request without passes is never answered"  # noqa: S101
+        tokens = sum(model_pass.tokens for model_pass in passes)
+        bulk |= tokens > MAX_INTERACTIVE_BATCHES * self._max_batch_tokens
+        span = None if self._tracer is None else self._tracer.current()
+        request = PendingRequest(self._loop.create_future(), len(passes), span)
+        queued = [QueuedPass(model_pass, request, i, bulk) for i, model_pass in enumerate(passes)]
         with self._lock:
-            self._refuse_at_the_end()
+            self._raise_if_stopped()
             self._admission.accept(tokens, bulk=bulk)
-            self._waiting.extend(entries, bulk=bulk)
-            self._wake(len(entries))
+            self._queue.extend(queued, bulk=bulk)
+            self._wake(len(queued))
         try:
-            return await submission.future
-        except BaseException:  # the caller was cancelled, or one request failed: drop the rest
-            self._forget(submission)
+            return await request.future
+        except BaseException:  # the caller was cancelled, or one pass failed: drop the rest
+            self._discard(request)
             raise
 
     @property
     def last_batch_s(self) -> float:
-        """When the last batch was done, by the monotonic clock."""
-        return self._answered_s
+        """Time of the end of the last batch, by the monotonic clock."""
+        return self._last_batch_s
 
     @property
     def load(self) -> QueueLoad:
-        """How much there is to do, by lane: `interactive` is computed before `bulk`."""
+        """Load by lane: `interactive` is computed before `bulk`."""
         return self._admission.load
 
     @property
     def estimated_wait_s(self) -> float:
-        """How long what is accepted will take, but for what can wait; 0 while nothing is known."""
+        """Estimated time to compute the interactive lane; 0 before the throughput is known."""
         return self._admission.estimated_wait_s
 
     def raise_if_overloaded(self, *, bulk: bool = False) -> None:
-        """Refuse a request while nothing is known of it; whether it is accepted `submit` decides.
+        """Reject a request early, before its size is known. `submit` checks again.
 
         Raises:
-            OverloadedError: too much waits already.
-            NotReadyError: the batcher is closing, or a worker has died.
+            OverloadedError: too many tokens wait already.
+            NotReadyError: the batcher is closing, or a worker has failed.
         """
-        self._refuse_at_the_end()
+        self._raise_if_stopped()
         self._admission.check(1, bulk=bulk)
 
     def retry_after_s(self, ahead: int = 0) -> int | None:
-        """Refuse a request of which nothing is known, if there is no room for it.
+        """Return when to retry a request that has not been read yet, or None to read it now.
 
         Args:
-            ahead: requests that have come before it and have no answer yet. Some of them may still
-                be read, and will be submitted first: they count as of the usual length.
+            ahead: earlier requests without a response. Those still being read will be submitted
+                first, so each counts as a request of typical size.
 
         Returns:
-            Whole seconds after which there should be room; None where there is.
+            Whole seconds until the estimated end of the overload; None without overload.
         """
         return self._admission.retry_after_s(ahead)
 
     async def close(self) -> None:
-        """Refuse what comes, answer what was accepted, stop the workers."""
+        """Reject new requests, answer the accepted ones and stop the workers."""
         with self._lock:
             self._closing = True
             self._wake(len(self._workers))
         for worker in self._workers:
             await asyncio.to_thread(worker.join)
 
-    def _refuse_at_the_end(self) -> None:
+    def _raise_if_stopped(self) -> None:
         if self._failure is not None:
             raise NotReadyError(self._failure)
         if self._closing:
             raise NotReadyError("The service is shutting down.")
 
-    def _forget(self, submission: PendingRequest) -> None:
+    def _discard(self, request: PendingRequest) -> None:
         with self._lock:
-            for entry in self._waiting.remove(lambda entry: entry.submission is submission):
-                self._admission.release(entry.request.tokens, bulk=entry.bulk)
+            for queued in self._queue.remove(lambda queued: queued.request is request):
+                self._admission.release(queued.model_pass.tokens, bulk=queued.bulk)
 
     def _work(self) -> None:
-        entries: list[QueuedPass] = []
+        batch: list[QueuedPass] = []
         try:
-            while entries := self._take():
+            while batch := self._next_batch():
                 started_s = time.perf_counter()
-                answers = self._compute(entries)
-                self._release(entries, time.perf_counter() - started_s)
-                self._deliver(entries, answers)
-        except BaseException as error:  # noqa: BLE001 - callers must hear of the end of a thread, whatever it was
-            self._die(entries, error)
+                results = self._compute(batch)
+                self._release(batch, time.perf_counter() - started_s)
+                self._deliver(batch, results)
+        except BaseException as error:  # noqa: BLE001 - callers must learn that the thread has ended, whatever the error
+            self._fail(batch, error)
 
     def _wake(self, workers: int) -> None:
         for _ in range(min(workers, len(self._idle))):
             self._idle.pop().notify()
 
-    def _take(self) -> list[QueuedPass]:
-        """The next batch, as soon as there is one; empty when there will be none any more."""
+    def _next_batch(self) -> list[QueuedPass]:
+        """Wait for the next batch and return it; empty if the batcher is closed and drained."""
         with self._lock:
-            while not self._waiting and not self._closing:
+            while not self._queue and not self._closing:
                 woken = threading.Condition(self._lock)
                 self._idle.append(woken)
                 woken.wait()
             share = math.ceil(self._admission.tokens / len(self._workers))
-            return self._waiting.take(min(share, self._max_batch_tokens))
+            return self._queue.next_batch(min(share, self._max_batch_tokens))
 
-    def _compute(self, entries: Sequence[QueuedPass]) -> list[PassOutputs | Exception]:
+    def _compute(self, queued: Sequence[QueuedPass]) -> list[PassOutputs | Exception]:
         started_s = time.perf_counter()
         try:
-            batch = Batch.pack([entry.request for entry in entries])
-            answers: list[PassOutputs | Exception] = [*batch.split(self._run(batch))]
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's answer
+            batch = Batch.pack([one.model_pass for one in queued])
+            results: list[PassOutputs | Exception] = [*batch.unpack(self._run(batch))]
+        except Exception as error:  # noqa: BLE001 - the caller receives the error, whatever it is
             self._statistics.note_failure()
-            if len(entries) == 1:
+            if len(queued) == 1:
                 return [error]
-            _log.warning("a batch failed, each request is tried alone:\n%s", safe_traceback(error))
-            return [answer for entry in entries for answer in self._compute([entry])]
+            _log.warning("a batch failed; computing each pass alone:\n%s", safe_traceback(error))
+            return [result for one in queued for result in self._compute([one])]
         ended_s = time.perf_counter()
         self._statistics.note_batch(
             batch.tokens,
             batch.slots,
-            (started_s - entry.submission.arrived_s for entry in entries),
+            (started_s - one.request.arrived_s for one in queued),
             ended_s - started_s,
         )
-        if self._spans is not None:
-            callers = {entry.submission: None for entry in entries}  # each once, in order
-            self._spans.note_batch(
-                [(caller.span, caller.arrived_s) for caller in callers],
+        if self._tracer is not None:
+            requests = {one.request: None for one in queued}  # each once, in order
+            self._tracer.note_batch(
+                [(request.span, request.arrived_s) for request in requests],
                 started_s,
                 ended_s,
-                {"fillmask.batch.tokens": batch.tokens, "fillmask.batch.sequences": len(entries)},
+                {"fillmask.batch.tokens": batch.tokens, "fillmask.batch.sequences": len(queued)},
             )
-        return answers
+        return results
 
-    def _release(self, entries: Sequence[QueuedPass], elapsed_s: float) -> None:
-        tokens = sum(entry.request.tokens for entry in entries)
+    def _release(self, batch: Sequence[QueuedPass], elapsed_s: float) -> None:
+        tokens = sum(queued.model_pass.tokens for queued in batch)
         with self._lock:
-            for entry in entries:
-                self._admission.release(entry.request.tokens, bulk=entry.bulk)
-            if not entries[0].bulk:  # those that can wait may be heavier, and hold up nobody
-                self._admission.speed.note(tokens, elapsed_s)
-            self._answered_s = time.monotonic()
+            for queued in batch:
+                self._admission.release(queued.model_pass.tokens, bulk=queued.bulk)
+            if not batch[0].bulk:  # bulk passes may cost more per token and delay nobody
+                self._admission.throughput.record(tokens, elapsed_s)
+            self._last_batch_s = time.monotonic()
 
     def _deliver(
-        self, entries: Sequence[QueuedPass], answers: Sequence[PassOutputs | Exception]
+        self, batch: Sequence[QueuedPass], results: Sequence[PassOutputs | Exception]
     ) -> None:
-        def settle() -> None:
-            for entry, answer in zip(entries, answers, strict=True):
-                entry.submission.settle(entry.index, answer)
+        def set_results() -> None:
+            for queued, result in zip(batch, results, strict=True):
+                queued.request.set_result(queued.index, result)
 
-        self._loop.call_soon_threadsafe(settle)
+        self._loop.call_soon_threadsafe(set_results)
 
-    def _die(self, entries: list[QueuedPass], error: BaseException) -> None:
-        """Fail all who wait: with one worker dead, nobody knows what state the rest is in."""
+    def _fail(self, batch: list[QueuedPass], error: BaseException) -> None:
+        """Fail all pending requests, because a failed worker leaves the rest in unknown state."""
         _log.critical("a worker has died:\n%s", safe_traceback(error))
         failure = "The service has failed and must be restarted."
         with self._lock:
             self._failure = failure
             self._closing = True
-            entries = [*entries, *self._waiting.remove(lambda _: True)]
+            batch = [*batch, *self._queue.remove(lambda _: True)]
             self._admission.release_all()
             self._wake(len(self._workers))
         self._loop.call_soon_threadsafe(self._on_failure, failure)
-        self._deliver(entries, [NotReadyError(failure)] * len(entries))
+        self._deliver(batch, [NotReadyError(failure)] * len(batch))

@@ -1,4 +1,4 @@
-"""Memory of the model: private weights, huge pages, and memory returned to the system."""
+"""Memory of the process: huge pages, free memory, and weights copied out of their file."""
 
 import asyncio
 import ctypes
@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-PAGE_BYTES = 2**21
-_COLLAPSE = 25  # MADV_COLLAPSE, of Linux 6.1 and later
-_ANONYMOUS = re.compile(
+HUGE_PAGE_BYTES = 2**21
+_MADV_COLLAPSE = 25  # Linux 6.1 and later
+_ANONYMOUS_MAPPING = re.compile(
     r"^([0-9a-f]+)-([0-9a-f]+) rw-p 00000000 00:00 0 *(?:\[heap\])?$", re.MULTILINE
 )
 
@@ -22,10 +22,11 @@ def collapse_heap() -> int:
     HTTP clients got 760 and 724 requests/s instead of 693 and 679, at the same peak of memory.
     `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` gains half of that and must be set outside.
 
-    A hint: nothing changes on other systems, on older kernels and without free huge pages.
+    This is a hint. Nothing changes on other systems, on older kernels and where no huge page is
+    free.
 
     Returns:
-        Bytes of address space for which it was done.
+        Bytes of address space that were moved.
     """
     try:
         maps = Path("/proc/self/maps").read_text()
@@ -34,37 +35,38 @@ def collapse_heap() -> int:
     madvise = ctypes.CDLL(None).madvise
     madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     collapsed = 0
-    for mapping in _ANONYMOUS.finditer(maps):
+    for mapping in _ANONYMOUS_MAPPING.finditer(maps):
         first, end = (int(address, 16) for address in mapping.groups())
-        start = -(-first // PAGE_BYTES) * PAGE_BYTES
-        length = end // PAGE_BYTES * PAGE_BYTES - start
-        if length > 0 and madvise(start, length, _COLLAPSE) == 0:
+        start = -(-first // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
+        length = end // HUGE_PAGE_BYTES * HUGE_PAGE_BYTES - start
+        if length > 0 and madvise(start, length, _MADV_COLLAPSE) == 0:
             collapsed += length
     return collapsed
 
 
 RETURN_EVERY_S = 5
-# requests that took less leave little behind
+# requests that take less leave little free memory behind
 BURST_BYTES = 32 * 2**20
 
 
 def return_free_memory() -> None:
-    """Ask glibc for it; by itself it keeps what lies between blocks that are still in use.
+    """Ask glibc to return free memory to the system.
 
-    A hint: other C libraries have no such function, and nothing changes.
+    By itself, glibc keeps free memory between blocks that are still in use. Other C libraries have
+    no such function, and nothing changes.
     """
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
 
 
 async def return_after_bursts(taken_bytes: Callable[[], int]) -> None:
-    """Return free memory when requests have taken much of it, until this is cancelled.
+    """Return free memory to the system after each burst of requests, until cancelled.
 
-    Bursts of different requests free blocks of different sizes. Kept, they add up: under a mix of
+    Bursts of different requests free blocks of different sizes, which add up: under a mix of
     attacks a process grew to 530 MB.
 
     Args:
-        taken_bytes: the bytes that all requests so far have taken.
+        taken_bytes: returns the bytes that all requests so far have taken.
     """
     before = taken_bytes()
     while True:
@@ -74,25 +76,25 @@ async def return_after_bursts(taken_bytes: Callable[[], int]) -> None:
             await asyncio.to_thread(return_free_memory)
 
 
-_MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S{3}p \S+ \S+ \S+ +(/.*)$", re.MULTILINE)
-# A table of 85,000 tokens by 768 bytes. Of a larger one a service reads few rows, in pages that the
-# system can drop; a copy would add 200 MB to an XLM-RoBERTa in int8.
-MOST_BYTES = 2**26
+_FILE_MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S{3}p \S+ \S+ \S+ +(/.*)$", re.MULTILINE)
+# An embedding table of 85,000 tokens by 768 bytes. Of a larger table a service reads few rows, in
+# pages that the system can drop. A copy would add 200 MB to an XLM-RoBERTa in int8.
+MAX_COPIED_BYTES = 2**26
 _MAP_FAILED = ctypes.c_void_p(-1).value
 _MREMAP_MAYMOVE, _MREMAP_FIXED = 1, 2
 
 
-def make_private(file: Path) -> bool:
+def copy_mapped_file(file: Path) -> bool:
     """Replace each mapping of a file by a copy in memory, at the same address.
 
-    Nothing may use the mappings meanwhile. Above MOST_BYTES all stay as they are, and on other
-    systems than Linux.
+    Nothing may use the mappings during the call. Mappings of more than MAX_COPIED_BYTES together,
+    and mappings on other systems than Linux, stay as they are.
 
     Returns:
-        Whether nothing of the file is mapped any more.
+        True if the file is no longer mapped.
 
     Raises:
-        MemoryError: the system has not as much.
+        MemoryError: the system has too little memory for the copies.
     """
     try:
         maps = Path("/proc/self/maps").read_text()
@@ -101,14 +103,14 @@ def make_private(file: Path) -> bool:
     path = str(file.resolve())
     mapped = [
         (int(mapping[1], 16), int(mapping[2], 16))
-        for mapping in _MAPPING.finditer(maps)
+        for mapping in _FILE_MAPPING.finditer(maps)
         if mapping[3] == path
     ]
-    if sum(end - start for start, end in mapped) > MOST_BYTES:
+    if sum(end - start for start, end in mapped) > MAX_COPIED_BYTES:
         return False
     libc = _libc()
     for start, end in mapped:
-        _replace(libc, start, end - start)
+        _replace_mapping(libc, start, end - start)
     return True
 
 
@@ -120,7 +122,7 @@ def _libc() -> ctypes.CDLL:
     return libc
 
 
-def _replace(libc: ctypes.CDLL, start: int, length: int) -> None:
+def _replace_mapping(libc: ctypes.CDLL, start: int, length: int) -> None:
     protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     copy = libc.mmap(None, length, protection, flags, -1, 0)
     if copy == _MAP_FAILED:

@@ -1,25 +1,27 @@
-"""Where each text of a batch lies inside attention: short texts share a row, a mask between them.
+"""First-fit packing of a batch's texts into attention rows, so that short texts share a row.
 
-Attention is the one part of the graph that needs a rectangle, and its cost grows with the square of
-the rectangle's width. Padding every text to the longest would make it cost more than all the rest.
+Attention is the only part of the graph that needs a rectangle, and its cost grows with the square
+of the rectangle's width. Padding every text to the longest would make attention cost more than the
+rest of the graph.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# A text begins at a multiple of the widest vector's float32s. Then each of its values meets the
-# same lane of the same sums as if the text were alone, and the answer has the same bits. Rows end
-# at such a multiple too: the kernels are slow with what is left over (LOG.md, 2026-11-20).
+# Each text starts at a multiple of the float32 count of the widest vector register. Each of its
+# values then meets the same lane of the same sums as if the text were alone, and the result has the
+# same bits. Row widths are such multiples too: the kernels are slow on a remainder (LOG.md,
+# 2026-11-20).
 ALIGNMENT = 16
 
 
 @dataclass(frozen=True, slots=True)
 class RowPacking:
-    """A place for each text in B rows of W slots.
+    """Positions of texts in B rows of W slots.
 
     Attributes:
-        rows: for each text the row it lies in.
-        offsets: for each text its first slot there.
+        rows: row of each text.
+        offsets: first slot of each text in its row.
         count: B.
         width: W, the tokens of the longest text, rounded up to the alignment.
     """
@@ -30,14 +32,14 @@ class RowPacking:
     width: int
 
     @classmethod
-    def of(cls, lengths: Sequence[int]) -> "RowPacking":
-        """First fit, longest first; at least one text.
+    def first_fit(cls, lengths: Sequence[int]) -> "RowPacking":
+        """Put each text, longest first, into the first row with enough free slots.
 
         Args:
-            lengths: tokens of each text.
+            lengths: tokens of each text; at least one text.
         """
         width = _aligned(max(lengths))
-        free: list[int] = []  # the first slot of each row where a text may begin
+        free: list[int] = []  # first free aligned slot of each row
         rows, offsets = [0] * len(lengths), [0] * len(lengths)
         for text in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
             length = lengths[text]

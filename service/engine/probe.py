@@ -1,4 +1,4 @@
-"""Whether the model still answers: its last batch is recent, or a small one now goes through."""
+"""Readiness probe of a model: checks its last batch, or runs a small test pass."""
 
 import asyncio
 import time
@@ -9,21 +9,21 @@ from service.engine.batch import ModelPass, no_targets
 from service.engine.batcher import Batcher
 from service.errors import FillMaskError
 
-RECENT_S = 10  # as often as Kubernetes asks by default
-PATIENCE_S = 5
+RECENT_S = 10  # the default period of a Kubernetes probe
+TIMEOUT_S = 5
 
 
 class Probe:
-    """Asks a model whether it answers; as many as ask at a time share one request.
+    """Checks that a model still computes; concurrent checks share one test pass.
 
     Args:
-        batcher: of the model.
-        token_id: what the request is made of.
+        batcher: the model's.
+        token_id: the only token of the test pass.
     """
 
     def __init__(self, batcher: Batcher, token_id: int) -> None:
         self._batcher = batcher
-        self._request = ModelPass(
+        self._test_pass = ModelPass(
             input_ids=np.full(1, token_id, dtype=np.int64),
             mask_positions=np.zeros(1, dtype=np.int64),
             top_k=1,
@@ -34,33 +34,33 @@ class Probe:
 
     @property
     def last_failure(self) -> str | None:
-        """What was found out when somebody last asked."""
+        """Result of the last check."""
         return self._last_failure
 
-    async def failure(self) -> str | None:
-        """Why it does not answer, in a sentence; None when it does."""
+    async def failure_reason(self) -> str | None:
+        """Check the model, and return why it does not compute; None if it does."""
         if time.monotonic() - self._batcher.last_batch_s < RECENT_S:
             self._last_failure = None
             return None
         if self._running is None:
-            self._running = asyncio.create_task(self._ask())
-            self._running.add_done_callback(self._forget)
-        # one of those who ask may leave, and the others still want to know
+            self._running = asyncio.create_task(self._run_test_pass())
+            self._running.add_done_callback(self._store_failure)
+        # a cancelled caller must not cancel the check for the others
         return await asyncio.shield(self._running)
 
-    async def _ask(self) -> str | None:
+    async def _run_test_pass(self) -> str | None:
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                await self._batcher.submit([self._request])
+            async with asyncio.timeout(TIMEOUT_S):
+                await self._batcher.submit([self._test_pass])
         except TimeoutError:
-            return f"The model has not answered for {PATIENCE_S} s."
+            return f"The model has not answered for {TIMEOUT_S} s."
         except FillMaskError as error:
             return error.text
-        except Exception:  # noqa: BLE001 - whatever it is, the model does not answer
-            return "The model fails on a request that it must be able to answer."
+        except Exception:  # noqa: BLE001 - any error means that the model does not compute
+            return "The model fails on a test pass of one token; restart the service."
         return None
 
-    def _forget(self, task: asyncio.Task[str | None]) -> None:
+    def _store_failure(self, task: asyncio.Task[str | None]) -> None:
         self._running = None
         if not task.cancelled():
             self._last_failure = task.result()

@@ -1,4 +1,4 @@
-"""Passes that wait for a batch, in two lanes, and the requests they belong to."""
+"""Queue of model passes in two lanes, and the requests that the passes belong to."""
 
 import asyncio
 import time
@@ -11,17 +11,15 @@ from service.engine.batch import ModelPass, PassOutputs
 
 
 class PendingRequest:
-    """What one caller waits for: the answers to all of its requests, or the first failure.
+    """A request that waits for the outputs of all its passes, or for the first failure.
 
     Attributes:
-        future: done when it has them.
-        arrived_s: when they were asked for, by the performance counter.
-        span: of the caller, where requests are traced.
+        future: receives the outputs or the failure; belongs to the caller's event loop.
+        span: the caller's tracing span, if requests are traced.
+        arrived_s: time of the request, by the performance counter.
 
     Args:
-        future: of the caller's event loop.
-        count: how many answers there are to be.
-        span: of the caller.
+        count: number of passes.
     """
 
     def __init__(
@@ -30,72 +28,72 @@ class PendingRequest:
         self.future = future
         self.span = span
         self.arrived_s = time.perf_counter()
-        self._answers: dict[int, PassOutputs] = {}
+        self._results: dict[int, PassOutputs] = {}
         self._count = count
 
-    def settle(self, index: int, answer: PassOutputs | Exception) -> None:
-        """Note one answer; on the event loop only."""
+    def set_result(self, index: int, result: PassOutputs | Exception) -> None:
+        """Store the result of one pass. Call it on the event loop only."""
         if self.future.done():
             return
-        if isinstance(answer, Exception):
-            self.future.set_exception(answer)
+        if isinstance(result, Exception):
+            self.future.set_exception(result)
             return
-        self._answers[index] = answer
-        if len(self._answers) == self._count:
-            self.future.set_result([self._answers[i] for i in range(self._count)])
+        self._results[index] = result
+        if len(self._results) == self._count:
+            self.future.set_result([self._results[i] for i in range(self._count)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueuedPass:
-    """One request in the queue, and where its answer goes.
+    """A pass in the queue, with the request that receives its outputs.
 
     Attributes:
-        request: to be computed.
-        submission: it is a part of.
-        index: its place there.
-        bulk: whether it can wait.
+        model_pass: the pass to compute.
+        request: the request that the pass belongs to.
+        index: position of the pass in the request.
+        bulk: whether the pass waits in the bulk lane.
     """
 
-    request: ModelPass
-    submission: PendingRequest
+    model_pass: ModelPass
+    request: PendingRequest
     index: int
     bulk: bool
 
 
 Item = TypeVar("Item")
 
-# Of so many batches one is taken from the lane that can wait, even if the other is never empty.
+# One batch in this many comes from the bulk lane, even if the interactive lane is never empty.
 BATCHES_PER_BULK_BATCH = 8
 
 
 class LaneQueue(Generic[Item]):
-    """Two queues, first in first out each. Not for several threads at a time.
+    """Two first-in-first-out lanes, interactive and bulk. Not thread-safe.
 
-    A long job, such as the scores of a text token by token, is hundreds of passes. In one queue
-    with the fills, each of them would wait for all of those.
+    A long request, such as the scores of a text token by token, is hundreds of passes. In a single
+    queue, each interactive request would wait for all of them.
 
     Args:
-        tokens: of an item.
+        tokens: returns the tokens of an item.
     """
 
     def __init__(self, tokens: Callable[[Item], int]) -> None:
         self._tokens = tokens
         self._interactive: deque[Item] = deque()
         self._bulk: deque[Item] = deque()
-        self._interactive_batches = 0  # since the last bulk one
+        self._interactive_batches = 0  # since the last bulk batch
 
     def __bool__(self) -> bool:
         return bool(self._interactive or self._bulk)
 
     def extend(self, items: Iterable[Item], *, bulk: bool) -> None:
-        """Append items to the lane that can wait, or to the other."""
+        """Append items to the bulk or the interactive lane."""
         (self._bulk if bulk else self._interactive).extend(items)
 
-    def take(self, budget_tokens: int) -> list[Item]:
-        """The next batch: what has waited longest in its lane, at least one item.
+    def next_batch(self, budget_tokens: int) -> list[Item]:
+        """Remove and return the oldest items of one lane, empty only if the queue is empty.
 
         Args:
-            budget_tokens: most tokens of a batch of several items.
+            budget_tokens: most tokens of the batch; a larger item is a batch of its own.
         """
         turn = self._interactive_batches >= BATCHES_PER_BULK_BATCH - 1
         lane = self._bulk if self._bulk and (turn or not self._interactive) else self._interactive
@@ -110,7 +108,7 @@ class LaneQueue(Generic[Item]):
         return batch
 
     def remove(self, is_unwanted: Callable[[Item], bool]) -> list[Item]:
-        """Take out what is unwanted, wherever it is."""
+        """Remove and return the unwanted items of both lanes."""
         removed: list[Item] = []
         for lane in (self._interactive, self._bulk):
             kept = [item for item in lane if not is_unwanted(item)]

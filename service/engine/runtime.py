@@ -1,11 +1,11 @@
-"""onnxruntime behind one narrow class: arrays in, arrays out. No HTTP, no text."""
+"""Inference session of the served graph: the only module that imports onnxruntime."""
 
 import functools
 import os
 from pathlib import Path
 
-# onnxruntime sends records of its use to its maker and writes an id for that under the home
-# directory. Only this variable, set before the import, stops it: its own
+# onnxruntime sends usage records to its maker and writes an id for them under the home directory.
+# Only this variable, set before the import, prevents that: onnxruntime's own
 # disable_telemetry_events() comes too late.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
@@ -13,12 +13,12 @@ import onnxruntime as ort
 
 from service.bundles.bundle import WEIGHTS_FILE
 from service.engine.batch import Batch, BatchOutputs
-from service.engine.memory import collapse_heap, make_private, return_free_memory
+from service.engine.memory import collapse_heap, copy_mapped_file, return_free_memory
 from service.errors import BundleError
 from service.host import may_saturate_int8
 
 _INT64, _FLOAT32 = "tensor(int64)", "tensor(float)"
-# name -> (element type, number of axes); the axes are explained in service.engine.batch
+# name -> (element type, number of axes); service.engine.batch explains the axes
 _INPUTS = {
     "input_ids": (_INT64, 1),
     "positions": (_INT64, 1),
@@ -39,20 +39,21 @@ _OUTPUTS = {
 
 
 class Runtime:
-    """A served graph, loaded once and run from as many threads at a time as one likes.
+    """A loaded graph that any number of threads may run at the same time.
 
     Args:
         model_path: the ONNX file.
-        threads_per_run: threads that share the work of one run. With 1, a run stays on the thread
-            that asked for it, and as many runs at once as there are CPUs give the most throughput.
-        pack: lay the weights out anew for speed, which takes memory once more.
+        threads_per_run: threads that share one run. With 1, a run stays on the calling thread, and
+            one run per CPU at the same time gives the most throughput.
+        pack: repack the weights for faster products, which takes their memory a second time.
 
     Attributes:
-        private: whether no file can change its answers any more.
+        weights_copied: whether all weights are in memory, so that changes of the file cannot
+            change results.
 
     Raises:
-        BundleError: the file cannot be loaded, or its inputs and outputs are not the served
-            graph's.
+        BundleError: the file cannot be loaded, or its inputs and outputs differ from those of the
+            served graph.
     """
 
     def __init__(self, model_path: Path, threads_per_run: int = 1, *, pack: bool = True) -> None:
@@ -60,19 +61,21 @@ class Runtime:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads_per_run
         options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # errors: they are raised as well, warnings help nobody
-        # The mask of attention leaves weights so small that Intel's CPUs take microcode for each
-        # (measured: attention 4 times as slow). The process's first session decides this for the
-        # thread that makes it, and threads inherit it from the thread that starts them.
+        # errors only: they are raised too, and nobody can act on the warnings
+        options.log_severity_level = 3
+        # Masked attention leaves weights so small (denormal) that Intel's CPUs compute each in
+        # microcode (measured: attention 4 times as slow). The first session of the process sets
+        # this mode for the thread that creates it; threads inherit it from the thread that starts
+        # them.
         options.add_session_config_entry("session.set_denormal_as_zero", "1")
-        # a plan for one shape is worth nothing when each batch has its own
+        # memory plans hold for one shape, and each batch has another
         options.enable_mem_pattern = False
         options.add_session_config_entry("session.use_env_allocators", "1")
         options.add_session_config_entry("session.disable_prepacking", str(int(not pack)))
         if may_saturate_int8():
-            # exact int8 products: slower where the fast ones are exact as well, so only here
+            # exact int8 products: they are slower, and on other CPUs the fast ones are exact too
             options.add_session_config_entry("session.x64quantprecision", "1")
-        # a pool that spins between runs takes the CPU from the other runs
+        # a thread pool that spins between runs takes the CPU from other runs
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.add_session_config_entry("session.inter_op.allow_spinning", "0")
         try:
@@ -81,29 +84,30 @@ class Runtime:
             )
         except Exception as error:  # onnxruntime's exceptions have no public base class
             raise BundleError(
-                f"The bundle is refused: onnxruntime cannot load {model_path.name}."
+                f"The bundle is refused: onnxruntime cannot load {model_path.name}; "
+                "export the bundle again."
             ) from error
         _check_nodes(model_path.name, "input", self._session.get_inputs(), _INPUTS)
         _check_nodes(model_path.name, "output", self._session.get_outputs(), _OUTPUTS)
-        self.private = make_private(model_path.with_name(WEIGHTS_FILE))
-        collapse_heap()  # the weights are where they will stay
+        self.weights_copied = copy_mapped_file(model_path.with_name(WEIGHTS_FILE))
+        collapse_heap()  # now that the weights are at their final addresses
 
     def run(self, batch: Batch) -> BatchOutputs:
-        """Compute a batch; releases the interpreter lock meanwhile."""
+        """Compute a batch, without holding the interpreter lock."""
         feed = {name: getattr(batch, name) for name in _INPUTS}
         return BatchOutputs(*self._session.run(list(_OUTPUTS), feed))
 
     def close(self) -> None:
-        """Free the weights; to be called once nothing runs any more."""
+        """Free the weights. Call it when no run is in progress."""
         del self._session
         return_free_memory()
 
 
 @functools.cache
 def _register_arena() -> None:
-    """Have the arena grow by what is asked for, not to the next power of two.
+    """Make the arena grow by the requested size, not to the next power of two.
 
-    onnxruntime keeps one such allocator for the process, so it is registered once.
+    onnxruntime has one such allocator for the whole process.
     """
     memory = ort.OrtMemoryInfo(
         "Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT
@@ -125,8 +129,10 @@ def _check_nodes(
     if found == contract:
         return
     name = min(name for name in found.keys() | contract if found.get(name) != contract.get(name))
-    what = "is unknown" if name not in contract else "is missing"
+    problem = "is unknown" if name not in contract else "is missing"
     if name in found and name in contract:
         element, axes = contract[name]
-        what = f"must be a {element} of {axes} axes"
-    raise BundleError(f"The bundle is refused: in {file} the {kind} {name} {what}.")
+        problem = f"must be a {element} of {axes} axes"
+    raise BundleError(
+        f"The bundle is refused: in {file} the {kind} {name} {problem}; export the bundle again."
+    )

@@ -1,4 +1,4 @@
-"""Run batches before there are callers: for memory to be laid out, and for the speed."""
+"""Warm-up: runs two batches at the start, to allocate memory and to measure the throughput."""
 
 import time
 from collections.abc import Callable
@@ -8,10 +8,10 @@ import numpy as np
 from service.engine.batch import Batch, BatchOutputs, ModelPass
 from service.errors import BundleError
 
-# longer texts are rare, and one of 8,192 tokens would hold up every start by half a minute
-LONGEST_TOKENS = 1024
+# longer texts are rare, and one of 8,192 tokens would delay every start by half a minute
+MAX_WARM_UP_TOKENS = 1024
 # a sentence
-_USUAL_TOKENS = 32
+_TYPICAL_TOKENS = 32
 
 
 def warm_up(
@@ -22,33 +22,31 @@ def warm_up(
     max_masks: int,
     top_k: int,
 ) -> tuple[int, float]:
-    """Fill a batch to its budget with texts of the greatest length, up to 1,024 tokens, and run it.
-
-    Then one of sentences, as a queue of them is computed.
+    """Run a full batch of the longest texts, up to 1,024 tokens each, then a batch of sentences.
 
     Args:
         run: computes a batch.
-        token_id: what the texts are made of.
-        max_tokens: length of a text.
-        max_batch_tokens: tokens of the batch, if one text has not more.
-        max_masks: masks of the batch.
-        top_k: ids asked for at each mask.
+        token_id: the only token of the texts.
+        max_tokens: longest text that the model reads.
+        max_batch_tokens: token budget of a batch; a longer text is a batch of its own.
+        max_masks: masks of the first batch.
+        top_k: ids to return for each mask.
 
     Returns:
         Tokens of the batch of sentences, and the seconds that it took.
 
     Raises:
-        BundleError: the graph fails on it.
+        BundleError: the graph fails on a batch.
     """
-    length = min(max_tokens, LONGEST_TOKENS)
+    length = min(max_tokens, MAX_WARM_UP_TOKENS)
     texts = max(1, max_batch_tokens // length)
     masks = min(length, max(1, max_masks // texts))
     try:
-        run(Batch.pack([_request(token_id, length, masks, top_k)] * texts))
-        length = min(max_tokens, _USUAL_TOKENS)
+        run(Batch.pack([_model_pass(token_id, length, masks, top_k)] * texts))
+        length = min(max_tokens, _TYPICAL_TOKENS)
         texts, masks = max(1, max_batch_tokens // length), 1
         started_s = time.perf_counter()
-        run(Batch.pack([_request(token_id, length, masks, min(top_k, 5))] * texts))
+        run(Batch.pack([_model_pass(token_id, length, masks, min(top_k, 5))] * texts))
         return texts * length, time.perf_counter() - started_s
     except Exception as error:  # onnxruntime's exceptions have no public base class
         raise BundleError(
@@ -57,7 +55,7 @@ def warm_up(
         ) from error
 
 
-def _request(token_id: int, tokens: int, masks: int, top_k: int) -> ModelPass:
+def _model_pass(token_id: int, tokens: int, masks: int, top_k: int) -> ModelPass:
     return ModelPass(
         input_ids=np.full(tokens, token_id, dtype=np.int64),
         mask_positions=np.arange(masks, dtype=np.int64),

@@ -70,11 +70,11 @@ async def load_model(
             max_wait_s=settings.max_wait_ms / 1000,
             on_failure=on_failure,
             statistics=None if statistics is None else statistics.of_model(bundle.name),
-            spans=spans,
+            tracer=spans,
         )
         closing.push_async_callback(batcher.close)
-        batcher.note_speed(*speed)
-        if not runtime.private:
+        batcher.record_throughput(*speed)
+        if not runtime.weights_copied:
             fail = partial(_fail_for_changed_weights, bundle.name, on_failure)
             file = bundle.path / WEIGHTS_FILE
             watching = asyncio.create_task(watch_weights(file, seen[WEIGHTS_FILE], fail))
@@ -154,7 +154,7 @@ def _read(
     # One thread a run and as many runs as threads gives the most throughput. Loading takes the
     # most memory at once, so nothing that can wait is there yet.
     runtime = Runtime(bundle.model_path, threads_per_run=1)
-    tokenizer = Tokenizer.of(bundle)
+    tokenizer = Tokenizer.from_bundle(bundle)
     if fingerprint(path) != before:  # then what is in memory is not what was verified
         raise BundleError(
             "The bundle is refused: its files have changed while they were read; put a bundle "

@@ -128,7 +128,7 @@ def _shown(text: str, encoded: EncodedText, tokenizer: Tokenizer, full: _Partial
     token_strs: list[str] = []
     # from the right, so that what is still to be filled stays where it is
     for span, token in zip(reversed(encoded.mask_spans), reversed(full.tokens), strict=True):
-        token_str, sequence = tokenizer.blank(sequence, span).filled(token)
+        token_str, sequence = tokenizer.mask_slot(sequence, span).fill(token)
         token_strs.insert(0, token_str)
     alone = len(full.tokens) == 1
     return JointFill(

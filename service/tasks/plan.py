@@ -107,14 +107,14 @@ class FillPlanner:
         if options.granularity == "word":
             longest = options.max_word_tokens
         if options.on_long_text == "window":
-            windows = self._texts.windows(text, where, longest - 1)
+            windows = self._texts.read_windows(text, where, longest - 1)
             if options.strategy == "joint" and len(windows) > 1:
                 raise InvalidRequestError(
                     f"{where} has masks that are further apart than the model reads; they cannot "
                     "be filled together."
                 )
             return FillPlan(text, options, targets, windows)
-        encoded = self._texts.masked(text, where)
+        encoded = self._texts.read_masked(text, where)
         if longest > 1:
             tokens = len(encoded.input_ids) - 1 + longest
             self._texts.check_tokens(tokens, where, f" with {longest} in place of a mask")

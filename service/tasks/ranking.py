@@ -32,12 +32,12 @@ def rank_targets(
     """
     answer = []
     for span, log_probs_K in zip(encoded.mask_spans, log_probs_mK, strict=True):
-        blank = tokenizer.blank(text, span)
+        blank = tokenizer.mask_slot(text, span)
         total = np.logaddexp.reduce(log_probs_K)
         fills = []
         for index in np.argsort(-log_probs_K, kind="stable")[:wanted].tolist():
             ids, log_prob = targets.token_ids[index], float(log_probs_K[index])
-            token_str, sequence = blank.filled_with(tokenizer.phrase(targets.texts[index], ids))
+            token_str, sequence = blank.fill_with(tokenizer.target_text(targets.texts[index], ids))
             fills.append(
                 TargetFill(
                     score=math.exp(log_prob),
@@ -91,11 +91,11 @@ def _best(
     log_probs: list[float],
     wanted: int,
 ) -> list[Fill]:
-    blank = tokenizer.blank(text, span)
+    blank = tokenizer.mask_slot(text, span)
     fills: list[Fill] = []
     for token, log_prob in zip(ids, log_probs, strict=True):
         if token not in tokenizer.special_token_ids:
-            token_str, sequence = blank.filled(token)
+            token_str, sequence = blank.fill(token)
             fills.append(Fill(math.exp(log_prob), token, token_str, sequence))
             if len(fills) == wanted:
                 break

@@ -145,7 +145,7 @@ class ScoringPipeline:
         read: list[EncodedWords | RejectedText] = []
         for index, text in enumerate(texts):
             try:
-                read.append(self._reader.words(text, text_label(called, index, texts)))
+                read.append(self._reader.read_words(text, text_label(called, index, texts)))
             except InvalidRequestError as error:
                 if not report:
                     raise

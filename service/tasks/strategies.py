@@ -149,9 +149,9 @@ def _merged(jobs: Sequence[FillPlan], fills: Sequence[list[list[Any]]]) -> list[
         text_fills: list[list[Any]] = []
         for window in job.windows:
             window_fills = next(remaining)
-            if window.part is not None:
+            if window.span is not None:
                 for fill in (fill for mask in window_fills for fill in mask):
-                    fill.window = window.part
+                    fill.window = window.span
             text_fills += window_fills
         whole.append(text_fills)
     return whole

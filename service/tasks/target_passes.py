@@ -65,6 +65,6 @@ def _passes(
             continue
         inserted = [*step.prefix, *[mask_token_id] * (step.length - len(step.prefix))]
         for mask, position in enumerate(text.mask_positions.tolist()):
-            ids = text.widened(mask, inserted)
+            ids = text.replace_mask(mask, inserted)
             asked = np.array([position + len(step.prefix)], dtype=np.int64)
             yield step, mask, ModelPass(ids, asked, 1, step.next_ids[None, :])

@@ -79,7 +79,7 @@ class Targets:
         found: _Found = {}
         for text in texts:
             try:
-                ids = tokenizer.target_ids(text)
+                ids = tokenizer.encode_target(text)
             except InvalidRequestError as error:
                 refused.append(RejectedTarget(text, error.text))
                 continue

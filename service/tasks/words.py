@@ -62,14 +62,14 @@ class WordSearch:
         )
         best: dict[str, tuple[float, tuple[int, ...], TokenText]] = {}
         for ids, log_prob in (word for words in found for word in words):
-            piece = self.tokenizer.word(ids)
+            piece = self.tokenizer.join_tokens(ids)
             if piece.word not in best or log_prob > best[piece.word][0]:
                 best[piece.word] = (log_prob, ids, piece)
-        blank = self.tokenizer.blank(text, encoded.mask_spans[mask])
+        blank = self.tokenizer.mask_slot(text, encoded.mask_spans[mask])
         fills = []
         ranked = sorted(best.values(), key=lambda word: -word[0])
         for log_prob, ids, piece in ranked[: self.top_k]:
-            token_str, sequence = blank.filled_with(piece)
+            token_str, sequence = blank.fill_with(piece)
             token = ids[0] if len(ids) == 1 else NO_SINGLE_TOKEN
             fills.append(
                 WordFill(
@@ -113,12 +113,12 @@ class WordSearch:
     ) -> ModelPass:
         masks = [self.tokenizer.mask_token_id] * (length - len(ids))
         position = encoded.mask_positions[mask : mask + 1] + len(ids)
-        return ModelPass(encoded.widened(mask, [*ids, *masks]), position, asked, no_targets(1))
+        return ModelPass(encoded.replace_mask(mask, [*ids, *masks]), position, asked, no_targets(1))
 
     def _fits(self, token: int, place: int, *, bare: bool) -> bool:
         if token in self.tokenizer.special_token_ids:
             return False
-        text, word, continuation = self.tokenizer.piece(token)
+        text, word, continuation = self.tokenizer.token_text(token)
         if place:
             return continuation is not None and _is_of_a_word(continuation)
         starts = continuation is None or (bare and text == continuation)

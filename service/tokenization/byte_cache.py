@@ -1,6 +1,7 @@
-"""A cache with a bound on the bytes of its entries, for entries that are made of what clients send.
+"""Cache with a limit in bytes, for entries made from client input.
 
-functools.lru_cache bounds their number, which bounds no memory where a client chooses their size.
+functools.lru_cache limits the number of entries, which does not limit memory where clients choose
+the size of an entry.
 """
 
 import threading
@@ -13,13 +14,13 @@ Value = TypeVar("Value")
 
 
 class ByteCache(Generic[Key, Value]):
-    """A least-recently-used cache for several threads.
+    """A thread-safe least-recently-used cache.
 
     Args:
-        max_bytes: bound on the sum of the entries' sizes.
+        max_bytes: limit of the total size of the entries.
 
     Attributes:
-        held_bytes: the present sum.
+        held_bytes: total size of the entries.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -41,12 +42,12 @@ class ByteCache(Generic[Key, Value]):
             return entry[0]
 
     def put(self, key: Key, value: Value, size_bytes: int) -> None:
-        """Store a value, and drop those that have not been used for longest.
+        """Store a value and drop the least recently used entries above the limit.
 
         Args:
-            key: of the value.
+            key: replaces the entry with the same key.
             value: not None.
-            size_bytes: size of key and value; an entry above the bound is not stored.
+            size_bytes: size of key and value; an entry above the limit is not stored.
         """
         if size_bytes > self._max_bytes:
             return

@@ -1,4 +1,4 @@
-"""Text to ids and back: where the masks are, and what the text reads with a mask filled."""
+"""Tokenizer of a bundle: text to ids, positions of masks and words, and ids back to text."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,52 +9,52 @@ from operator import not_
 import numpy as np
 from tokenizers import Encoding
 
-from service.arrays import IntArray
+from service.arrays import IntArray, int_array
 from service.bundles.bundle import Bundle
 from service.errors import BundleError, InvalidRequestError, quote
 from service.tokenization.detokenizer import Detokenizer, MaskSlot, TokenText
 from service.tokenization.tokenizer_file import load_tokenizer
 
-# A text is encoded on the thread that asks; tokenizers' own pool would take CPUs from the batches.
+# The calling thread tokenizes; the library's own thread pool would take CPUs from the batches.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
-# Encoding this many characters takes 0.2 ms in English and 0.7 ms in Chinese; going to another
+# Encoding this many characters takes 0.2 ms in English and 0.7 ms in Chinese; a switch to another
 # thread and back takes 0.03 ms. `encode` keeps the interpreter lock; `encode_batch` releases it.
 LONG_TEXT_CHARS = 1_000
-# no word of any language is as long, and each of thousands of targets is tokenized
+# no word of any language is longer, and a request may have thousands of targets to tokenize
 MAX_TARGET_CHARS = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedText:
-    """A text as the model reads it.
+    """Tokens of a text, and its masks.
 
     Attributes:
-        input_ids: (T,) int64, special tokens included.
+        input_ids: (T,) int64, including special tokens.
         mask_positions: (m,) int64, ascending positions in input_ids.
-        mask_spans: for each mask its first character in the text and the one after its last.
+        mask_spans: first character of each mask in the text and the one after its last.
     """
 
     input_ids: IntArray
     mask_positions: IntArray
     mask_spans: tuple[tuple[int, int], ...]
 
-    def widened(self, mask: int, token_ids: Sequence[int]) -> IntArray:
-        """The ids with these in place of the mask of this number."""
+    def replace_mask(self, mask: int, token_ids: Sequence[int]) -> IntArray:
+        """Return the input ids with other ids in place of one mask, counted from 0."""
         position = self.mask_positions[mask]
-        inserted = np.array(token_ids, dtype=np.int64)
+        inserted = int_array(token_ids)
         return np.concatenate([self.input_ids[:position], inserted, self.input_ids[position + 1 :]])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedWords:
-    """A text, and where its words are.
+    """Tokens of a text, and its words.
 
     Attributes:
-        input_ids: (T,) int64, special tokens included.
-        positions: (t,) int64, of the text's own tokens, ascending.
-        spans: for each of those its first character in the text and the one after its last.
-        words: (t,) int64, a number for each word, ascending.
+        input_ids: (T,) int64, including special tokens.
+        positions: (t,) int64, ascending positions of the tokens that are not special.
+        spans: first character of each of those tokens in the text and the one after its last.
+        words: (t,) int64, number of the word that each of those tokens belongs to, ascending.
     """
 
     input_ids: IntArray
@@ -64,15 +64,15 @@ class EncodedWords:
 
 
 class Tokenizer:
-    """The bundle's tokenizer, in which the mask is the only special token a text can hold.
+    """A tokenizer in which the mask is the only special token that a text can contain.
 
-    Truncation and padding that the file asks for are switched off.
+    It ignores truncation and padding that the file sets.
 
     Args:
         tokenizer_json: content of a Hugging Face tokenizer.json.
-        mask_token: the text that marks a mask.
-        mask_token_id: its id.
-        special_token_ids: ids that no ordinary text has, the mask's among them.
+        mask_token: text of the mask token.
+        mask_token_id: id of the mask token.
+        special_token_ids: ids of all special tokens, including the mask.
 
     Raises:
         BundleError: the file is not a tokenizer, or its mask token has another id.
@@ -87,16 +87,17 @@ class Tokenizer:
     ) -> None:
         try:
             loaded = load_tokenizer(tokenizer_json, mask_token, mask_token_id)
-            self._pieces = Detokenizer(loaded, mask_token)
-        except Exception as error:  # tokenizers raises bare Exception
+            self._detokenizer = Detokenizer(loaded, mask_token)
+        except Exception as error:  # the tokenizers library raises bare Exception
             raise BundleError(
-                "The bundle is refused: tokenizer.json cannot be read as a tokenizer."
+                "The bundle is refused: tokenizer.json cannot be read as a tokenizer; "
+                "export the bundle again."
             ) from error
         self._tokenizer = loaded.tokenizer
         if self._tokenizer.token_to_id(mask_token) != mask_token_id:
             raise BundleError(
                 f"The bundle is refused: in tokenizer.json {quote(mask_token)} does not have the "
-                f"id {mask_token_id} that bundle.json gives it."
+                f"id {mask_token_id} that bundle.json gives it; export the bundle again."
             )
         self.mask_token = mask_token
         self.mask_token_id = mask_token_id
@@ -105,8 +106,12 @@ class Tokenizer:
         self._forbidden_ids = self.special_token_ids - {mask_token_id, loaded.unknown_id}
 
     @classmethod
-    def of(cls, bundle: Bundle) -> "Tokenizer":
-        """A bundle's; raises BundleError as above."""
+    def from_bundle(cls, bundle: Bundle) -> "Tokenizer":
+        """Load the tokenizer of a bundle.
+
+        Raises:
+            BundleError: the file is not a tokenizer, or its mask token has another id.
+        """
         return cls(
             bundle.tokenizer_path.read_bytes(),
             bundle.mask_token,
@@ -115,48 +120,48 @@ class Tokenizer:
         )
 
     def encode(self, text: str) -> EncodedText:
-        """Tokenize one text and find its masks, of which there may be none.
+        """Tokenize a text and find its masks, if any.
 
         Raises:
-            InvalidRequestError: the text has a special token other than the mask in it.
+            InvalidRequestError: the text contains a special token other than the mask.
         """
         encoding = self._encode_text(text)
-        ids, framing = encoding.ids, encoding.special_tokens_mask
-        positions = [p for p in _positions(ids, self.mask_token_id) if not framing[p]]
+        ids, is_special = encoding.ids, encoding.special_tokens_mask
+        positions = [p for p in _positions(ids, self.mask_token_id) if not is_special[p]]
         offsets = encoding.offsets
         return EncodedText(
-            input_ids=np.array(ids, dtype=np.int64),
-            mask_positions=np.array(positions, dtype=np.int64),
+            input_ids=int_array(ids),
+            mask_positions=int_array(positions),
             mask_spans=tuple(_trim(text, *offsets[p]) for p in positions),
         )
 
     def encode_words(self, text: str) -> EncodedWords:
-        """Tokenize one text and find its words, as the tokenizer cuts it before looking up pieces.
+        """Tokenize a text and find its words, as the pre-tokenizer splits them.
 
         Raises:
-            InvalidRequestError: the text has a special token other than the mask in it.
+            InvalidRequestError: the text contains a special token other than the mask.
         """
         encoding = self._encode_text(text)
-        ids, framing = encoding.ids, encoding.special_tokens_mask
-        positions = [position for position, special in enumerate(framing) if not special]
+        ids, is_special = encoding.ids, encoding.special_tokens_mask
+        positions = [position for position, special in enumerate(is_special) if not special]
         offsets, words = encoding.offsets, encoding.word_ids
         return EncodedWords(
-            input_ids=np.array(ids, dtype=np.int64),
-            positions=np.array(positions, dtype=np.int64),
+            input_ids=int_array(ids),
+            positions=int_array(positions),
             spans=tuple(_trim(text, *offsets[p]) for p in positions),
             words=np.array([words[p] for p in positions], dtype=np.int64),
         )
 
-    def target_ids(self, target: str) -> tuple[int, ...]:
-        """The tokens of a target, at least one and all ordinary.
+    def encode_target(self, target: str) -> tuple[int, ...]:
+        """Return the tokens of a target, at least one and none special.
 
-        What a token reads comes first, so that `token_str` of a fill is the target that means its
-        token; then how the tokenizer reads the target.
+        A target that equals the text of a token means that token, so that the `token_str` of a
+        fill is a target for the same token. Any other target is tokenized.
 
         Raises:
-            InvalidRequestError: it has no tokens, or one that no fill can have.
+            InvalidRequestError: the target has no tokens, or contains an unknown or special token.
         """
-        if (token_id := self._pieces.find(target)) is not None:
+        if (token_id := self._detokenizer.find(target)) is not None:
             ids = [token_id]
         elif len(target) > MAX_TARGET_CHARS:
             raise InvalidRequestError(
@@ -166,48 +171,51 @@ class Tokenizer:
         else:
             ids = self._encode(target, special_tokens=False).ids
         if not ids:
-            raise InvalidRequestError(f"The target {quote(target)} is nothing to the tokenizer.")
+            raise InvalidRequestError(
+                f"The target {quote(target)} has no tokens; write at least one word."
+            )
         if token_id is None and self._unknown_id in ids:
             raise InvalidRequestError(
                 f"The target {quote(target)} has characters that the model's vocabulary lacks."
             )
         if self.special_token_ids.intersection(ids):
             raise InvalidRequestError(
-                f"The target {quote(target)} has a special token of the model, which is no word."
+                f"The target {quote(target)} has a special token of the model; write only ordinary "
+                "text."
             )
         return tuple(map(int, ids))
 
-    def phrase(self, target: str, token_ids: Sequence[int]) -> TokenText:
-        """A target as a piece of text: as the vocabulary has it if it is one token."""
+    def target_text(self, target: str, token_ids: Sequence[int]) -> TokenText:
+        """Return the text of a target: from the vocabulary for one token, else as written."""
         if len(token_ids) == 1:
-            return self._pieces[token_ids[0]]
-        return self._pieces.phrase(target, token_ids)
+            return self._detokenizer[token_ids[0]]
+        return self._detokenizer.phrase(target, token_ids)
 
-    def piece(self, token_id: int) -> TokenText:
-        """The token as text, alone and in place of a mask."""
-        return self._pieces[token_id]
+    def token_text(self, token_id: int) -> TokenText:
+        """Return the text of a token, alone and in place of a mask."""
+        return self._detokenizer[token_id]
 
-    def word(self, token_ids: Sequence[int]) -> TokenText:
-        """A token and its continuations as one piece."""
-        return self._pieces.word(token_ids)
+    def join_tokens(self, token_ids: Sequence[int]) -> TokenText:
+        """Join a token and the tokens that continue it."""
+        return self._detokenizer.join(token_ids)
 
     def token_str(self, token_id: int) -> str:
-        """The token as text.
+        """Return the text of a token alone.
 
-        A piece that continues a word keeps its mark, as in "##ing"; one whose space is part of it
-        keeps that, as in " Paris".
+        A token that continues a word keeps its mark, as in "##ing". A token that includes a space
+        keeps it, as in " Paris".
         """
-        return self._pieces[token_id].text
+        return self._detokenizer[token_id].text
 
-    def blank(self, text: str, span: tuple[int, int]) -> "MaskSlot":
-        """The mask at this span, to be filled."""
-        return MaskSlot(text, span, self._pieces)
+    def mask_slot(self, text: str, span: tuple[int, int]) -> MaskSlot:
+        """Return the mask at a span of a text, ready to be filled."""
+        return MaskSlot(text, span, self._detokenizer)
 
     def _encode_text(self, text: str) -> Encoding:
-        """A text as the model reads it; refused if a special token other than the mask is in it."""
+        """Tokenize a text, and reject special tokens other than the mask in it."""
         encoding = self._encode(text, special_tokens=True)
-        framing = encoding.special_tokens_mask
-        self._refuse_special_tokens(compress(encoding.ids, map(not_, framing)))
+        is_special = encoding.special_tokens_mask
+        self._reject_special_tokens(compress(encoding.ids, map(not_, is_special)))
         return encoding
 
     def _encode(self, text: str, *, special_tokens: bool) -> Encoding:
@@ -215,7 +223,7 @@ class Tokenizer:
             return self._tokenizer.encode(text, add_special_tokens=special_tokens)
         return self._tokenizer.encode_batch([text], add_special_tokens=special_tokens)[0]
 
-    def _refuse_special_tokens(self, ids: Iterable[int]) -> None:
+    def _reject_special_tokens(self, ids: Iterable[int]) -> None:
         for token_id in self._forbidden_ids.intersection(ids):
             token = quote(self.token_str(token_id))
             raise InvalidRequestError(
@@ -225,7 +233,7 @@ class Tokenizer:
 
 
 def _positions(ids: list[int], token_id: int) -> Iterator[int]:
-    """Where the token is, ascending; by list.index, ten times as fast as looking at each."""
+    """Yield the positions of a token, ascending; list.index is ten times as fast as a loop."""
     position = -1
     for _ in range(ids.count(token_id)):
         position = ids.index(token_id, position + 1)
@@ -233,7 +241,7 @@ def _positions(ids: list[int], token_id: int) -> Iterator[int]:
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span without the white space that some tokenizers count as part of the mask."""
+    """Return a span without the white space that some tokenizers count as part of the mask."""
     span = text[start:end]
     if span.isspace():
         return start, end

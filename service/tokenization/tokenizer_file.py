@@ -1,4 +1,4 @@
-"""tokenizer.json as the service loads it: the mask is the only special token a text can hold."""
+"""Loading of tokenizer.json so that the mask is the only special token a text can contain."""
 
 import json
 from typing import Any, NamedTuple
@@ -7,19 +7,19 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from service.tokenization.unigram import Unigram
 
-# the tokenizers library keeps 10,000 words of up to 256 letters, in up to 100 MB; so many, in 10 MB
+# By default the tokenizers library caches 10,000 words of up to 256 letters, up to 100 MB; this
+# many words take up to 10 MB.
 _CACHED_BPE_WORDS = 1_000
 
 
 class LoadedTokenizer(NamedTuple):
-    """A tokenizer.json, loaded.
+    """A loaded tokenizer.json.
 
     Attributes:
-        tokenizer: cuts texts, without the truncation and padding its file asks for.
-        vocabulary: has the ids and names of tokens that were not added to the model's.
-        description: what was read of the file but for the vocabulary.
-        unknown_id: the id of what the vocabulary does not have, by whichever name the model gives
-            it.
+        tokenizer: tokenizes texts, without the truncation and padding that the file sets.
+        vocabulary: maps names to ids and back, for the model's own tokens.
+        description: content of the file without the vocabulary.
+        unknown_id: id of the unknown token, whatever its name in the file.
     """
 
     tokenizer: Tokenizer
@@ -29,28 +29,29 @@ class LoadedTokenizer(NamedTuple):
 
 
 def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -> LoadedTokenizer:
-    """Build the tokenizer.
+    """Load a tokenizer.
 
     Args:
         tokenizer_json: content of a Hugging Face tokenizer.json.
-        mask_token: the text that marks a mask.
-        mask_token_id: its id.
+        mask_token: text of the mask token.
+        mask_token_id: id of the mask token.
 
     Raises:
-        Exception: the content is not a tokenizer; tokenizers raises nothing narrower.
+        Exception: the content is not a tokenizer; the tokenizers library raises nothing narrower.
     """
     description = json.loads(tokenizer_json)
     model, added_tokens = description["model"], description["added_tokens"]
     _make_mask_ordinary(added_tokens, mask_token, mask_token_id)
     unigram = None
-    if isinstance(model["vocab"], list):  # pieces with their scores: older files name no type
-        unigram = Unigram(model, never=[added["id"] for added in added_tokens if added["special"]])
-        # leaves tokenizers what it needs to know of the model: the ids of the added tokens
+    if isinstance(model["vocab"], list):  # Unigram: pieces with scores; older files name no type
+        special_ids = [added["id"] for added in added_tokens if added["special"]]
+        unigram = Unigram(model, excluded_ids=special_ids)
+        # tokenizers itself needs only the ids of the added tokens
         ids = {added["content"]: added["id"] for added in added_tokens}
         description["model"] = {"type": "WordLevel", "vocab": ids, "unk_token": ""}
     tokenizer = Tokenizer.from_str(json.dumps(description))
     if isinstance(tokenizer.model, models.BPE):
-        tokenizer.model._resize_cache(_CACHED_BPE_WORDS)  # noqa: SLF001 - the only way to bound it
+        tokenizer.model._resize_cache(_CACHED_BPE_WORDS)  # noqa: SLF001 - the only way to limit it
     description["model"] = model
     del model["vocab"]
     if unigram is not None:
@@ -59,7 +60,7 @@ def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*before, own])
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    # "[SEP]" in a text is five characters; only the mask, made ordinary above, is one token
+    # "[SEP]" in a text is five characters; only the mask, made ordinary above, is a single token
     tokenizer.encode_special_tokens = True
     unknown_id = model.get("unk_id")
     if unknown_id is None and (unknown_token := model.get("unk_token")) is not None:
@@ -70,7 +71,7 @@ def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -
 def _make_mask_ordinary(
     added_tokens: list[dict[str, Any]], mask_token: str, mask_token_id: int
 ) -> None:
-    """Have the mask matched in text as one token, and not switched off with the special ones."""
+    """Make the mask match in texts, where special tokens do not."""
     for added in added_tokens:
         if added["content"] == mask_token:
             added["special"] = False

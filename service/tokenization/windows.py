@@ -1,7 +1,7 @@
-"""What the model sees of a text that is longer than it reads: windows around the masks.
+"""Windows around the masks of a text that is longer than the model reads.
 
-Masks that are near each other share a window, and each window is placed so that its masks have as
-much text before them as behind. It begins and ends between words, and never leaves out a mask.
+Masks that are near each other share a window. A window has as much text before its masks as after
+them, and starts and ends between words. Each mask is in one window.
 
 Shapes: T tokens of a text.
 """
@@ -11,54 +11,54 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.arrays import IntArray
+from service.arrays import IntArray, int_array
 from service.tokenization.tokenizer import EncodedText, EncodedWords
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """A part of a text.
+    """The part of a text that the model reads.
 
     Attributes:
-        encoded: as the model reads it; its spans are places in the whole text.
-        part: its first character in the text and the one after its last; None for all of it.
+        encoded: tokens of the window; its mask spans count characters of the whole text.
+        span: first character in the text and the one after the last; None for the whole text.
     """
 
     encoded: EncodedText
-    part: tuple[int, int] | None = None
+    span: tuple[int, int] | None = None
 
 
-def windows(words: EncodedWords, mask_token_id: int, max_tokens: int) -> list[Window]:
-    """The windows of a text that is too long, in the order of their masks.
+def split_into_windows(words: EncodedWords, mask_token_id: int, max_tokens: int) -> list[Window]:
+    """Split a text that is too long into windows, in the order of their masks.
 
     Args:
         words: the whole text.
-        mask_token_id: the mask.
-        max_tokens: longest window, special tokens included.
+        mask_token_id: id of the mask token.
+        max_tokens: longest window, including special tokens.
     """
     own = words.input_ids[words.positions]
     first, last = int(words.positions[0]), int(words.positions[-1])
     before, after = words.input_ids[:first], words.input_ids[last + 1 :]
     room = max_tokens - len(before) - len(after)
     masks = np.flatnonzero(own == mask_token_id).tolist()
-    found = []
-    for group in _groups(masks, room):
-        start, end = _placed(group, words.words, room)
-        found.append(
+    windows = []
+    for group in _group_masks(masks, room):
+        start, end = _place_window(group, words.words, room)
+        windows.append(
             Window(
                 EncodedText(
                     input_ids=np.concatenate([before, own[start:end], after]),
-                    mask_positions=np.array(group, dtype=np.int64) - start + len(before),
+                    mask_positions=int_array(group) - start + len(before),
                     mask_spans=tuple(words.spans[mask] for mask in group),
                 ),
                 (words.spans[start][0], words.spans[end - 1][1]),
             )
         )
-    return found
+    return windows
 
 
-def _groups(masks: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Masks that share a window: at least a quarter of it is left on each side of them."""
+def _group_masks(masks: Sequence[int], room: int) -> Iterator[list[int]]:
+    """Group the masks that share a window, with at least a quarter of it left on each side."""
     group: list[int] = []
     for mask in masks:
         if group and mask - group[0] >= max(1, room // 2):
@@ -68,8 +68,8 @@ def _groups(masks: Sequence[int], room: int) -> Iterator[list[int]]:
     yield group
 
 
-def _placed(group: Sequence[int], words: IntArray, room: int) -> tuple[int, int]:
-    """First token of a group's window and the one after its last, on both sides between words."""
+def _place_window(group: Sequence[int], words: IntArray, room: int) -> tuple[int, int]:
+    """Return the first token of a group's window and the one after its last, between words."""
     spare = room - (group[-1] + 1 - group[0])
     start = max(0, group[0] - spare // 2)
     end = min(len(words), start + room)

@@ -24,7 +24,7 @@ os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
 from service.engine.runtime import Runtime
 run = Runtime.run
 def fail(self, batch):
-    if len(batch.requests) == 2:
+    if len(batch.passes) == 2:
         raise ValueError
     return run(self, batch)
 Runtime.run = fail

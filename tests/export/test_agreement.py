@@ -32,7 +32,7 @@ def runtime(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) -> Runti
 @pytest.fixture
 def tokenizer(runtime: Runtime, tmp_path: Path) -> Tokenizer:
     """The bundle's."""
-    return Tokenizer.of(read_bundle(tmp_path / "bundle"))
+    return Tokenizer.from_bundle(read_bundle(tmp_path / "bundle"))
 
 
 def agreement(

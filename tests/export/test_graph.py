@@ -125,7 +125,7 @@ def test_neighbours_change_nothing(name: str, threads: int, int8: bool, tmp_path
     strangers = [text(int(generator.integers(1, 18)), 1) for _ in range(32)]
     for place in (0, 1, 16, 31, 32):
         among = Batch.pack([*strangers[:place], ours, *strangers[place:]])
-        fills = among.split(runtime.run(among))[place]
+        fills = among.unpack(runtime.run(among))[place]
         _assert_alike(fills, alone, NEIGHBOUR_TOLERANCES[int8])
 
 
@@ -149,7 +149,7 @@ def test_many_masks_are_ranked_in_rounds(masks: int, int8: bool, tmp_path: Path)
         requests.append(ModelPass(ids, positions, TOP_K, generator.integers(0, 97, (count, 2))))
     together = Batch.pack(requests)
     assert len(together.mask_slots) == masks
-    for request, fills in zip(requests, together.split(runtime.run(together)), strict=True):
+    for request, fills in zip(requests, together.unpack(runtime.run(together)), strict=True):
         alone = runtime.run(Batch.pack([request]))
         _assert_alike(fills, alone, NEIGHBOUR_TOLERANCES[int8])
 

@@ -52,7 +52,7 @@ def test_a_crowd_lets_the_event_loop_breathe(tiny: Tiny, monkeypatch: pytest.Mon
     with TestClient(app):
         assert app.retry_after_s("/fill-mask", 0) is None
         assert not breaths
-        monkeypatch.setattr(Batcher, "wait_s", 1.1 * CROWDED_WAIT_S)
+        monkeypatch.setattr(Batcher, "estimated_wait_s", 1.1 * CROWDED_WAIT_S)
         assert app.retry_after_s("/info", 0) is None
         assert not breaths
         assert app.retry_after_s("/fill-mask", 0) is None

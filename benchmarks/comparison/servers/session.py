@@ -35,7 +35,7 @@ def fills(
                     "score": score,
                     "token": token,
                     "token_str": tokenizer.token_str(token),
-                    "sequence": tokenizer.blank(text, span).filled(token)[1],
+                    "sequence": tokenizer.mask_slot(text, span).fill(token)[1],
                 }
                 for token, score in zip(best.tolist(), scores.tolist(), strict=True)
             ]

@@ -169,7 +169,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "a special target": (
         parameters(targets=["[SEP]"]),
-        'The target "[SEP]" has a special token of the model, which is no word.',
+        'The target "[SEP]" has a special token of the model; write only ordinary text.',
     ),
 }
 

@@ -28,7 +28,7 @@ from tests.service.tiny import Tiny
 ON_THE_LOOP, OFF_THE_LOOP = "the event loop", "another thread"
 STEPS = {
     "parse": (FillMaskRequest, "read"),
-    "look up": (Tokenizer, "target_ids"),
+    "look up": (Tokenizer, "encode_target"),
     "encode": (Tokenizer, "encode"),
     "rank": (strategies, "rank"),
     "write": (fill_mask, "fills_to_json"),
@@ -122,7 +122,7 @@ class HeldRuntime:
         run = Runtime.run
 
         def held(runtime: Runtime, batch: Batch) -> BatchOutputs:
-            self.runs.append(len(batch.requests))
+            self.runs.append(len(batch.passes))
             assert self.go.wait(20)
             return run(runtime, batch)
 

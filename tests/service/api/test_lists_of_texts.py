@@ -121,8 +121,10 @@ def test_scores_have_parameters_for_each_and_report(client: TestClient) -> None:
     ]
     assert [one["tokens"] for one in answer[::2]] == [one["tokens"] for one in alone]
     assert sorted(one["rank"] for one in answer[::2]) == [1, 2]
-    assert answer[1] == {"error": "inputs[1] has a mask, and what is scored is a text without."}
-    assert answer[3] == {"error": "inputs[3] is nothing to the tokenizer."}
+    assert answer[1] == {
+        "error": "inputs[1] has a mask; remove [MASK]: only texts without masks are scored."
+    }
+    assert answer[3] == {"error": "inputs[3] has no tokens; write at least one word."}
     refused = client.post("/score", json={"inputs": "[MASK]", "on_error": "report"})
     assert refused.status_code == 422
 

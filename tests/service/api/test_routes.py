@@ -145,7 +145,7 @@ def test_overload_is_429_with_retry_after(
     app = client.app
     assert isinstance(app, FastAPI)
     admission = app.state.models.default.fill_mask._ways._batcher._admission
-    monkeypatch.setattr(admission, "_accepted", admission._most)
+    monkeypatch.setattr(admission, "_accepted", admission._max_tokens)
     answer = client.post("/fill-mask", json={"inputs": "[MASK]"})
     assert answer.status_code == 429
     assert int(answer.headers["Retry-After"]) >= 1

@@ -13,27 +13,27 @@ from tests.service.fake_runtime import FakeRuntime, ends, running_batcher, text
 def test_throughput_is_unknown_before_the_first_large_batch() -> None:
     speed = Throughput(96)
     assert speed.tokens_per_s is None
-    speed.note(95, 1)
+    speed.record(95, 1)
     assert speed.tokens_per_s is None
-    speed.note(96, 1)
+    speed.record(96, 1)
     assert speed.tokens_per_s == pytest.approx(96)
 
 
 def test_small_batches_do_not_count() -> None:
     """Batches of one text are slow for their tokens, and a queue is computed in large ones."""
     speed = Throughput(100)
-    speed.note(200, 0.1)
+    speed.record(200, 0.1)
     for _ in range(100):
-        speed.note(5, 0.01)
+        speed.record(5, 0.01)
     assert speed.tokens_per_s == pytest.approx(2000)
 
 
 def test_largest_batches_count_most() -> None:
     """Batches are weighted by their tokens and their time."""
     speed = Throughput(10)
-    speed.note(2000, 1)
+    speed.record(2000, 1)
     for _ in range(3):
-        speed.note(10, 0.02)
+        speed.record(10, 0.02)
     assert speed.tokens_per_s == pytest.approx(2000, rel=0.1)
 
 
@@ -41,10 +41,10 @@ def test_old_batches_are_forgotten() -> None:
     """Some tens of batches are enough to notice that a machine has become slower."""
     speed = Throughput(96)
     for _ in range(100):
-        speed.note(1000, 0.1)
+        speed.record(1000, 0.1)
     assert speed.tokens_per_s == pytest.approx(10_000)
     for _ in range(60):
-        speed.note(1000, 1)
+        speed.record(1000, 1)
     assert speed.tokens_per_s == pytest.approx(1000, rel=0.05)
 
 
@@ -114,7 +114,7 @@ async def test_retry_after_is_measured() -> None:
 
     async with running_batcher(fake, workers=2, max_waiting_tokens=20) as batcher:
         fake.go.clear()
-        batcher._admission.speed.note(20, 10)
+        batcher._admission.throughput.record(20, 10)
         accepted = asyncio.create_task(batcher.submit([text(4, 20)]))
         await asyncio.sleep(0)
         with pytest.raises(OverloadedError) as caught:
@@ -168,7 +168,7 @@ async def test_wait_that_would_be_too_long_is_rejected() -> None:
 
     async with running_batcher(fake, max_wait_s=4) as batcher:
         fake.go.clear()
-        batcher._admission.speed.note(20, 10)
+        batcher._admission.throughput.record(20, 10)
         accepted = [asyncio.create_task(batcher.submit([text(i, 5)])) for i in (1, 2)]
         await fake.wait_until_at_work()
         with pytest.raises(OverloadedError) as caught:
@@ -184,7 +184,7 @@ async def test_wait_that_would_be_too_long_is_rejected() -> None:
 
 async def test_lone_request_may_take_longer_than_the_limit() -> None:
     async with running_batcher(FakeRuntime(), max_wait_s=1) as batcher:
-        batcher._admission.speed.note(20, 10)
+        batcher._admission.throughput.record(20, 10)
         assert ends(await batcher.submit([text(1, 50)])) == [[1, 1]]
 
 
@@ -225,8 +225,8 @@ async def test_requests_that_are_still_being_read_count() -> None:
         assert batcher.retry_after_s(10**6) is None  # nothing is known yet
         for _ in range(200):
             await batcher.submit([text(1, 5)])
-        batcher._admission.speed = Throughput(1)
-        batcher._admission.speed.note(10, 1)  # two requests a second
+        batcher._admission.throughput = Throughput(1)
+        batcher._admission.throughput.record(10, 1)  # two requests a second
         assert batcher.retry_after_s(0) is None
         assert batcher.retry_after_s(7) is None
         assert batcher.retry_after_s(9) is not None

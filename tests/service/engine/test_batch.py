@@ -1,4 +1,4 @@
-"""Batch: packing requests end to end, and giving each its own answer back."""
+"""Packing of passes into a batch, and unpacking of its outputs."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,13 @@ import pytest
 from service.engine.batch import Batch, BatchOutputs, ModelPass
 
 
-def request(
+def model_pass(
     ids: list[int],
     masks: list[int],
     top_k: int = 1,
     targets: list[list[int]] | None = None,
 ) -> ModelPass:
-    """A request from plain lists."""
+    """Make a pass from plain lists."""
     return ModelPass(
         input_ids=np.array(ids, dtype=np.int64),
         mask_positions=np.array(masks, dtype=np.int64),
@@ -22,11 +22,11 @@ def request(
 
 
 def test_pack_of_two_texts() -> None:
-    """Every array is what the contract of the served graph says, worked out by hand."""
+    """The expected arrays are worked out by hand from the contract of the served graph."""
     batch = Batch.pack(
         [
-            request([10, 11], [1], top_k=2, targets=[[7]]),
-            request([20, 21, 22], [0, 2], top_k=3, targets=[[8, 9], [9, 8]]),
+            model_pass([10, 11], [1], top_k=2, targets=[[7]]),
+            model_pass([20, 21, 22], [0, 2], top_k=3, targets=[[8, 9], [9, 8]]),
         ]
     )
     assert batch.input_ids.tolist() == [10, 11, 20, 21, 22]
@@ -44,8 +44,10 @@ def test_pack_of_two_texts() -> None:
 
 
 def test_pack_of_texts_that_share_a_row() -> None:
-    """Their slots and masks carry their numbers; the second begins at the next multiple of 16."""
-    batch = Batch.pack([request([1] * 20, [0]), request([2] * 3, [1]), request([3] * 2, [0, 1])])
+    """The second text of a row starts at the next multiple of 16."""
+    batch = Batch.pack(
+        [model_pass([1] * 20, [0]), model_pass([2] * 3, [1]), model_pass([3] * 2, [0, 1])]
+    )
     assert batch.slot_texts.tolist() == [
         [0] * 20 + [-1] * 12,
         [1] * 3 + [-1] * 13 + [2] * 2 + [-1] * 14,
@@ -56,8 +58,8 @@ def test_pack_of_texts_that_share_a_row() -> None:
 
 
 def test_pack_of_one_text_without_targets() -> None:
-    """One row of at least two queries, and K is 0 when nobody asks for targets."""
-    batch = Batch.pack([request([5, 6, 7], [1])])
+    """The row has at least two queries, and K is 0 without targets."""
+    batch = Batch.pack([model_pass([5, 6, 7], [1])])
     assert batch.pad_index.tolist() == [[0, 1, 2] + [0] * 13]
     assert batch.query_index.tolist() == [[1, 0]]
     assert batch.query_texts.tolist() == [[0, -1]]
@@ -65,44 +67,44 @@ def test_pack_of_one_text_without_targets() -> None:
     assert batch.target_ids.shape == (1, 0)
 
 
-def test_pack_gives_int64_everywhere() -> None:
-    """The graph takes int64 only."""
-    batch = Batch.pack([request([5, 6], [1]), request([5], [0])])
+def test_pack_makes_int64_arrays() -> None:
+    """The graph takes only int64."""
+    batch = Batch.pack([model_pass([5, 6], [1]), model_pass([5], [0])])
     for name in Batch.__dataclass_fields__:
-        if name != "requests":
+        if name != "passes":
             assert getattr(batch, name).dtype == np.int64, name
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_indices_lead_back_to_the_requests(seed: int) -> None:
-    """For random batches, padding, unpadding and queries find each request's own tokens."""
+def test_indices_lead_back_to_the_passes(seed: int) -> None:
+    """In random batches, padding, unpadding and queries find each pass's own tokens."""
     rng = np.random.default_rng(seed)
-    requests = []
+    passes = []
     for _ in range(rng.integers(1, 9)):
         ids = rng.integers(0, 1000, rng.integers(1, 50)).tolist()
         masks = np.sort(rng.permutation(len(ids))[: rng.integers(1, len(ids) + 1)]).tolist()
-        requests.append(request(ids, masks))
-    batch = Batch.pack(requests)
+        passes.append(model_pass(ids, masks))
+    batch = Batch.pack(passes)
     padded = batch.input_ids[batch.pad_index]
-    for number, one in enumerate(requests):
+    for number, one in enumerate(passes):
         assert padded[batch.slot_texts == number].tolist() == one.input_ids.tolist()
         assert (batch.query_texts == number).sum() == len(one.mask_positions)
     assert padded.ravel()[batch.unpad_index].tolist() == batch.input_ids.tolist()
     masked = batch.input_ids[batch.query_index].ravel()[batch.mask_slots]
-    expected = np.concatenate([one.input_ids[one.mask_positions] for one in requests])
+    expected = np.concatenate([one.input_ids[one.mask_positions] for one in passes])
     assert masked.tolist() == expected.tolist()
 
 
-def test_split_gives_each_request_its_own_part() -> None:
-    """Requests with different masks, top_k and targets get back exactly what they asked for."""
-    first = request([1, 2], [1], top_k=1, targets=[[4, 5]])
-    second = request([1, 2, 3], [0, 2], top_k=2)
+def test_unpack_returns_the_outputs_of_each_pass() -> None:
+    """Passes may differ in masks, top_k and targets."""
+    first = model_pass([1, 2], [1], top_k=1, targets=[[4, 5]])
+    second = model_pass([1, 2, 3], [0, 2], top_k=2)
     outputs = BatchOutputs(
         top_ids=np.array([[1, 2], [3, 4], [5, 6]]),
         top_log_probs=np.array([[-1, -2], [-3, -4], [-5, -6]], dtype=np.float32),
         target_log_probs=np.array([[-7, -8], [0, 0], [0, 0]], dtype=np.float32),
     )
-    one, two = Batch.pack([first, second]).split(outputs)
+    one, two = Batch.pack([first, second]).unpack(outputs)
     assert one.top_ids.tolist() == [[1]]
     assert one.top_log_probs.tolist() == [[-1]]
     assert one.target_log_probs.tolist() == [[-7, -8]]

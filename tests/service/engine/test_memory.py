@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from service.engine import memory
-from service.engine.memory import PAGE_BYTES, collapse_heap
+from service.engine.memory import HUGE_PAGE_BYTES, collapse_heap
 
-BYTES = 8 * PAGE_BYTES
+BYTES = 8 * HUGE_PAGE_BYTES
 
 
 class RecordedLibrary:
@@ -35,7 +35,10 @@ def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPa
     library = RecordedLibrary()
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
     counted = collapse_heap()
-    assert all(start % PAGE_BYTES == length % PAGE_BYTES == 0 for start, length, _ in library.calls)
+    assert all(
+        start % HUGE_PAGE_BYTES == length % HUGE_PAGE_BYTES == 0
+        for start, length, _ in library.calls
+    )
     assert {advice for _, _, advice in library.calls} == {25}
     assert counted == sum(length for _, length, _ in library.calls[::2])
     first = array.ctypes.data
@@ -43,7 +46,7 @@ def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPa
         max(0, min(start + length, first + BYTES) - max(start, first))
         for start, length, _ in library.calls
     )
-    assert covered >= BYTES - 2 * PAGE_BYTES
+    assert covered >= BYTES - 2 * HUGE_PAGE_BYTES
 
 
 def test_content_of_memory_stays() -> None:

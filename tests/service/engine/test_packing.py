@@ -1,4 +1,4 @@
-"""Bins: every text has a place of its own, at an offset that keeps its bits."""
+"""First-fit packing of texts into attention rows."""
 
 import math
 
@@ -10,33 +10,35 @@ from service.engine.packing import ALIGNMENT, RowPacking
 
 @pytest.mark.parametrize(("length", "width"), [(1, 16), (7, 16), (16, 16), (17, 32), (256, 256)])
 def test_one_text_has_a_row_to_itself(length: int, width: int) -> None:
-    """Padded to whole vectors, no further."""
-    assert RowPacking.of([length]) == RowPacking(rows=(0,), offsets=(0,), count=1, width=width)
+    """The row is padded to whole vectors, no further."""
+    assert RowPacking.first_fit([length]) == RowPacking(
+        rows=(0,), offsets=(0,), count=1, width=width
+    )
 
 
-def test_short_texts_share_a_row_beside_a_long_one() -> None:
-    """Longest first: 60 alone, then 20 and 18 in one row, 10 left over; at multiples of 16."""
-    bins = RowPacking.of([18, 60, 10, 20])
-    assert bins == RowPacking(rows=(1, 0, 2, 1), offsets=(32, 0, 0, 0), count=3, width=64)
+def test_short_texts_share_rows() -> None:
+    """Longest first: 60 alone, 20 and 18 in one row at multiples of 16, then 10."""
+    packing = RowPacking.first_fit([18, 60, 10, 20])
+    assert packing == RowPacking(rows=(1, 0, 2, 1), offsets=(32, 0, 0, 0), count=3, width=64)
 
 
 def test_texts_of_one_length_have_a_row_each() -> None:
-    """Nothing is gained by sharing."""
-    bins = RowPacking.of([20, 20, 20])
-    assert (bins.count, bins.width, bins.offsets) == (3, 32, (0, 0, 0))
+    """A shared row would be wider without need."""
+    packing = RowPacking.first_fit([20, 20, 20])
+    assert (packing.count, packing.width, packing.offsets) == (3, 32, (0, 0, 0))
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_no_two_texts_share_a_slot(seed: int) -> None:
-    """Random lengths: inside the rectangle, disjoint, aligned, and no row is empty."""
+    """Texts of random lengths fit, are disjoint and aligned, and leave no row empty."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 120, rng.integers(1, 40)).tolist()
-    bins = RowPacking.of(lengths)
-    used = np.zeros((bins.count, bins.width), dtype=int)
-    for length, row, offset in zip(lengths, bins.rows, bins.offsets, strict=True):
+    packing = RowPacking.first_fit(lengths)
+    used = np.zeros((packing.count, packing.width), dtype=int)
+    for length, row, offset in zip(lengths, packing.rows, packing.offsets, strict=True):
         assert offset % ALIGNMENT == 0
-        assert offset + length <= bins.width
+        assert offset + length <= packing.width
         used[row, offset : offset + length] += 1
     assert used.max() == 1
     assert used.any(axis=1).all()
-    assert bins.width == ALIGNMENT * math.ceil(max(lengths) / ALIGNMENT)
+    assert packing.width == ALIGNMENT * math.ceil(max(lengths) / ALIGNMENT)

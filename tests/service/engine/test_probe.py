@@ -23,7 +23,7 @@ async def test_model_that_has_just_answered_is_not_probed() -> None:
 
     async with running_batcher(fake) as batcher:
         await batcher.submit([text(1)])
-        assert await Probe(batcher, token_id=7).failure() is None
+        assert await Probe(batcher, token_id=7).failure_reason() is None
     assert fake.seen == [1]
 
 
@@ -34,8 +34,8 @@ async def test_silent_model_is_probed_once_for_all_callers() -> None:
     async with running_batcher(fake) as batcher:
         await asyncio.sleep(0.11)
         asked = Probe(batcher, token_id=7)
-        assert set(await asyncio.gather(asked.failure(), asked.failure())) == {None}
-        assert await asked.failure() is None
+        assert set(await asyncio.gather(asked.failure_reason(), asked.failure_reason())) == {None}
+        assert await asked.failure_reason() is None
     assert fake.seen == [7]
 
 
@@ -49,16 +49,16 @@ async def test_model_that_is_stuck() -> None:
         await fake.wait_until_at_work()
         await asyncio.sleep(0.11)
         asked = Probe(batcher, token_id=7)
-        assert (await asked.failure(), asked.last_failure) == (STUCK, STUCK)
+        assert (await asked.failure_reason(), asked.last_failure) == (STUCK, STUCK)
         fake.go.set()
         await stuck
-        assert (await asked.failure(), asked.last_failure) == (None, None)
+        assert (await asked.failure_reason(), asked.last_failure) == (None, None)
 
 
 async def test_model_that_fails() -> None:
     async with running_batcher(FakeRuntime()) as batcher:
         await asyncio.sleep(0.11)
-        failure = await Probe(batcher, token_id=BAD_ID).failure()
+        failure = await Probe(batcher, token_id=BAD_ID).failure_reason()
         assert failure == "The model fails on a request that it must be able to answer."
 
 
@@ -70,8 +70,8 @@ async def test_cancelled_caller_does_not_cancel_the_probe() -> None:
         await asyncio.sleep(0.11)
         asked = Probe(batcher, token_id=7)
         fake.go.clear()
-        leaver = asyncio.create_task(asked.failure())
-        other = asyncio.create_task(asked.failure())
+        leaver = asyncio.create_task(asked.failure_reason())
+        other = asyncio.create_task(asked.failure_reason())
         await fake.wait_until_at_work()
         leaver.cancel()
         fake.go.set()

@@ -18,16 +18,16 @@ def fills() -> PassOutputs:
 async def test_answers_come_in_the_order_of_the_requests() -> None:
     first, second = fills(), fills()
     submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
-    submission.settle(1, second)
+    submission.set_result(1, second)
     assert not submission.future.done()
-    submission.settle(0, first)
+    submission.set_result(0, first)
     assert await submission.future == [first, second]
 
 
 async def test_the_first_failure_is_the_answer() -> None:
     submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
-    submission.settle(1, ValueError("one"))
-    submission.settle(0, KeyError("two"))
+    submission.set_result(1, ValueError("one"))
+    submission.set_result(0, KeyError("two"))
     with pytest.raises(ValueError, match="one"):
         await submission.future
 
@@ -43,20 +43,20 @@ def waiting(interactive: int = 0, bulk: int = 0, tokens: int = 2) -> LaneQueue[s
 def test_interactive_items_go_first() -> None:
     """The order of arrival does not matter; a batch has items of one lane."""
     lanes = waiting(interactive=1, bulk=3)
-    assert lanes.take(4) == ["f0"]
-    assert lanes.take(4) == ["s0", "s1"]
+    assert lanes.next_batch(4) == ["f0"]
+    assert lanes.next_batch(4) == ["s0", "s1"]
     lanes.extend(["f1", "f2", "f3"], bulk=False)
-    assert lanes.take(4) == ["f1", "f2"]
-    assert lanes.take(4) == ["f3"]
-    assert lanes.take(4) == ["s2"]
+    assert lanes.next_batch(4) == ["f1", "f2"]
+    assert lanes.next_batch(4) == ["f3"]
+    assert lanes.next_batch(4) == ["s2"]
     assert not lanes
-    assert lanes.take(4) == []
+    assert lanes.next_batch(4) == []
 
 
 def test_bulk_items_get_a_turn() -> None:
     """One batch in eight is of bulk items, even if interactive ones never end."""
     lanes = waiting(interactive=50, bulk=3)
-    taken = [lanes.take(2)[0] for _ in range(3 * BATCHES_PER_BULK_BATCH)]
+    taken = [lanes.next_batch(2)[0] for _ in range(3 * BATCHES_PER_BULK_BATCH)]
     assert [i for i, item in enumerate(taken) if item.startswith("s")] == [
         BATCHES_PER_BULK_BATCH * turn - 1 for turn in (1, 2, 3)
     ]
@@ -64,12 +64,12 @@ def test_bulk_items_get_a_turn() -> None:
 
 def test_an_item_above_the_budget_is_taken_alone() -> None:
     lanes = waiting(interactive=2, bulk=2, tokens=9)
-    assert [lanes.take(5) for _ in range(4)] == [["f0"], ["f1"], ["s0"], ["s1"]]
+    assert [lanes.next_batch(5) for _ in range(4)] == [["f0"], ["f1"], ["s0"], ["s1"]]
 
 
 def test_items_are_removed_from_both_lanes() -> None:
     """The remaining items keep their order."""
     lanes = waiting(interactive=3, bulk=3)
     assert lanes.remove(lambda item: item.endswith("1")) == ["f1", "s1"]
-    assert lanes.take(100) == ["f0", "f2"]
-    assert lanes.take(100) == ["s0", "s2"]
+    assert lanes.next_batch(100) == ["f0", "f2"]
+    assert lanes.next_batch(100) == ["s0", "s2"]

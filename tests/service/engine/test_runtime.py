@@ -1,4 +1,4 @@
-"""The runtime, against the oracle and against graphs that are not the contract's."""
+"""Runtime, compared with the oracle, and with graphs that break the contract."""
 
 import platform
 import subprocess
@@ -18,47 +18,47 @@ from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 TOLERANCE = 2e-5  # float32 sums against float64
 
 
-def random_request(rng: np.random.Generator) -> ModelPass:
-    """A text with masks and targets, all at random."""
+def random_pass(rng: np.random.Generator) -> ModelPass:
+    """Make a pass with random tokens, masks and targets."""
     ids = rng.integers(0, len(VOCABULARY), rng.integers(2, MAX_TOKENS + 1))
     masks = np.sort(rng.permutation(len(ids))[: rng.integers(1, 4)])
     targets = rng.integers(0, len(VOCABULARY), (len(masks), rng.integers(0, 3)))
     return ModelPass(ids, masks, int(rng.integers(1, 9)), targets)
 
 
-def check(tiny: Tiny, runtime: Runtime, requests: list[ModelPass]) -> None:
-    """Run them as one batch and compare each with the oracle's answer to it alone."""
-    batch = Batch.pack(requests)
-    for request, fills in zip(requests, batch.split(runtime.run(batch)), strict=True):
-        assert fills.top_ids.shape == (len(request.mask_positions), request.top_k)
-        for mask, position in enumerate(request.mask_positions.tolist()):
-            expected = tiny.log_probs(request.input_ids.tolist(), position)
-            best = np.sort(expected)[::-1][: request.top_k]
-            np.testing.assert_allclose(fills.top_log_probs[mask], best, atol=TOLERANCE)
-            np.testing.assert_allclose(expected[fills.top_ids[mask]], best, atol=TOLERANCE)
+def check(tiny: Tiny, runtime: Runtime, passes: list[ModelPass]) -> None:
+    """Run passes as one batch, and compare each with the oracle's result for it alone."""
+    batch = Batch.pack(passes)
+    for one, outputs in zip(passes, batch.unpack(runtime.run(batch)), strict=True):
+        assert outputs.top_ids.shape == (len(one.mask_positions), one.top_k)
+        for mask, position in enumerate(one.mask_positions.tolist()):
+            expected = tiny.log_probs(one.input_ids.tolist(), position)
+            best = np.sort(expected)[::-1][: one.top_k]
+            np.testing.assert_allclose(outputs.top_log_probs[mask], best, atol=TOLERANCE)
+            np.testing.assert_allclose(expected[outputs.top_ids[mask]], best, atol=TOLERANCE)
             np.testing.assert_allclose(
-                fills.target_log_probs[mask], expected[request.target_ids[mask]], atol=TOLERANCE
+                outputs.target_log_probs[mask], expected[one.target_ids[mask]], atol=TOLERANCE
             )
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_answers_do_not_depend_on_neighbours(seed: int, tiny: Tiny) -> None:
-    """Random batches of texts of all lengths agree with each text computed alone in float64."""
+def test_results_do_not_depend_on_neighbours(seed: int, tiny: Tiny) -> None:
+    """Random batches agree with each text computed alone in float64."""
     rng = np.random.default_rng(seed)
-    check(tiny, Runtime(tiny.path / "model.onnx"), [random_request(rng) for _ in range(7)])
+    check(tiny, Runtime(tiny.path / "model.onnx"), [random_pass(rng) for _ in range(7)])
 
 
-def test_weights_are_laid_into_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once for each graph, when it has been loaded."""
+def test_weights_are_moved_to_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This happens once for each loaded graph."""
     calls = []
     monkeypatch.setattr("service.engine.runtime.collapse_heap", lambda: calls.append(1))
     runtime = Runtime(tiny.path / "model.onnx")
-    check(tiny, runtime, [random_request(np.random.default_rng(0))])
+    check(tiny, runtime, [random_pass(np.random.default_rng(0))])
     assert calls == [1]
 
 
-def test_runs_at_the_same_time(tiny: Tiny) -> None:
-    """One runtime answers several threads at once without mixing them up."""
+def test_several_threads_run_at_the_same_time(tiny: Tiny) -> None:
+    """Their results are not mixed up."""
     runtime = Runtime(tiny.path / "model.onnx")
     failures = []
 
@@ -66,7 +66,7 @@ def test_runs_at_the_same_time(tiny: Tiny) -> None:
         rng = np.random.default_rng(seed)
         try:
             for _ in range(10):
-                check(tiny, runtime, [random_request(rng) for _ in range(3)])
+                check(tiny, runtime, [random_pass(rng) for _ in range(3)])
         except AssertionError as error:
             failures.append(error)
 
@@ -96,8 +96,8 @@ worker.join()
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other CPUs have no slow path for them")
-def test_threads_take_numbers_next_to_zero_for_zero(tiny: Tiny) -> None:
-    """Those started after the runtime was made: where denormals cost a hundred times as much."""
+def test_threads_flush_denormals_to_zero(tiny: Tiny) -> None:
+    """Threads started after the runtime do; a denormal would cost a hundred times as much."""
     command = [sys.executable, "-c", FLUSHED, str(tiny.path / "model.onnx")]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     before, after = map(float, printed)
@@ -105,15 +105,14 @@ def test_threads_take_numbers_next_to_zero_for_zero(tiny: Tiny) -> None:
     assert after == 0
 
 
-def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
-    """A damaged file is a sentence."""
+def test_a_damaged_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"not a model")
     with pytest.raises(BundleError, match=r"onnxruntime cannot load model.onnx"):
         Runtime(tmp_path / "model.onnx")
 
 
-def test_an_operator_of_others_is_refused(tiny: Tiny, tmp_path: Path) -> None:
-    """Only onnxruntime's own are ever run: no library is loaded for a model's sake."""
+def test_a_custom_operator_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
+    """Only onnxruntime's own operators run: no library is loaded for a model."""
     model = onnx.load(tiny.path / "model.onnx")
     model.graph.node[0].domain = "com.example"
     model.opset_import.add(domain="com.example", version=1)
@@ -123,8 +122,8 @@ def test_an_operator_of_others_is_refused(tiny: Tiny, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["../elsewhere", "absolute", "link"])
-def test_weights_from_elsewhere_are_refused(place: str, tiny: Tiny, tmp_path: Path) -> None:
-    """A graph cannot have other files of the machine read as its weights."""
+def test_weights_outside_the_bundle_are_rejected(place: str, tiny: Tiny, tmp_path: Path) -> None:
+    """A graph cannot read other files of the machine as its weights."""
     elsewhere, directory = tmp_path / "elsewhere", tmp_path / "bundle"
     directory.mkdir()
     model = onnx.load(tiny.path / "model.onnx")
@@ -144,7 +143,7 @@ def test_weights_from_elsewhere_are_refused(place: str, tiny: Tiny, tmp_path: Pa
 
 
 def rename(model: onnx.ModelProto, old: str, new: str) -> None:
-    """Give a value another name everywhere."""
+    """Rename a value everywhere in a graph."""
     for values in (model.graph.input, model.graph.output):
         for value in values:
             value.name = new if value.name == old else value.name
@@ -161,10 +160,10 @@ def rename(model: onnx.ModelProto, old: str, new: str) -> None:
         ("top_ids", "zzz", "the output top_ids is missing"),
     ],
 )
-def test_another_contract_is_refused(
+def test_a_graph_with_other_inputs_or_outputs_is_rejected(
     old: str, new: str, reason: str, tiny: Tiny, tmp_path: Path
 ) -> None:
-    """A graph with other inputs or outputs is told by the name that differs."""
+    """The message names the difference."""
     model = onnx.load(tiny.path / "model.onnx")
     rename(model, old, new)
     onnx.save(model, tmp_path / "model.onnx")
@@ -172,8 +171,8 @@ def test_another_contract_is_refused(
         Runtime(tmp_path / "model.onnx")
 
 
-def test_another_type_is_refused(tiny: Tiny, tmp_path: Path) -> None:
-    """An input of another number of axes is told with what it must be."""
+def test_an_input_of_another_type_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
+    """The message says what the input must be."""
     model = onnx.load(tiny.path / "model.onnx")
     [unpad_index] = [value for value in model.graph.input if value.name == "unpad_index"]
     unpad_index.type.tensor_type.shape.dim.add().dim_value = 1

@@ -1,4 +1,4 @@
-"""The warm-up: which batch is run before the service is ready."""
+"""Warm-up batches."""
 
 import numpy as np
 import pytest
@@ -9,14 +9,13 @@ from service.errors import BundleError
 
 
 class Recorder:
-    """Keeps the batch; fails if told to."""
+    """Records batches, and optionally fails."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.batches: list[Batch] = []
         self.error = error
 
     def run(self, batch: Batch) -> BatchOutputs:
-        """Note the batch."""
         self.batches.append(batch)
         if self.error is not None:
             raise self.error
@@ -29,38 +28,39 @@ class Recorder:
     ("max_batch_tokens", "max_masks", "texts", "masks"),
     [(256, 128, 8, 128), (100, 6, 3, 6), (16, 128, 1, 32), (256, 1, 8, 8)],
 )
-def test_the_largest_batch(max_batch_tokens: int, max_masks: int, texts: int, masks: int) -> None:
-    """Texts of the greatest length fill the budget, at least one, with as many masks as may be."""
+def test_the_first_batch_is_the_largest(
+    max_batch_tokens: int, max_masks: int, texts: int, masks: int
+) -> None:
+    """The longest texts fill the budget, with as many masks as are allowed."""
     recorder = Recorder()
     warm_up(recorder.run, 4, 32, max_batch_tokens, max_masks, top_k=20)
     batch = recorder.batches[0]
-    assert [r.tokens for r in batch.requests] == [32] * texts
+    assert [r.tokens for r in batch.passes] == [32] * texts
     assert len(batch.mask_slots) == masks
     assert batch.top_k.tolist() == [20]
     assert set(batch.input_ids.tolist()) == {4}
 
 
-def test_a_start_does_not_wait_for_the_longest_text() -> None:
-    """Of a model that reads much longer texts, 1,024 tokens are enough."""
+def test_warm_up_texts_have_at_most_1024_tokens() -> None:
+    """Some models read much longer texts, which would delay the start."""
     recorder = Recorder()
     warm_up(recorder.run, 4, 8192, 192, 128, top_k=5)
     assert recorder.batches[0].tokens == 1024
 
 
 @pytest.mark.parametrize(("max_tokens", "texts", "length"), [(512, 6, 32), (20, 9, 20)])
-def test_its_speed(max_tokens: int, texts: int, length: int) -> None:
-    """A second batch is timed: of sentences with a mask each, as they wait for one another."""
+def test_the_second_batch_measures_the_throughput(max_tokens: int, texts: int, length: int) -> None:
+    """It is a full batch of sentences with one mask each."""
     recorder = Recorder()
     tokens, seconds = warm_up(recorder.run, 4, max_tokens, 192, 128, top_k=20)
     _, batch = recorder.batches
-    assert [r.tokens for r in batch.requests] == [length] * texts
+    assert [r.tokens for r in batch.passes] == [length] * texts
     assert len(batch.mask_slots) == texts
     assert tokens == texts * length
     assert 0 < seconds < 1
 
 
-def test_a_model_that_fails_is_refused() -> None:
-    """What does not survive the largest batch does not start."""
+def test_a_failing_model_is_rejected() -> None:
     recorder = Recorder(RuntimeError("out of memory"))
     with pytest.raises(BundleError, match="the model fails on 2 texts of 32 tokens with 4 masks"):
         warm_up(recorder.run, 4, 32, 64, 8, top_k=5)

@@ -46,7 +46,7 @@ fill_mask.FillMask._read = with_bug
 from service.engine.runtime import Runtime
 run = Runtime.run
 def run_with_bug(self, batch):
-    if len(batch.requests) == 3:
+    if len(batch.passes) == 3:
         raise ValueError("secret-in-the-model")
     return run(self, batch)
 Runtime.run = run_with_bug

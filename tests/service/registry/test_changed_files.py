@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from service.bundles.bundle import default_bundle_path
-from service.engine.memory import make_private
+from service.engine.memory import copy_mapped_file
 from service.engine.runtime import Runtime
 from service.errors import StartupError
 from service.registry import loader
@@ -72,8 +72,8 @@ def test_nothing_of_the_file_is_mapped(tiny: Tiny) -> None:
     """Neither by the runtime, nor when there is nothing to do."""
     runtime = Runtime(tiny.path / "model.onnx")
     assert str(tiny.path) not in Path("/proc/self/maps").read_text()
-    assert runtime.private
-    assert make_private(tiny.path / "weights.bin")
+    assert runtime.weights_copied
+    assert copy_mapped_file(tiny.path / "weights.bin")
     runtime.close()
 
 
@@ -81,7 +81,7 @@ def test_nothing_of_the_file_is_mapped(tiny: Tiny) -> None:
 LARGE = """
 import sys
 from service.engine import memory
-memory.MOST_BYTES = 0
+memory.MAX_COPIED_BYTES = 0
 from service.__main__ import main
 sys.exit(main())
 """

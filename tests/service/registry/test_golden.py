@@ -90,7 +90,7 @@ def use_case(tokenizer: Tokenizer, batcher: Batcher) -> FillMaskPipeline:
 async def check_bundle(path: Path) -> None:
     """Read the bundle and check its prompts."""
     bundle = read_bundle(path)
-    tokenizer = Tokenizer.of(bundle)
+    tokenizer = Tokenizer.from_bundle(bundle)
     batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
     try:
         await check_golden_prompts(bundle, use_case(tokenizer, batcher))
@@ -179,7 +179,7 @@ async def test_tokens_may_change_places_within_the_tolerance(edit_bundle: EditBu
     path = edit_bundle(in_int8)
     bundle = read_bundle(path)
 
-    tokenizer = Tokenizer.of(bundle)
+    tokenizer = Tokenizer.from_bundle(bundle)
     batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
     try:
         options = FillOptions(top_k=6)

@@ -112,7 +112,7 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
         run = batcher._run
 
         def counted(batch: Batch) -> BatchOutputs:
-            runs.extend(batch.requests)
+            runs.extend(batch.passes)
             outputs: BatchOutputs = run(batch)
             return outputs
 

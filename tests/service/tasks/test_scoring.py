@@ -80,9 +80,17 @@ def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("inputs", "parameters", "reason"),
     [
-        ("the [MASK]", {}, "inputs has a mask, and what is scored is a text without."),
-        (["the", "[MASK]"], {}, "inputs[1] has a mask, and what is scored is a text without."),
-        (" \u200b", {}, "inputs is nothing to the tokenizer."),
+        (
+            "the [MASK]",
+            {},
+            "inputs has a mask; remove [MASK]: only texts without masks are scored.",
+        ),
+        (
+            ["the", "[MASK]"],
+            {},
+            "inputs[1] has a mask; remove [MASK]: only texts without masks are scored.",
+        ),
+        (" \u200b", {}, "inputs has no tokens; write at least one word."),
         ("the " * 31, {}, "inputs has 33 tokens, special tokens included; the model reads at most"),
         ("", {}, "inputs is empty; it must be a text or a list of texts."),
         (["a"] * 5, {}, "inputs holds 5 texts; at most 4 are allowed."),

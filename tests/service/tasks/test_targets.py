@@ -49,7 +49,7 @@ async def test_scores_are_those_of_one_pass_a_token(tiny: Tiny) -> None:
     for text, masks in zip(texts, await fill(tiny, texts, TARGETS), strict=True):
         for mask, fills in enumerate(masks):
             expected = {
-                tokenizer.target_ids(t): reference(tiny, text, mask, tokenizer.target_ids(t))
+                tokenizer.encode_target(t): reference(tiny, text, mask, tokenizer.encode_target(t))
                 for t in TARGETS
             }
             total = np.logaddexp.reduce(list(expected.values()))
@@ -127,10 +127,13 @@ async def test_text_must_have_room_for_the_longest_target(tiny: Tiny) -> None:
     ("targets", "reason"),
     [
         (["Timbuktu"], 'The target "Timbuktu" has characters that the model\'s vocabulary lacks.'),
-        (["dog", "[SEP]"], 'The target "[SEP]" has a special token of the model, which is no word'),
+        (
+            ["dog", "[SEP]"],
+            'The target "[SEP]" has a special token of the model; write only ordinary text',
+        ),
         (["a [MASK]"], 'The target "a [MASK]" has a special token of the model'),
         (["[UNK]"], 'The target "[UNK]" has a special token'),
-        (["\u200b"], "is nothing to the tokenizer."),
+        (["\u200b"], "has no tokens; write at least one word."),
         (["dog", "Dog"], 'The targets "dog" and "Dog" are the same tokens.'),
         (["a dog", "A  dog"], 'The targets "a dog" and "A  dog" are the same tokens.'),
         (["dog " * 80], "has 320 characters; at most 256 are allowed."),
@@ -158,14 +161,14 @@ def test_targets_of_many_tokens_are_rejected_before_all_are_tokenized(
 ) -> None:
     tokenizer = make_tokenizer(tiny)
     looked_up = 0
-    target_ids = tokenizer.target_ids
+    encode_target = tokenizer.encode_target
 
     def count(target: str) -> tuple[int, ...]:
         nonlocal looked_up
         looked_up += 1
-        return target_ids(target)
+        return encode_target(target)
 
-    monkeypatch.setattr(tokenizer, "target_ids", count)
+    monkeypatch.setattr(tokenizer, "encode_target", count)
     words = [word for word in VOCABULARY if word.isalpha()]
     targets = [f"{a} {b} dog" for a in words for b in words]
     with pytest.raises(InvalidRequestError, match="more than 20 passes of the model for each mask"):

@@ -1,12 +1,12 @@
-"""The cache that is bounded in bytes."""
+"""Cache with a limit in bytes."""
 
 import threading
 
 from service.tokenization.byte_cache import ByteCache
 
 
-def test_the_oldest_entries_make_room() -> None:
-    """The bound is on the sizes, whatever the number of entries."""
+def test_the_oldest_entries_are_dropped() -> None:
+    """The limit counts bytes, not entries."""
     cache: ByteCache[str, str] = ByteCache(100)
     for name in "abcd":
         cache.put(name, name.upper(), 30)
@@ -19,7 +19,7 @@ def test_the_oldest_entries_make_room() -> None:
 
 
 def test_a_used_entry_stays() -> None:
-    """The entry that has not been used for longest is dropped."""
+    """The least recently used entry is dropped instead."""
     cache: ByteCache[str, int] = ByteCache(2)
     cache.put("a", 1, 1)
     cache.put("b", 2, 1)
@@ -28,8 +28,8 @@ def test_a_used_entry_stays() -> None:
     assert (cache.get("a"), cache.get("b")) == (1, None)
 
 
-def test_an_entry_above_the_bound_is_not_stored() -> None:
-    """It would drop all others and itself."""
+def test_an_entry_above_the_limit_is_not_stored() -> None:
+    """It would drop all others, and then itself."""
     cache: ByteCache[str, int] = ByteCache(10)
     cache.put("a", 1, 5)
     cache.put("b", 2, 11)
@@ -37,15 +37,14 @@ def test_an_entry_above_the_bound_is_not_stored() -> None:
 
 
 def test_a_replaced_entry_is_counted_once() -> None:
-    """Two threads may make the same entry."""
+    """Two threads may store the same entry."""
     cache: ByteCache[str, int] = ByteCache(10)
     cache.put("a", 1, 5)
     cache.put("a", 2, 7)
     assert (cache.get("a"), cache.held_bytes) == (2, 7)
 
 
-def test_several_threads_share_it() -> None:
-    """The sum is right whatever they do at the same time."""
+def test_threads_share_the_cache() -> None:
     cache: ByteCache[int, int] = ByteCache(1_000)
 
     def use(start: int) -> None:

@@ -1,4 +1,4 @@
-"""Tokens whose space is part of them: byte-level BPE and SentencePiece."""
+"""Tokens that include their space: byte-level BPE and SentencePiece."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNIGRAM = [
 
 
 def added(tokens: list[str], vocabulary: list[str], *, lstrip: bool) -> list[dict[str, Any]]:
-    """The added_tokens of a tokenizer.json."""
+    """Make the added_tokens of a tokenizer.json."""
     flags = dict.fromkeys(("single_word", "rstrip", "normalized"), False)
     return [
         {
@@ -42,7 +42,7 @@ def added(tokens: list[str], vocabulary: list[str], *, lstrip: bool) -> list[dic
 
 
 def finish(tokenizer: TokenizersTokenizer, vocabulary: list[str], *, lstrip: bool) -> Tokenizer:
-    """The service's, of this one with its special tokens."""
+    """Add special tokens, and load the result as the service does."""
     tokenizer.post_processor = processors.TemplateProcessing(
         single=["<s>", "$A", "</s>"], special_tokens=[("<s>", 0), ("</s>", 2)]
     )
@@ -53,7 +53,7 @@ def finish(tokenizer: TokenizersTokenizer, vocabulary: list[str], *, lstrip: boo
 
 
 def byte_level(*, lstrip: bool = True) -> Tokenizer:
-    """As RoBERTa's."""
+    """Make a tokenizer like RoBERTa's."""
     vocabulary = {token: i for i, token in enumerate(BYTE_LEVEL)}
     tokenizer = TokenizersTokenizer(models.BPE(vocabulary, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -62,7 +62,7 @@ def byte_level(*, lstrip: bool = True) -> Tokenizer:
 
 
 def unigram() -> Tokenizer:
-    """As XLM-RoBERTa's; special pieces have the best scores."""
+    """Make a tokenizer like XLM-RoBERTa's; special pieces have the best scores."""
     scores = [0.0 if token in SPECIAL else -5.0 for token in UNIGRAM]
     model = models.Unigram(list(zip(UNIGRAM, scores, strict=True)), unk_id=3, byte_fallback=False)
     tokenizer = TokenizersTokenizer(model)
@@ -78,9 +78,9 @@ NAMES = {"byte level": {" Paris": "ĠParis"}, "unigram": {" Paris": "▁Paris"}}
 
 
 def fill(tokenizer: Tokenizer, text: str, token_id: int) -> str:
-    """The text with its first mask filled."""
+    """Fill the first mask of a text."""
     span = tokenizer.encode(text).mask_spans[0]
-    return tokenizer.blank(text, span).filled(token_id)[1]
+    return tokenizer.mask_slot(text, span).fill(token_id)[1]
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
@@ -103,14 +103,14 @@ def fill(tokenizer: Tokenizer, text: str, token_id: int) -> str:
     ],
 )
 def test_sequence(kind: str, text: str, token: str, sequence: str) -> None:
-    """A token with its space starts a word, one without continues the word before."""
+    """A token with a space starts a word; one without continues the word before it."""
     tokenizer, vocabulary = TOKENIZERS[kind]
     token_id = vocabulary.index(NAMES[kind].get(token, token))
     assert fill(tokenizer, text, token_id) == sequence
 
 
-def test_a_mask_that_leaves_the_space_before_it() -> None:
-    """Where the space is a token of its own, no fill takes it away or stands for it."""
+def test_a_mask_that_does_not_include_the_space_before_it() -> None:
+    """The space is then a token of its own, and stays as it is."""
     tokenizer = byte_level(lstrip=False)
     assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("Paris")) == "a Paris."
     assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("ĠParis")) == "a  Paris."
@@ -124,7 +124,7 @@ def test_a_mask_that_leaves_the_space_before_it() -> None:
     ],
 )
 def test_bytes_as_text(name: str, text: str) -> None:
-    """Never the vocabulary's names; what is no whole character is U+FFFD."""
+    """The text is not the vocabulary's name; an incomplete character is U+FFFD."""
     tokenizer = byte_level()
     assert tokenizer.token_str(BYTE_LEVEL.index(name)) == text
     assert "\ufffd" not in text or fill(tokenizer, "a <mask>", BYTE_LEVEL.index(name)) == "a\ufffd"
@@ -135,20 +135,19 @@ def test_bytes_as_text(name: str, text: str) -> None:
     [("▁Paris", " Paris"), ("Paris", "Paris"), ("▁", " "), ("▁▁", "  "), (".", ".")],
 )
 def test_sentence_pieces_as_text(name: str, text: str) -> None:
-    """The mark of a word's start is a space."""
+    """The mark of a word's start is shown as a space."""
     assert unigram().token_str(UNIGRAM.index(name)) == text
 
 
 def test_bytes_without_a_decoder() -> None:
-    """A file may lack the decoder; its bytes are no less text."""
+    """A file may lack the decoder."""
     tokenizer = TokenizersTokenizer(models.BPE({t: i for i, t in enumerate(BYTE_LEVEL)}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     ours = finish(tokenizer, BYTE_LEVEL, lstrip=True)
     assert ours.token_str(BYTE_LEVEL.index("ĠÃ©")) == " é"
 
 
-def test_a_row_without_a_token_is_shown_too() -> None:
-    """An id the tokenizer does not know raises nothing."""
+def test_an_id_without_a_token_has_text() -> None:
     assert byte_level().token_str(999) == "\ufffd"
 
 
@@ -165,10 +164,10 @@ def test_a_row_without_a_token_is_shown_too() -> None:
         ("unigram", " ", "▁"),
     ],
 )
-def test_targets(kind: str, target: str, name: str) -> None:
-    """A target is the token that reads so; a name in the vocabulary serves where it is clear."""
+def test_targets_of_one_token(kind: str, target: str, name: str) -> None:
+    """A target is the text of a token, or an unambiguous name in the vocabulary."""
     tokenizer, vocabulary = TOKENIZERS[kind]
-    assert tokenizer.target_ids(target) == (vocabulary.index(name),)
+    assert tokenizer.encode_target(target) == (vocabulary.index(name),)
 
 
 @pytest.mark.parametrize(
@@ -184,13 +183,13 @@ def test_targets(kind: str, target: str, name: str) -> None:
 def test_targets_of_several_tokens(
     kind: str, target: str, names: list[str], shown: str, sequence: str
 ) -> None:
-    """They read as they were written; one that starts a word is parted from what is before it."""
+    """They are shown as written; one that starts a word has a space before it."""
     tokenizer, vocabulary = TOKENIZERS[kind]
-    ids = tokenizer.target_ids(target)
+    ids = tokenizer.encode_target(target)
     assert [vocabulary[i] for i in ids] == names
     text = "a <mask> b"
-    blank = tokenizer.blank(text, tokenizer.encode(text).mask_spans[0])
-    assert blank.filled_with(tokenizer.phrase(target, ids)) == (shown, sequence)
+    slot = tokenizer.mask_slot(text, tokenizer.encode(text).mask_spans[0])
+    assert slot.fill_with(tokenizer.target_text(target, ids)) == (shown, sequence)
 
 
 @pytest.mark.parametrize(
@@ -202,15 +201,15 @@ def test_targets_of_several_tokens(
         ("byte level", "Paris <mask>", "has a special token of the model"),
     ],
 )
-def test_bad_targets(kind: str, target: str, reason: str) -> None:
-    """Never replaced by something else."""
+def test_invalid_targets(kind: str, target: str, reason: str) -> None:
+    """They are rejected, not replaced."""
     with pytest.raises(InvalidRequestError, match=reason):
-        TOKENIZERS[kind][0].target_ids(target)
+        TOKENIZERS[kind][0].encode_target(target)
 
 
 @pytest.mark.parametrize("special", ["<s>", "</s>", "<pad>", "<unk>"])
-def test_no_special_token_comes_from_text(special: str) -> None:
-    """SentencePiece would look "</s>" up like any other stretch of a word."""
+def test_texts_contain_no_special_tokens(special: str) -> None:
+    """SentencePiece itself finds "</s>" like any other part of a word."""
     for tokenizer, vocabulary in TOKENIZERS.values():
         ids = tokenizer.encode(f"Paris {special} <mask>").input_ids.tolist()
         assert vocabulary.index(special) not in ids[1:-1]
@@ -220,6 +219,6 @@ def test_no_special_token_comes_from_text(special: str) -> None:
 
 
 def test_unknown_characters_are_allowed() -> None:
-    """SentencePiece's unknown token is what an unknown character becomes, not an error."""
+    """An unknown character becomes the unknown token of SentencePiece."""
     ids = unigram().encode("日 <mask>").input_ids.tolist()
     assert [UNIGRAM[i] for i in ids] == ["<s>", "▁", "<unk>", "<mask>", "</s>"]

@@ -1,4 +1,4 @@
-"""The tokenizer: masks, what a text cannot smuggle in, targets, and the text with a fill in it."""
+"""Tokenizer: masks, special tokens in texts, targets, and filled texts."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, build_tokenizer
 
 
 def make(description: dict[str, Any] | None = None, mask_token_id: int = MASK_ID) -> Tokenizer:
-    """The tiny tokenizer, or the one described."""
+    """Load the tiny tokenizer, or the one of a description."""
     content = json.dumps(description) if description else build_tokenizer().to_str()
     return Tokenizer(content.encode(), "[MASK]", mask_token_id, range(len(SPECIAL)))
 
@@ -27,12 +27,12 @@ def tokenizer() -> Tokenizer:
 
 
 def tokens(tokenizer: Tokenizer, text: str) -> list[str]:
-    """The tokens of the text, special ones included."""
+    """Return the tokens of a text, including special ones."""
     return [VOCABULARY[i] for i in tokenizer.encode(text).input_ids]
 
 
 def test_finds_the_masks(tokenizer: Tokenizer) -> None:
-    """Positions count tokens, spans count the user's characters, also outside of ASCII."""
+    """Positions count tokens; spans count characters, also outside ASCII."""
     text = "é😀 [MASK] of the [MASK]."
     encoded = tokenizer.encode(text)
     assert encoded.mask_positions.tolist() == [2, 5]
@@ -41,13 +41,13 @@ def test_finds_the_masks(tokenizer: Tokenizer) -> None:
 
 
 def test_does_not_truncate_or_pad(tokenizer: Tokenizer) -> None:
-    """What the file says of truncation and padding is not done: no text is cut in silence."""
+    """Truncation and padding of the file are ignored: no text is cut silently."""
     assert len(tokenizer.encode("the " * 50).input_ids) == 52
     assert len(tokenizer.encode("the").input_ids) == 3
 
 
 def test_agrees_with_hugging_face_on_ordinary_text(tokenizer: Tokenizer) -> None:
-    """Text without special tokens gets the ids the plain tokenizer gives."""
+    """Texts without special tokens have the ids of the unchanged tokenizer."""
     plain = build_tokenizer()
     plain.no_truncation()
     plain.no_padding()
@@ -56,13 +56,12 @@ def test_agrees_with_hugging_face_on_ordinary_text(tokenizer: Tokenizer) -> None
 
 
 def test_a_special_token_in_a_text_is_ordinary_text(tokenizer: Tokenizer) -> None:
-    """What a user types as [SEP] is brackets and letters, and so is a mask in the wrong case."""
+    """[SEP] in a text is brackets and letters, and so is a mask in lower case."""
     assert tokens(tokenizer, "the [SEP]") == ["[CLS]", "the", "[", "sep", "]", "[SEP]"]
     assert tokens(tokenizer, "[CLS] [mask]")[1:-1] == ["[", "cls", "]", "[", "mask", "]"]
 
 
-def test_a_special_token_that_comes_through_is_refused() -> None:
-    """A tokenizer whose vocabulary matches a special token in plain text gives an error."""
+def test_a_special_token_that_the_vocabulary_matches_is_rejected() -> None:
     description = json.loads(build_tokenizer().to_str())
     description["normalizer"] = None
     description["pre_tokenizer"] = json.loads(
@@ -73,13 +72,12 @@ def test_a_special_token_that_comes_through_is_refused() -> None:
 
 
 def test_unknown_words_are_allowed(tokenizer: Tokenizer) -> None:
-    """A word outside of the vocabulary is the unknown token, not an error."""
+    """A word outside the vocabulary becomes the unknown token."""
     assert tokens(tokenizer, "zyx [MASK]") == ["[CLS]", "[UNK]", "[MASK]", "[SEP]"]
 
 
 @pytest.mark.parametrize("change", ["absent", "not special"])
-def test_the_mask_is_added_where_the_file_has_it_not(change: str) -> None:
-    """The mask is one token even if the file does not list it as a special one."""
+def test_the_mask_is_one_token_even_if_the_file_does_not_mark_it(change: str) -> None:
     description = json.loads(build_tokenizer().to_str())
     for added in list(description["added_tokens"]):
         if added["content"] == "[MASK]" and change == "absent":
@@ -89,29 +87,28 @@ def test_the_mask_is_added_where_the_file_has_it_not(change: str) -> None:
     assert make(description).encode("the [MASK].").mask_positions.tolist() == [2]
 
 
-def test_a_mask_that_takes_the_space_before_it() -> None:
-    """Where the mask's match includes white space, the span is still the mask alone."""
+def test_the_span_of_a_mask_excludes_white_space() -> None:
+    """The tokenizer's match of the mask may include white space."""
     description = json.loads(build_tokenizer().to_str())
     for added in description["added_tokens"]:
         added["lstrip"] = added["rstrip"] = True
     assert make(description).encode("the  [MASK] of").mask_spans == ((5, 11),)
 
 
-def test_a_mask_of_another_id_is_refused() -> None:
-    """bundle.json and tokenizer.json must mean the same mask."""
+def test_a_mask_with_another_id_is_rejected() -> None:
+    """bundle.json and tokenizer.json must give the mask the same id."""
     with pytest.raises(BundleError, match=r'"\[MASK\]" does not have the id 3'):
         make(mask_token_id=3)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"added_tokens": []}', b"\xff"])
-def test_what_is_no_tokenizer_is_refused(content: bytes) -> None:
-    """A damaged tokenizer.json is a sentence."""
+def test_a_damaged_file_is_rejected(content: bytes) -> None:
     with pytest.raises(BundleError, match=r"tokenizer.json cannot be read as a tokenizer"):
         Tokenizer(content, "[MASK]", MASK_ID, [MASK_ID])
 
 
 def test_long_and_short_texts_are_encoded_alike(tokenizer: Tokenizer) -> None:
-    """The way that releases the interpreter lock gives the same ids."""
+    """Long texts take another call, which releases the interpreter lock."""
     short = "the [MASK] dog "
     long = short * (LONG_TEXT_CHARS // len(short) + 1)
     repeats = long.count("the")
@@ -131,7 +128,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
 def test_a_long_text_starts_no_threads() -> None:
-    """tokenizers would start one for each CPU, beside those that compute."""
+    """By default the tokenizers library starts one for each CPU, beside those that compute."""
     done = subprocess.run(
         [sys.executable, "-c", ENCODE_A_LONG_TEXT, str(MASK_ID)],
         input=build_tokenizer().to_str().encode(),
@@ -142,7 +139,7 @@ def test_a_long_text_starts_no_threads() -> None:
 
 
 def test_targets(tokenizer: Tokenizer) -> None:
-    """As they stand in the vocabulary, or as the tokenizer reads them."""
+    """A target is in the vocabulary, or is tokenized."""
     for target, names in {
         "dog": ["dog"],
         "Paris": ["paris"],
@@ -150,7 +147,7 @@ def test_targets(tokenizer: Tokenizer) -> None:
         "Dogs": ["dog", "##s"],
         "the dog": ["the", "dog"],
     }.items():
-        assert [VOCABULARY[i] for i in tokenizer.target_ids(target)] == names
+        assert [VOCABULARY[i] for i in tokenizer.encode_target(target)] == names
 
 
 @pytest.mark.parametrize(
@@ -161,22 +158,22 @@ def test_targets(tokenizer: Tokenizer) -> None:
         ("the [MASK]", 'The target "the [MASK]" has a special token of the model'),
         ("zyx", 'The target "zyx" has characters that the model\'s vocabulary lacks'),
         ("[UNK]", 'The target "[UNK]" has a special token of the model'),
-        (" ", 'The target " " is nothing to the tokenizer'),
+        (" ", 'The target " " has no tokens; write at least one word'),
     ],
 )
-def test_bad_targets(target: str, reason: str, tokenizer: Tokenizer) -> None:
-    """A target that is not all ordinary tokens is refused, never replaced."""
+def test_invalid_targets(target: str, reason: str, tokenizer: Tokenizer) -> None:
+    """A target with other than ordinary tokens is rejected, not replaced."""
     with pytest.raises(InvalidRequestError) as caught:
-        tokenizer.target_ids(target)
+        tokenizer.encode_target(target)
     assert caught.value.text.startswith(reason)
 
 
 def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
-    """As Hugging Face's: a piece is shown as a piece."""
+    """token_str is the same as in the transformers pipeline."""
     assert tokenizer.token_str(VOCABULARY.index("##ing")) == "##ing"
-    blank = tokenizer.blank("walk [MASK]", (5, 11))
-    assert blank.filled(VOCABULARY.index("dog")) == ("dog", "walk dog")
-    assert blank.filled(VOCABULARY.index("##ing")) == ("##ing", "walking")
+    slot = tokenizer.mask_slot("walk [MASK]", (5, 11))
+    assert slot.fill(VOCABULARY.index("dog")) == ("dog", "walk dog")
+    assert slot.fill(VOCABULARY.index("##ing")) == ("##ing", "walking")
 
 
 @pytest.mark.parametrize(
@@ -190,19 +187,19 @@ def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
     ],
 )
 def test_sequence(text: str, token: str, sequence: str, tokenizer: Tokenizer) -> None:
-    """The user's text stays as written; a continuation joins the word before, if there is one."""
+    """The text stays as written; a continuation joins the word before it, if there is one."""
     span = tokenizer.encode(text).mask_spans[0]
-    assert tokenizer.blank(text, span).filled(VOCABULARY.index(token)) == (token, sequence)
-    assert tokenizer.blank(text, span).filled(VOCABULARY.index(token))[1] == sequence
+    assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token)) == (token, sequence)
+    assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token))[1] == sequence
 
 
 def test_a_tokenizer_without_continuations() -> None:
-    """A word-level tokenizer has no pieces to join and no unknown token."""
+    """A word-level tokenizer marks no continuations."""
     vocabulary = {token: i for i, token in enumerate(VOCABULARY)}
     word_level = TokenizersTokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of another kind
     word_level.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer = Tokenizer(word_level.to_str().encode(), "[MASK]", MASK_ID, range(5))
     text = "walk [MASK]"
     span = tokenizer.encode(text).mask_spans[0]
-    filled = tokenizer.blank(text, span).filled(VOCABULARY.index("##ing"))
+    filled = tokenizer.mask_slot(text, span).fill(VOCABULARY.index("##ing"))
     assert filled == ("##ing", "walk ##ing")

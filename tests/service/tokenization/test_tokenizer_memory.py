@@ -1,4 +1,4 @@
-"""Memory that tokenizers keep of the words they have seen."""
+"""Memory of the word caches of tokenizers."""
 
 import json
 import random
@@ -32,8 +32,8 @@ print(resident_bytes() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read in /proc")
-def test_words_of_byte_pair_encoding_do_not_fill_the_memory() -> None:
-    """The library's own cache would keep 10,000 of any length, 100 MB."""
+def test_the_cache_of_byte_pair_encoding_is_limited() -> None:
+    """The library's default cache keeps 10,000 words of any length, 100 MB."""
     vocabulary = {letter: i for i, letter in enumerate(LETTERS)} | {"<mask>": 16}
     tokenizer = Tokenizer(models.BPE(vocabulary, []))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -47,11 +47,11 @@ def test_words_of_byte_pair_encoding_do_not_fill_the_memory() -> None:
     assert int(done.stdout) < 25 * 2**20
 
 
-def test_words_of_unigram_are_bounded_in_bytes() -> None:
-    """Eight thousand words of many tokens each would take 60 MB."""
+def test_the_cache_of_unigram_is_limited_in_bytes() -> None:
+    """8,000 words of many tokens each would take 60 MB."""
     vocabulary = [("<unk>", 0.0), *((f"<0x{byte:02X}>", -9.0) for byte in range(256))]
     description = {"vocab": [list(one) for one in vocabulary], "unk_id": 0, "byte_fallback": True}
-    unigram = Unigram(json.loads(json.dumps(description)), never=[0])
+    unigram = Unigram(json.loads(json.dumps(description)), excluded_ids=[0])
     draw = random.Random(1)  # noqa: S311 - a choice, not a secret
     for _ in range(9_000):
         word = "".join(chr(0x1F600 + draw.randrange(60)) for _ in range(16))

@@ -1,4 +1,4 @@
-"""Unigram segmentation, against the tokenizers library's own."""
+"""Unigram segmentation, compared with that of the tokenizers library."""
 
 import json
 import random
@@ -24,7 +24,7 @@ BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 def pieces(extra: list[str], seed: int) -> list[tuple[str, float]]:
-    """Letters, and random stretches of what they can spell; scores with many ties."""
+    """Make letters and random strings of them; the scores have many ties."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     alphabet = "▁abehmnortx!.東</s>"
     made = dict.fromkeys(alphabet)
@@ -35,18 +35,18 @@ def pieces(extra: list[str], seed: int) -> list[tuple[str, float]]:
 
 
 def both(vocabulary: list[tuple[str, float]], *, byte_fallback: bool) -> tuple[Tokenizer, Unigram]:
-    """The library's tokenizer, which has the special pieces out of its reach, and ours."""
+    """Make the library's tokenizer, which cannot reach the special pieces, and ours."""
     hidden = [(f"{name} ", score) for name, score in vocabulary[: len(SPECIAL)]]
     reached = [*hidden, *vocabulary[len(SPECIAL) :]]
     library = Tokenizer(models.Unigram(reached, unk_id=2, byte_fallback=byte_fallback))
     library.pre_tokenizer = pre_tokenizers.Metaspace()
     description = json.loads(library.to_str())["model"]
     description["vocab"] = [list(piece) for piece in vocabulary]
-    return library, Unigram(description, never=range(len(SPECIAL)))
+    return library, Unigram(description, excluded_ids=range(len(SPECIAL)))
 
 
 def ours(unigram: Unigram) -> Tokenizer:
-    """A tokenizer whose model never sees any text."""
+    """Make a tokenizer whose own model never receives text."""
     tokenizer = Tokenizer(models.WordLevel({}, unk_token=""))
     custom = pre_tokenizers.PreTokenizer.custom(unigram)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), custom])
@@ -55,8 +55,8 @@ def ours(unigram: Unigram) -> Tokenizer:
 
 @pytest.mark.parametrize("byte_fallback", [False, True])
 @pytest.mark.parametrize("seed", range(5))
-def test_ids_and_offsets_are_the_librarys(seed: int, *, byte_fallback: bool) -> None:
-    """Of all cuts the same best one, in ties as well, and the same place of each piece."""
+def test_ids_and_offsets_equal_those_of_the_library(seed: int, *, byte_fallback: bool) -> None:
+    """The segmentation is the same also among those of equal score."""
     library, unigram = both(
         pieces(BYTES if byte_fallback else [], seed), byte_fallback=byte_fallback
     )
@@ -71,8 +71,7 @@ def test_ids_and_offsets_are_the_librarys(seed: int, *, byte_fallback: bool) -> 
         assert own.word_ids == theirs.word_ids
 
 
-def test_bytes_that_lack_pieces_are_unknown() -> None:
-    """As in the library, bytes stand in for a character only where each has a piece."""
+def test_a_character_is_unknown_if_one_of_its_bytes_has_no_piece() -> None:
     library, unigram = both(pieces(BYTES[:200], 0), byte_fallback=True)
     text = "a 日 b é"
     assert ours(unigram).encode(text).ids == library.encode(text).ids
@@ -80,7 +79,7 @@ def test_bytes_that_lack_pieces_are_unknown() -> None:
 
 
 def test_names_and_ids() -> None:
-    """Special pieces have names, but no text is cut into them."""
+    """Special pieces have names, but no text contains them."""
     vocabulary = pieces([], 0)
     _, unigram = both(vocabulary, byte_fallback=False)
     assert [unigram.id_to_token(i) for i in range(len(vocabulary))] == [
@@ -93,8 +92,8 @@ def test_names_and_ids() -> None:
 
 
 @pytest.mark.parametrize("unknown_id", [None, 3, -1])
-def test_a_model_without_an_unknown_token_is_refused(unknown_id: int | None) -> None:
-    """The library fails at the first unknown character instead."""
+def test_a_model_without_an_unknown_token_is_rejected(unknown_id: int | None) -> None:
+    """The library instead fails at the first unknown character."""
     model = {"vocab": [["a", -1.0], ["b", -2.0], ["c", -2.0]], "unk_id": unknown_id}
     with pytest.raises(ValueError, match="unknown token"):
-        Unigram(model, never=[])
+        Unigram(model, excluded_ids=[])
