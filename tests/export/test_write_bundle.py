@@ -18,7 +18,7 @@ from export.commands import main
 from export.graph_files import save_graph
 from export.verify import VerificationError
 from export.weights import encoder_weights
-from export.write_bundle import BundleLabel, SampleTexts, write_bundle
+from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from model.checkpoints.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -33,8 +33,8 @@ from service.engine.runtime import Runtime
 from tests.model.samples import VERSES, plan_of, random_encoder
 
 
-def _label(precision: str = "fp32", max_tokens: int | None = None) -> BundleLabel:
-    return BundleLabel(
+def _label(precision: str = "fp32", max_tokens: int | None = None) -> BundleMetadata:
+    return BundleMetadata(
         name="tiny",
         license="CC0-1.0",
         description="A test.",
@@ -80,10 +80,10 @@ def test_weights_that_training_has_rounded_are_served_as_they_are(
     trained = RoundedEncoder(checkpoint.model, plan_of(checkpoint.model))
     assert checkpoint.tokenizer_json is not None
     tokenizer_json = checkpoint.tokenizer_json
-    save_checkpoint(tmp_path / "settled", trained.settled(), tokenizer_json, trained.plan)
-    settled = load_checkpoint(tmp_path / "settled")
+    save_checkpoint(tmp_path / "rounded_copy", trained.rounded_copy(), tokenizer_json, trained.plan)
+    rounded_copy = load_checkpoint(tmp_path / "rounded_copy")
     no_calibration = SampleTexts(texts.verification, calibration=[])
-    write_bundle(settled, tmp_path / "bundle", _label("int8"), no_calibration)
+    write_bundle(rounded_copy, tmp_path / "bundle", _label("int8"), no_calibration)
     stored = onnx.load(tmp_path / "bundle" / "model.onnx").graph.initializer
     arrays = {t.name: onnx.numpy_helper.to_array(t, str(tmp_path / "bundle")) for t in stored}
 
@@ -92,7 +92,7 @@ def test_weights_that_training_has_rounded_are_served_as_they_are(
         found: NDArray[np.float32] = values.astype(np.float32).T * scales[:, None]
         return found
 
-    weights = encoder_weights(settled.model)
+    weights = encoder_weights(rounded_copy.model)
     table = arrays["embeddings.word.weight"] * arrays["embeddings.word.weight.scales"][:, None]
     table = table * arrays["embeddings.word.weight.factors"]
     np.testing.assert_allclose(table, weights["embeddings.word.weight"], rtol=1e-5, atol=1e-7)

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.data.masking import Corrupted, Masker
+from model.data.masking import MaskedBatch, Masker
 from tests.model.samples import random_ids
 
 VOCAB_SIZE = 60
@@ -23,7 +23,7 @@ SPECIAL = (0, 1, 4, MASK, 59)  # neither together nor only in front
 PAD = 0
 
 
-def corrupt(input_ids: Tensor, seed: int = 0, **changes: Any) -> Corrupted:
+def corrupt(input_ids: Tensor, seed: int = 0, **changes: Any) -> MaskedBatch:
     """One corruption with the usual masker."""
     masker = Masker(VOCAB_SIZE, MASK, SPECIAL, **changes)
     return masker(input_ids, torch.Generator().manual_seed(seed))
@@ -44,7 +44,7 @@ def original() -> Tensor:
 
 
 @pytest.fixture(scope="module")
-def corrupted(original: Tensor) -> Corrupted:
+def corrupted(original: Tensor) -> MaskedBatch:
     """Its corruption."""
     return corrupt(original)
 
@@ -61,7 +61,7 @@ def test_the_selected_share(original: Tensor, rate: float) -> None:
     assert_binomial(int(result.selected.sum()), int(ordinary(original).sum()), rate)
 
 
-def test_of_the_selected_80_10_10(original: Tensor, corrupted: Corrupted) -> None:
+def test_of_the_selected_80_10_10(original: Tensor, corrupted: MaskedBatch) -> None:
     """80 % become the mask, 10 % are drawn anew, 10 % stay; a draw may hit the true token."""
     before, after = original[corrupted.selected], corrupted.input_ids[corrupted.selected]
     hit = 1 / (VOCAB_SIZE - len(SPECIAL))
@@ -71,7 +71,7 @@ def test_of_the_selected_80_10_10(original: Tensor, corrupted: Corrupted) -> Non
     assert_binomial(int(((after != MASK) & (after != before)).sum()), draws, 0.1 * (1 - hit))
 
 
-def test_special_tokens_are_never_selected(original: Tensor, corrupted: Corrupted) -> None:
+def test_special_tokens_are_never_selected(original: Tensor, corrupted: MaskedBatch) -> None:
     """No special or padding token is selected or changed."""
     special = ~ordinary(original)
     assert special.sum() > 4000
@@ -79,13 +79,13 @@ def test_special_tokens_are_never_selected(original: Tensor, corrupted: Corrupte
     assert torch.equal(corrupted.input_ids[special], original[special])
 
 
-def test_special_tokens_are_never_drawn(original: Tensor, corrupted: Corrupted) -> None:
+def test_special_tokens_are_never_drawn(original: Tensor, corrupted: MaskedBatch) -> None:
     """Random tokens are all the ordinary ones and none of the special ones."""
     drawn = corrupted.input_ids[corrupted.selected & (corrupted.input_ids != original)]
     assert set(drawn.tolist()) - {MASK} == set(range(VOCAB_SIZE)) - set(SPECIAL)
 
 
-def test_what_is_not_selected_stays(original: Tensor, corrupted: Corrupted) -> None:
+def test_what_is_not_selected_stays(original: Tensor, corrupted: MaskedBatch) -> None:
     """Outside the selection nothing changes, and the caller's batch is left alone."""
     untouched = ~corrupted.selected
     assert torch.equal(corrupted.input_ids[untouched], original[untouched])
@@ -109,7 +109,7 @@ def test_labels_are_the_originals_in_row_major_order(original: Tensor) -> None:
     assert result.labels.tolist() == labels
 
 
-def test_a_seed_decides_the_corruption(original: Tensor, corrupted: Corrupted) -> None:
+def test_a_seed_decides_the_corruption(original: Tensor, corrupted: MaskedBatch) -> None:
     """The same seed gives the same corruption, another seed another, torch's own state no say."""
     torch.manual_seed(1)
     again = corrupt(original)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from model.data.mixture import Mixture, mix, read_titles
+from model.data.mixture import Mixture, mix, read_document_sources
 
 DOCUMENTS = [f"text {i}" for i in range(2000)]
 TITLES = [("news" if i % 2 else "books", f"Author {i % 5}, Jr.") for i in range(2000)]
@@ -78,7 +78,7 @@ def test_titles_are_read_in_file_order(tmp_path: Path) -> None:
     with lzma.open(tmp_path / "titles.tsv.xz", "wt") as stream:
         stream.write(table)
     for name in ("titles.tsv", "titles.tsv.xz"):
-        assert read_titles(tmp_path / name) == [("books", "Austen"), ("news", "")]
+        assert read_document_sources(tmp_path / name) == [("books", "Austen"), ("news", "")]
 
 
 @pytest.mark.parametrize("row", ["books\tEmma\tAusten", "books\tEmma\tAusten\t9\t9", ""])
@@ -87,7 +87,7 @@ def test_a_row_of_other_width_is_named(tmp_path: Path, row: str) -> None:
     path = tmp_path / "titles.tsv"
     path.write_text(f"news\tA\tB\t7\n{row}\nnews\tA\tB\t7\n")
     with pytest.raises(ValueError, match="line 2 does not have 4 columns"):
-        read_titles(path)
+        read_document_sources(path)
 
 
 def test_a_mixture_is_read(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
-from model.encoder.positions import fixed_positions
+from model.encoder.positions import sinusoidal_positions
 from model.forward import mlm_forward_tied
 from tests.model import oracle
 from tests.model.samples import in_float64, random_encoder, random_ids, small_config
@@ -179,13 +179,13 @@ def test_nothing_masked_gives_no_row() -> None:
 def test_only_masked_positions_reach_the_head(monkeypatch: pytest.MonkeyPatch) -> None:
     """The projection is asked for M hidden states, never for all N x T."""
     model, shapes = random_encoder(small_config()), []
-    whole = TiedEncoder.project
+    whole = TiedEncoder.logits
 
-    def project(self: TiedEncoder, hidden_MD: Tensor) -> Tensor:
+    def logits(self: TiedEncoder, hidden_MD: Tensor) -> Tensor:
         shapes.append(tuple(hidden_MD.shape))
         return whole(self, hidden_MD)
 
-    monkeypatch.setattr(TiedEncoder, "project", project)
+    monkeypatch.setattr(TiedEncoder, "logits", logits)
     mask_indicator = torch.zeros(3, 9)
     mask_indicator[0, 2] = mask_indicator[2, 5] = 1
     model(random_ids((3, 9), 61), mask_indicator)
@@ -216,7 +216,7 @@ def test_an_input_too_long_is_refused() -> None:
 @pytest.mark.parametrize(("positions", "width"), [(1, 2), (50, 24), (600, 6), (9, 7)])
 def test_fixed_positions_are_the_sinusoids_of_the_paper(positions: int, width: int) -> None:
     """Sines and cosines of pos / 10000^(2i/D), to float32 rounding, for even and odd widths."""
-    found, expected = fixed_positions(positions, width), oracle.sinusoids(positions, width)
+    found, expected = sinusoidal_positions(positions, width), oracle.sinusoids(positions, width)
     np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-6)
 
 

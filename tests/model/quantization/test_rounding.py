@@ -51,19 +51,19 @@ def test_logits_move_a_little() -> None:
 def test_the_settled_encoder_computes_what_training_computed() -> None:
     """Every rounded tensor is in it, the table for lookup and head alike."""
     rounded = rounded_encoder()
-    settled = rounded.settled()
-    torch.testing.assert_close(settled(IDS, ALL), rounded.logits(IDS, ALL))
+    rounded_copy = rounded.rounded_copy()
+    torch.testing.assert_close(rounded_copy(IDS, ALL), rounded.logits(IDS, ALL))
     for name in (TABLE, "blocks.0.value.weight", "blocks.1.ffn_out.weight", "head.dense.weight"):
-        assert not torch.equal(settled.get_parameter(name), rounded.model.get_parameter(name))
+        assert not torch.equal(rounded_copy.get_parameter(name), rounded.model.get_parameter(name))
 
 
 def test_gradients_reach_the_weights_behind_the_rounded_ones() -> None:
-    """They are those of the settled encoder, as if it had been the one trained."""
+    """They are those of the rounded_copy encoder, as if it had been the one trained."""
     rounded = rounded_encoder()
     gradients = []
     for model, logits in (
         (rounded.model, rounded.logits(IDS, ALL)),
-        (settled := rounded.settled(), settled(IDS, ALL)),
+        (rounded_copy := rounded.rounded_copy(), rounded_copy(IDS, ALL)),
     ):
         loss = torch.nn.functional.cross_entropy(logits, torch.arange(24))
         loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it

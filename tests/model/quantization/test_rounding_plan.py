@@ -10,7 +10,7 @@ from torch import nn
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
 from model.quantization.calibration import VOCABULARY, InputStatistics
-from model.quantization.rounding_plan import FLOAT_CHANNELS, RoundingPlan, float_channels_of
+from model.quantization.rounding_plan import FLOAT_CHANNELS, RoundingPlan, choose_float_channels
 from tests.model.samples import plan_of, random_encoder, small_config
 
 CONFIGS = {
@@ -24,7 +24,7 @@ CONFIGS = {
 def searched_plan(model: TiedEncoder) -> RoundingPlan:
     """By a few random texts."""
     rows = np.random.default_rng(4).integers(0, model.config.vocab_size, (40, 12), np.int32)
-    return RoundingPlan.by_rows(model, rows, mask_token_id=0, seed=0)
+    return RoundingPlan.from_rows(model, rows, mask_token_id=0, seed=0)
 
 
 def statistics_of(rows: np.ndarray) -> InputStatistics:
@@ -37,14 +37,14 @@ def test_a_channel_that_widens_every_row_goes_before_one_that_is_widest_once() -
     x = np.random.default_rng(3).uniform(-1, 1, (400, 32))
     x[:, 7] = 10
     x[11, 5] = 100
-    assert float_channels_of(statistics_of(np.delete(x, 11, axis=0)), 1).tolist() == [7]
-    assert float_channels_of(statistics_of(x), 2).tolist() == [5, 7]
+    assert choose_float_channels(statistics_of(np.delete(x, 11, axis=0)), 1).tolist() == [7]
+    assert choose_float_channels(statistics_of(x), 2).tolist() == [5, 7]
 
 
 def test_a_narrow_map_keeps_most_channels_in_int8() -> None:
     """At most an eighth is computed in float32."""
     x = np.random.default_rng(2).normal(size=(50, 20))
-    assert len(float_channels_of(statistics_of(x), FLOAT_CHANNELS)) == 2
+    assert len(choose_float_channels(statistics_of(x), FLOAT_CHANNELS)) == 2
 
 
 @pytest.mark.parametrize("name", CONFIGS)
