@@ -90,7 +90,7 @@ def test_paths_without_text_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"nowhere\.txt does not exist"):
         text_files([tmp_path / "nowhere.txt"])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"empty holds no \.txt or \.txt\.xz file"):
+    with pytest.raises(ValueError, match=r"empty contains no \.txt or \.txt\.xz file"):
         text_files([tmp_path / "empty"])
 
 
@@ -169,5 +169,7 @@ def test_other_families_call_them_otherwise(names: tuple[str, ...], tokenizer: T
 def test_a_tokenizer_without_mask_is_refused(tokenizer: Tokenizer) -> None:
     """What it lacks is listed."""
     renamed = tokenizer.to_str().replace("[MASK]", "[BLANK]").replace("[PAD]", "[FILL]")
-    with pytest.raises(ValueError, match=r"lacks \[MASK\] or <mask>, \[PAD\] or <pad>$"):
+    with pytest.raises(
+        ValueError, match=r"must have the special tokens \[MASK\] or <mask>, \[PAD\] or <pad>$"
+    ):
         SpecialTokens.from_tokenizer(Tokenizer.from_str(renamed))

@@ -41,7 +41,7 @@ def test_lines_with_a_sentence_are_dropped() -> None:
 
 def test_sentences_of_two_words_are_rejected() -> None:
     """They would take too much text with them."""
-    with pytest.raises(ValueError, match=r"'Dogs bark\.' is too short"):
+    with pytest.raises(ValueError, match=r"'Dogs bark\.' must have at least 3 words"):
         SentenceFilter(["Dogs bark."])
 
 
@@ -57,7 +57,7 @@ def test_a_file_that_is_no_probe_is_rejected(tmp_path: Path, line: str) -> None:
     """The error names the file and the line."""
     probe = tmp_path / "probe.tsv"
     probe.write_text(f"use\tA [MASK].\tb\n{line}\n")
-    with pytest.raises(ValueError, match=r"probe\.tsv: line 2 must have a kind"):
+    with pytest.raises(ValueError, match=r"probe\.tsv: line 2 must have three columns"):
         list(probe_sentences(probe))
 
 

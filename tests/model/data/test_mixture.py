@@ -86,7 +86,7 @@ def test_a_row_of_other_width_is_named(tmp_path: Path, row: str) -> None:
     """The first line without four columns is a ValueError with its number."""
     path = tmp_path / "titles.tsv"
     path.write_text(f"news\tA\tB\t7\n{row}\nnews\tA\tB\t7\n")
-    with pytest.raises(ValueError, match="line 2 does not have 4 columns"):
+    with pytest.raises(ValueError, match="line 2 must have 4 columns"):
         read_document_sources(path)
 
 
@@ -133,5 +133,5 @@ def test_a_mixture_lacking_fields_is_refused(tmp_path: Path, text: str) -> None:
     """All three fields are required."""
     path = tmp_path / "mixture.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match="exactly shares, only_authors and seed"):
+    with pytest.raises(ValueError, match="exactly the fields shares, only_authors and seed"):
         Mixture.read(path)

@@ -79,7 +79,7 @@ def test_rows_are_framed_and_of_their_length() -> None:
 
 def test_texts_that_are_all_too_long_are_an_error() -> None:
     """A ValueError says which lengths are taken."""
-    with pytest.raises(ValueError, match="no text has 6 to 64 tokens"):
+    with pytest.raises(ValueError, match="texts of 6 to 64 tokens"):
         short_rows([" ".join(["the"] * 80)], TOKENIZER, SPECIAL, 0)
 
 

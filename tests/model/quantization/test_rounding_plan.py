@@ -76,22 +76,22 @@ def test_the_largest_channels_are_the_float_ones() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"blocks.0.query": None}, "missing or left over: blocks.0.query"),
-        ({"blocks.9.query": torch.ones(24)}, "missing or left over: blocks.9.query"),
-        ({"blocks.0.query": torch.ones(23)}, "blocks.0.query has factors of shape"),
-        ({"blocks.0.query": -torch.ones(24)}, "blocks.0.query has a factor that is negative"),
-        ({"blocks.0.key": torch.rand(24)}, "blocks.0.key has other factors than blocks.0.query"),
-        ({"blocks.1.output": torch.zeros(24)}, "blocks.1.output has channels in float32"),
-        ({"blocks.1.ffn_in": torch.zeros(24)}, "blocks.1.ffn_in has channels in float32"),
-        ({VOCABULARY: torch.zeros(24)}, "vocabulary has channels in float32"),
-        ({"blocks.1.ffn_out": torch.full((40,), 0.5)}, "blocks.1.ffn_out has a factor other than"),
-        ({VOCABULARY: torch.full((24,), torch.nan)}, "vocabulary has a factor"),
+        ({"blocks.0.query": None}, "missing or unexpected: blocks.0.query"),
+        ({"blocks.9.query": torch.ones(24)}, "missing or unexpected: blocks.9.query"),
+        ({"blocks.0.query": torch.ones(23)}, "blocks.0.query must have shape"),
+        ({"blocks.0.query": -torch.ones(24)}, "blocks.0.query must be finite and at least 0"),
+        ({"blocks.0.key": torch.rand(24)}, "blocks.0.key and blocks.0.query share an input"),
+        ({"blocks.1.output": torch.zeros(24)}, "blocks.1.output must be above 0"),
+        ({"blocks.1.ffn_in": torch.zeros(24)}, "blocks.1.ffn_in must be above 0"),
+        ({VOCABULARY: torch.zeros(24)}, "vocabulary must be above 0"),
+        ({"blocks.1.ffn_out": torch.full((40,), 0.5)}, "blocks.1.ffn_out must be 0 or 1"),
+        ({VOCABULARY: torch.full((24,), torch.nan)}, "vocabulary must be finite"),
     ],
 )
 def test_a_plan_of_another_encoder_is_refused(
     change: dict[str, torch.Tensor | None], message: str
 ) -> None:
-    """Names, shapes and values are looked at."""
+    """Names, shapes and values are checked."""
     model = random_encoder(small_config())
     factors = {**plan_of(model).factors, **change}
     plan = RoundingPlan({name: f for name, f in factors.items() if f is not None})

@@ -100,7 +100,7 @@ def test_the_training_mode_is_restored(
 @pytest.mark.parametrize("rows", [np.empty((0, 16), np.int32), np.full((4, 16), 2, np.int32)])
 def test_nothing_to_predict_is_an_error(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
     """No row, or special tokens only, is a ValueError and no division by zero."""
-    with pytest.raises(ValueError, match="nothing to evaluate"):
+    with pytest.raises(ValueError, match="no held-out token was selected"):
         evaluate(model, [rows], MASKER)
 
 
