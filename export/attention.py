@@ -38,7 +38,7 @@ class Attention:
     """Builder of attention; layers share masks by their queries and attention range.
 
     Args:
-        g: the graph so far, with the inputs of `export.graph`.
+        g: builder of the graph, with the inputs of `export.graph`.
     """
 
     def __init__(self, g: GraphBuilder) -> None:

@@ -95,7 +95,7 @@ class _AttentionContext:
 
 
 class _AttentionContexts:
-    """Views of layers, made once for all that see the same."""
+    """Contexts by attention range, shared by layers."""
 
     def __init__(self, g: GraphBuilder, tokens: str) -> None:
         self._g, self._tokens = g, tokens

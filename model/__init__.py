@@ -1,1 +1,1 @@
-"""The tied masked language model in PyTorch: encoder, checkpoints, training, quantization."""
+"""Tied masked language model in PyTorch: encoder, checkpoints, training, quantization."""

@@ -39,7 +39,7 @@ def output_table(config: EncoderConfig) -> str:
 
 
 class TiedEncoder(nn.Module):
-    """A masked-language-model encoder whose embedding table is its output projection.
+    """Masked-language-model encoder with a tied embedding table and output projection.
 
     Args:
         config: sizes and choices.

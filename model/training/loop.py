@@ -34,7 +34,7 @@ ADAM_BETAS = (0.9, 0.98)  # Liu et al. 2019, section 4
 
 
 class Pretraining:
-    """One pretraining run.
+    """Pretraining run that can be saved and resumed.
 
     Args:
         model: the encoder to train; moved to the device.

@@ -97,7 +97,7 @@ def test_figures_are_what_they_say(
 def test_texts_that_are_too_long_are_passed_over(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer
 ) -> None:
-    """Where all are, nothing could be said."""
+    """If all texts are too long, nothing is compared."""
     shortest = min(VERSES, key=lambda verse: len(tokenizer.encode(verse).input_ids))
     length = len(tokenizer.encode(shortest).input_ids)
     two = [shortest, " ".join(VERSES)]

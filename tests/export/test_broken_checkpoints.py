@@ -119,7 +119,7 @@ def export(directory: Path) -> int:
 
 
 def test_the_good_one_is_exported(directory: Path) -> None:
-    """What the others differ from."""
+    """The unchanged directory is valid."""
     assert export(directory) == 0
     assert (directory.parent / "bundle" / "bundle.json").is_file()
 

@@ -75,7 +75,7 @@ def test_fp32_agrees_with_pytorch(name: str, tmp_path: Path) -> None:
 def test_long_rows_are_attended_in_rounds(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What encoders of long texts compute some slots at a time is what they compute at once."""
+    """Attention in chunks gives the same result as attention at once."""
     config = CONFIGS[name]
     model = random_encoder(config)
     batch = Batch.pack(padded_batch(config.vocab_size).requests(np.zeros((5, 1), np.int64), 50))

@@ -30,19 +30,19 @@ def _weight() -> NDArray[np.float32]:
     return np.random.default_rng(1).normal(size=(40, 96)).astype(np.float32)
 
 
-def _int8(x: Floats, float_channels: int, *, equalized: bool = True) -> Int8Weights:
+def _int8(x: Floats, float_channels: int, *, smoothed: bool = True) -> Int8Weights:
     statistics = InputStatistics(x.T @ x, x[::2].astype(np.float32))
     in_int8 = np.ones(96, np.bool_)
     in_int8[choose_float_channels(statistics, float_channels)] = False
     factors = in_int8.astype(np.float32)
-    if equalized:
+    if smoothed:
         found = smoothing_factors(statistics.rows[:, in_int8], _weight()[:, in_int8])
         factors[in_int8] = found
     return Int8Weights(RoundingPlan({NAME: torch.from_numpy(factors)}), {NAME: statistics.gram})
 
 
 def _product(x: Floats, int8: Int8Weights, rows: QuantizedRows, *, rounded: bool) -> Floats:
-    """What the graph computes, in float64."""
+    """Compute the graph's result in float64."""
     y = x * int8.factors(NAME)
     scale = np.abs(y).max(axis=1, keepdims=True) / 127 if rounded else 1e-9
     channels = int8.channels(NAME).float32
@@ -89,7 +89,7 @@ def test_float_channels_have_no_part_in_the_rounded_product() -> None:
 def test_a_gelus_outputs_come_close() -> None:
     """Unsigned rows about 16, with steps no finer than their negative part needs."""
     x = gelu_tanh(_inputs())
-    int8 = _int8(x, 12, equalized=False)
+    int8 = _int8(x, 12, smoothed=False)
     channels = int8.channels(NAME).int8
     rows = int8.rows(NAME, _weight()).dequantized()[:, channels]
     y = x[:, channels]

@@ -110,7 +110,7 @@ def test_weights_that_training_has_rounded_are_served_as_they_are(
     np.testing.assert_allclose(arrays[f"{value}.float32_weight"], expected[:, ~in_int8], rtol=1e-6)
 
 
-def test_replaces_a_bundle_and_keeps_what_lies_beside_it(
+def test_replaces_a_bundle_and_keeps_other_files(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
     """A second export takes the first one's place; a model card beside it stays."""

@@ -1,4 +1,4 @@
-"""What every test of model/ stands on."""
+"""Fixtures for the tests of model/."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def plan_of(model: TiedEncoder) -> RoundingPlan:
 
 
 def randomise(model: nn.Module, seed: int) -> None:
-    """Draw every parameter anew: matrices to keep the scale, vectors about their usual value."""
+    """Randomise every parameter: matrices keep their scale, vectors vary about their usual value."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -93,7 +93,7 @@ from model.memory import keep_freed_memory
 def faults(kept):
     if kept:
         keep_freed_memory()
-    for _ in range(5):  # until what lies between blocks has found its place
+    for _ in range(5):  # until the heap between blocks is stable
         torch.zeros(16_000_000).add_(1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(10):
@@ -136,7 +136,7 @@ kernel(few={few})
 @pytest.mark.skipif("USE_MKLDNN=ON" not in torch.__config__.show(), reason="no oneDNN in PyTorch")
 @pytest.mark.parametrize(("few", "kernel"), [(False, "cache_hit"), (True, "cache_miss")])
 def test_kernels_of_old_shapes_are_let_go(*, few: bool, kernel: str) -> None:
-    """The first shape's kernel is made anew after 40; without the setting it is still there."""
+    """After 40 shapes the first kernel is compiled again; without the setting it is cached."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ONEDNN_")}
     done = subprocess.run(
         [sys.executable, "-c", FORTY_SHAPES.format(few=few)],

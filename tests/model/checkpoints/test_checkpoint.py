@@ -90,7 +90,7 @@ def test_loading_leaves_the_files_alone(directory: Path) -> None:
 def test_a_save_cut_short_keeps_the_checkpoint_before(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who dies while writing weights leaves the ones before readable."""
+    """A process killed while it writes leaves the previous weights readable."""
 
     def half(tensors: dict[str, Tensor], path: Path, **_: Any) -> None:
         path.write_bytes(b"\x10")
@@ -206,7 +206,7 @@ def test_a_broken_checkpoint_says_what_is_wrong(
 
 
 def test_how_weights_were_rounded_survives(tmp_path: Path) -> None:
-    """The factors come back under their names; saved anew without them, they are gone."""
+    """The factors come back under their names; saving without them removes them."""
     model = random_encoder(small_config())
     plan = plan_of(model)
     save_checkpoint(tmp_path, model, TOKENIZER_JSON, plan)

@@ -43,7 +43,7 @@ def pickled_shards(directory: Path) -> None:
 
 
 def write_index(directory: Path, name: str, suffix: str) -> None:
-    """Which tensor lies in which part."""
+    """Map tensors to shards."""
     parts = {f"{key}": f"model-0000{n}-of-00002.{suffix}" for n, key in enumerate(TENSORS, 1)}
     index = {"metadata": {}, "weight_map": parts}
     (directory / f"{name}.index.json").write_text(json.dumps(index))
@@ -62,14 +62,14 @@ def test_every_layout_is_read(save: Callable[[Path], None], tmp_path: Path) -> N
 
 
 def test_safetensors_come_first(tmp_path: Path) -> None:
-    """Where both formats lie side by side, the pickle is not opened."""
+    """If a directory has both formats, the pickle is not opened."""
     single(tmp_path)
     (tmp_path / "pytorch_model.bin").write_bytes(b"no pickle at all")
     assert set(TensorFiles(tmp_path)) == set(TENSORS)
 
 
 class Bomb:
-    """What a pickle may hold to have code run."""
+    """Object whose pickle runs code."""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
         return (exec, ("raise SystemExit",))

@@ -105,7 +105,7 @@ def token_stream(tokenizer: Tokenizer, documents: list[str]) -> list[int]:
 
 @pytest.mark.parametrize("row_tokens", [8, 13, 64])
 @pytest.mark.parametrize("count", [1, 5, 300])
-def test_rows_hold_the_whole_stream(tokenizer: Tokenizer, count: int, row_tokens: int) -> None:
+def test_rows_contain_all_tokens(tokenizer: Tokenizer, count: int, row_tokens: int) -> None:
     """Framed by [CLS] and [SEP], rows are the tokens end to end; only an unfilled row is lost."""
     documents = [VERSES[i % 3] for i in range(count)]
     special = SpecialTokens.from_tokenizer(tokenizer)
@@ -153,7 +153,7 @@ def test_special_tokens_are_found(tokenizer: Tokenizer) -> None:
     "names",
     [("<s>", "</s>", "<mask>", "<pad>"), ("<cls>", "<eos>", "<mask>", "<pad>")],
 )
-def test_other_families_call_them_otherwise(names: tuple[str, ...], tokenizer: Tokenizer) -> None:
+def test_special_tokens_of_other_families(names: tuple[str, ...], tokenizer: Tokenizer) -> None:
     """RoBERTa's names and ESM's, also beside BERT's where only the former are special."""
     text = tokenizer.to_str()
     for usual, name in zip(("[CLS]", "[SEP]", "[MASK]", "[PAD]"), names, strict=True):
@@ -167,7 +167,7 @@ def test_other_families_call_them_otherwise(names: tuple[str, ...], tokenizer: T
 
 
 def test_a_tokenizer_without_mask_is_refused(tokenizer: Tokenizer) -> None:
-    """What it lacks is listed."""
+    """The error lists the missing tokens."""
     renamed = tokenizer.to_str().replace("[MASK]", "[BLANK]").replace("[PAD]", "[FILL]")
     with pytest.raises(
         ValueError, match=r"must have the special tokens \[MASK\] or <mask>, \[PAD\] or <pad>$"

@@ -19,7 +19,7 @@ NEWS = {text for text, title in zip(DOCUMENTS, TITLES, strict=True) if title[0] 
 
 
 def chosen(seed: int = 0, only: dict[str, tuple[str, ...]] | None = None, **shares: float) -> Any:
-    """What the mixture takes of the 1,000 news and 1,000 books."""
+    """Selection from 1,000 news and 1,000 books."""
     return mix(iter(DOCUMENTS), TITLES, Mixture(shares, only or {}, seed))
 
 
@@ -51,12 +51,12 @@ def test_only_the_authors_named_are_taken() -> None:
 
 
 def test_leaving_an_author_out_moves_no_other_choice() -> None:
-    """What is taken under a restriction was taken without it."""
+    """A restriction removes documents and adds none."""
     assert set(chosen(only={"news": ("Author 1",)}, news=0.5)) < set(chosen(news=0.5))
 
 
 def test_a_seed_decides_choice_and_order() -> None:
-    """The same seed gives the same list, another seed another, and neither is file order."""
+    """The seed decides the order, which is never file order."""
     first = chosen(news=0.5)
     assert first == chosen(news=0.5)
     assert set(first) != set(chosen(seed=1, news=0.5))

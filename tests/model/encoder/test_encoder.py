@@ -101,7 +101,7 @@ def test_agrees_with_the_oracle(config: EncoderConfig) -> None:
 def test_each_choice_moves_the_answer_as_the_oracle_says(
     base: dict[str, Any], change: dict[str, Any]
 ) -> None:
-    """The same weights under another choice give another answer, by as much as in the oracle."""
+    """Each choice changes the result of the same weights, as in the oracle."""
     before = random_encoder(small_config(**base))
     after = random_encoder(small_config(**(base | change)))
     after.load_state_dict(before.state_dict(), strict=False)
@@ -194,7 +194,7 @@ def test_only_masked_positions_reach_the_head(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_only_masked_positions_reach_the_last_feed_forward_part(placement: str) -> None:
-    """Where nothing looks at the other positions any more, they are not computed."""
+    """The last block computes only the selected positions after attention."""
     model, seen = random_encoder(small_config(norm_placement=placement)), []
     for name, module in model.named_modules():
         if name.endswith("ffn_in"):

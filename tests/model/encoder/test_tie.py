@@ -60,7 +60,7 @@ def by_state_dict(model: TiedEncoder) -> TiedEncoder:
 
 
 def by_assigned_state_dict(model: TiedEncoder) -> TiedEncoder:
-    """The same, the tensors themselves taken over."""
+    """Load the weights into another encoder by assignment."""
     second = TiedEncoder(model.config)
     second.load_state_dict(model.state_dict(), assign=True)
     return second

@@ -33,7 +33,7 @@ def statistics_of(rows: np.ndarray) -> InputStatistics:
 
 
 def test_a_channel_that_widens_every_row_goes_before_one_that_is_widest_once() -> None:
-    """What counts is what a channel does to the rows' scales, not its single largest value."""
+    """The choice depends on the rows' scales, not on a channel's largest value."""
     x = np.random.default_rng(3).uniform(-1, 1, (400, 32))
     x[:, 7] = 10
     x[11, 5] = 100

@@ -52,7 +52,7 @@ def expected(model: TiedEncoder, groups: list[NDArray[np.int32]]) -> dict[str, f
 
 
 def test_figures_are_the_oracles(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
-    """Of rows of two lengths: loss and perplexity to 1e-5, shares and the count exactly."""
+    """Rows of two lengths: loss and perplexity to 1e-5, shares and the count exactly."""
     groups = [rows[:, :7], rows]
     with torch.no_grad():  # biased towards a few tokens, so that some predictions are right
         model.head_bias.add_(8 * torch.linspace(0, 1, 61) ** 8)
@@ -110,7 +110,7 @@ def scores_of(first: NDArray[np.int64], predicted: NDArray[np.int64]) -> RowScor
 
 
 def test_intervals_are_as_wide_as_sampling_theory_says() -> None:
-    """Of 2,000 rows of 20 independent positions, 30 % right: 1.96 standard errors, to 10 %."""
+    """2,000 rows of 20 independent positions, 30 % right: 1.96 standard errors, to 10 %."""
     rng = np.random.default_rng(0)
     predicted = np.full(2000, 20)
     scores = scores_of(rng.binomial(20, 0.3, size=2000), predicted)

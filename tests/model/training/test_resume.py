@@ -35,7 +35,7 @@ def test_an_interrupted_run_resumes_bit_exact(
     """Killed between checkpoints and resumed, it ends with the same weights and the same log.
 
     40 steps of 8 or 24 rows are several epochs of 56 rows, and the kill at step 37 leaves lines
-    after the checkpoint of step 20 that the resumed run has to write anew.
+    after the checkpoint of step 20 that the resumed run has to repeat.
     """
     whole = pretraining(name="whole", accumulate_passes=accumulate_passes)
     whole.run()
