@@ -66,7 +66,7 @@ def plan_of(model: TiedEncoder) -> RoundingPlan:
 
 
 def randomise(model: nn.Module, seed: int) -> None:
-    """Randomise every parameter: matrices keep their scale, vectors vary about their usual value."""
+    """Randomise every parameter: matrices keep their scale, vectors vary about their default."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
