@@ -1,1 +1,1 @@
-"""From a checkpoint to a verified bundle."""
+"""Export of a checkpoint to a verified bundle."""

@@ -1,4 +1,4 @@
-"""`fillmask-export`, and a plain word where the serving install lacks what it needs."""
+"""Entry point of `fillmask-export`, with a clear message if the train extra is missing."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import sys
 
 
 def main() -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     try:
-        # imported here: the serving install has this command, but not the packages behind it
+        # imported here: the serving install has this command but not its dependencies
         from export import commands  # noqa: PLC0415
     except ModuleNotFoundError as error:
         print(
-            f"fillmask-export needs {error.name}, which the serving install leaves out: "
-            "pip install 'fillmask[train]'",
+            f"fillmask-export needs {error.name}, which is not installed. "
+            "Run: pip install 'fillmask[train]'",
             file=sys.stderr,
         )
         return 2

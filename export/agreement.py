@@ -1,6 +1,6 @@
-"""What int8 arithmetic does to the answers: agreement with PyTorch in fp32 on held-out text.
+"""Agreement of the int8 graph with PyTorch in fp32 on held-out text.
 
-The graph runs through `service.engine.runtime`, the code that serves.
+The graph runs in `service.engine.runtime`, as in production.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from numpy.typing import NDArray
 
 from export.verify import TOP_K, VerificationError, encoder_logits
 from model.encoder.encoder import TiedEncoder
-from model.memory import give_back
+from model.memory import release_memory
 from service.engine.batch import Batch, ModelPass
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
-MIN_AGREEMENT = 0.9  # share of masks with the same first token in int8 and fp32
+MIN_AGREEMENT = 0.9  # share of masks with the same top token in int8 and fp32
 MAX_P99 = 0.5  # nats, 99th percentile over the fp32 top 5
-REQUESTS_AT_ONCE = 16  # so that a long text's log-probabilities fit in memory
+REQUESTS_AT_ONCE = 16  # so that the log-probabilities of a long text fit in memory
 
 
 @dataclass(frozen=True, slots=True)
 class Int8Figures:
-    """int8 arithmetic against PyTorch in fp32, every token of real texts masked in turn.
+    """Comparison of int8 with PyTorch in fp32, with every token of real texts masked in turn.
 
     Attributes:
-        masks: how many were compared.
-        top_1_agreement: share of masks with the same first token.
-        mean_log_prob_difference: mean |difference| in nats over the fp32 top 5.
+        masks: number of compared masks.
+        top_1_agreement: share of masks with the same top token.
+        mean_log_prob_difference: mean absolute difference in nats over the fp32 top 5.
         p99_log_prob_difference: its 99th percentile.
     """
 
@@ -43,27 +43,27 @@ class Int8Figures:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fp32Answers:
-    """What PyTorch says in fp32 where every token of real texts is masked in turn.
+class Fp32Predictions:
+    """Predictions of PyTorch in fp32, with every token of real texts masked in turn.
 
     Attributes:
-        requests: one for each token, whose targets are the fp32 top 5.
-        log_probs: (M, 5) their log-probabilities.
+        requests: one per token; its targets are the fp32 top 5.
+        log_probs: (M, 5) log-probabilities of the targets.
     """
 
     requests: tuple[ModelPass, ...]
     log_probs: NDArray[np.float32]
 
     @classmethod
-    def of(
+    def from_texts(
         cls, model: TiedEncoder, texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int
     ) -> Self:
-        """Mask each ordinary token of each text alone.
+        """Predict each ordinary token of each text from a mask in its place.
 
         Args:
             model: the fp32 encoder.
             texts: plain sentences without masks; those too long for the model are left out.
-            tokenizer: the bundle's.
+            tokenizer: the bundle's tokenizer.
             max_tokens: longest input.
 
         Raises:
@@ -72,8 +72,8 @@ class Fp32Answers:
         requests: list[ModelPass] = []
         parts = []
         for text in texts:
-            give_back()
-            masked = _each_token_masked(text, tokenizer, max_tokens)
+            release_memory()
+            masked = _mask_each_token(text, tokenizer, max_tokens)
             for start in range(0, len(masked), REQUESTS_AT_ONCE):
                 some = masked[start : start + REQUESTS_AT_ONCE]
                 best_MK, log_probs_MK = _top(model, some)
@@ -83,7 +83,9 @@ class Fp32Answers:
                     for request, best in zip(some, best_MK, strict=True)
                 ]
         if not requests:
-            raise VerificationError("no text is short enough to compare int8 with fp32 on")
+            raise VerificationError(
+                "every verification text is too long; name shorter ones with --texts"
+            )
         return cls(tuple(requests), np.concatenate(parts))
 
 
@@ -91,18 +93,18 @@ class Fp32Answers:
 def _top(
     model: TiedEncoder, requests: Sequence[ModelPass]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """(M, 5) ids and log-probabilities of texts of one length with one mask each."""
+    """Return top ids and log-probabilities (M, 5) of texts of one length with one mask each."""
     logits_MV = encoder_logits(model, requests)
-    # of a large vocabulary, a second table of logits would be too many
+    # no log_softmax over (M, V): with a large vocabulary a second such tensor is too large
     best = logits_MV.topk(TOP_K)
     return best.indices.numpy(), (best.values - logits_MV.logsumexp(-1, keepdim=True)).numpy()
 
 
-def measure_agreement(runtime: Runtime, expected: Fp32Answers) -> Int8Figures:
-    """Ask the graph in int8 what PyTorch was asked in fp32.
+def measure_agreement(runtime: Runtime, expected: Fp32Predictions) -> Int8Figures:
+    """Compare the int8 graph's predictions with those of PyTorch in fp32.
 
     Raises:
-        VerificationError: too many first tokens differ, or log-probabilities differ too much.
+        VerificationError: too many top tokens differ, or log-probabilities differ too much.
     """
     same, found = [], []
     for start in range(0, len(expected.requests), REQUESTS_AT_ONCE):
@@ -121,16 +123,17 @@ def measure_agreement(runtime: Runtime, expected: Fp32Answers) -> Int8Figures:
     enough = figures.top_1_agreement >= MIN_AGREEMENT
     if not (enough and figures.p99_log_prob_difference <= MAX_P99):
         raise VerificationError(
-            f"int8 loses too much: the same first token at {100 * figures.top_1_agreement:.1f} % "
-            f"of masks (at least {100 * MIN_AGREEMENT:.0f} % wanted), 99th percentile of the "
-            f"difference {figures.p99_log_prob_difference:.2g} nats (at most {MAX_P99}); "
-            "export with --precision fp32, or calibrate with more text of the model's own kind"
+            f"int8 loses too much accuracy: the top token agrees with fp32 at "
+            f"{100 * figures.top_1_agreement:.1f} % of masks (minimum "
+            f"{100 * MIN_AGREEMENT:.0f} %), the 99th percentile of the difference is "
+            f"{figures.p99_log_prob_difference:.2g} nats (maximum {MAX_P99}). "
+            "Export with --precision fp32, or calibrate with more text like the model's own"
         )
     return figures
 
 
-def _each_token_masked(text: str, tokenizer: Tokenizer, max_tokens: int) -> list[ModelPass]:
-    """One request for each ordinary token of a text, masked alone."""
+def _mask_each_token(text: str, tokenizer: Tokenizer, max_tokens: int) -> list[ModelPass]:
+    """Return one request per ordinary token of a text, with that token masked."""
     input_ids = tokenizer.encode(text).input_ids
     if len(input_ids) > max_tokens:
         return []
@@ -139,6 +142,7 @@ def _each_token_masked(text: str, tokenizer: Tokenizer, max_tokens: int) -> list
         if token not in tokenizer.special_token_ids:
             masked = input_ids.copy()
             masked[position] = tokenizer.mask_token_id
-            where = np.array([position], np.int64)
-            requests.append(ModelPass(masked, where, TOP_K, np.zeros((1, 0), np.int64)))
+            mask_position = np.array([position], np.int64)
+            no_targets = np.zeros((1, 0), np.int64)
+            requests.append(ModelPass(masked, mask_position, TOP_K, no_targets))
     return requests

@@ -1,6 +1,6 @@
-"""Attention in the served graph: what each slot sees, and from where.
+"""Attention in the served graph: masks of packed rows, windows, rotary embeddings.
 
-Shapes: R tokens end to end, B rows of W slots, Q most masks of a row, S = B * Q, P positions,
+Shapes: R tokens of all texts, B rows of W slots, Q most masks of a row, S = B * Q, P positions,
 D d_model, d width of a head, H heads.
 """
 
@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from onnx import TensorProto, helper
 
 from export.operators import GraphBuilder, float_tensor
-from export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, seen_by
+from export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range
 from service.engine.packing import ALIGNMENT
 
-NEVER = -1e30  # added to a score, it leaves a weight of exactly 0
-# Of encoders that read more tokens than this, slots ask a few at a time: the scores of all of them
-# at once would take 3 GB for 12 heads and 8,192 tokens.
+NEVER = -1e30  # added to a score, gives a weight of exactly 0
+# Encoders with longer inputs than this compute attention for some queries at a time: the scores of
+# all take 3 GB for 12 heads and 8,192 tokens.
 LONG_TOKENS = 1024
-ASKING_AT_ONCE = 256
+CHUNK_SLOTS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Some slots of each row.
+    """Tensors that describe some slots of each row.
 
     Attributes:
-        texts: (B, n) the text of each.
-        positions: (B, n) its position in it; empty where no layer asks for it.
+        texts: (B, n) index of each slot's text.
+        positions: (B, n) position of each slot in its text; empty if no layer needs it.
     """
 
     texts: str
@@ -35,10 +35,10 @@ class Slots:
 
 
 class Attention:
-    """Builds what layers share: masks by who asks and what the layer sees.
+    """Builder of attention; layers share masks by their queries and attention range.
 
     Args:
-        g: the graph so far, with the inputs of `export.graph`.
+        g: builder of the graph, with the inputs of `export.graph`.
     """
 
     def __init__(self, g: GraphBuilder) -> None:
@@ -47,52 +47,54 @@ class Attention:
         self._all = Slots("slot_texts", self._positions("pad_index"))
         self._masks: dict[tuple[Slots, str], str] = {}
 
-    def masks(self) -> Slots:
-        """The slots of masks, as those that ask."""
+    def mask_slots(self) -> Slots:
+        """Return the slots of masks, as queries of the last block."""
         return Slots("query_texts", self._positions("query_index"))
 
-    def all_ask(self, query_BWD: str, key_BWD: str, value_BWD: str, layer: int) -> str:
-        """Attention of every slot over the slots that it sees: (B, W, D)."""
-        if self._g.longest > LONG_TOKENS:
-            return self._in_rounds(query_BWD, key_BWD, value_BWD, layer)
-        return self.some_ask(query_BWD, key_BWD, value_BWD, self._all, layer)
+    def attend_all(self, query_BWD: str, key_BWD: str, value_BWD: str, layer: int) -> str:
+        """Add attention with the queries of every slot: (B, W, D)."""
+        if self._g.max_tokens > LONG_TOKENS:
+            return self._attend_in_chunks(query_BWD, key_BWD, value_BWD, layer)
+        return self.attend_from(query_BWD, key_BWD, value_BWD, self._all, layer)
 
-    def some_ask(self, query: str, key_BWD: str, value_BWD: str, asking: Slots, layer: int) -> str:
-        """Attention of some slots' queries (B, Q, D) over all slots that they see."""
-        kind = seen_by(self._g.config, layer)
-        if (asking, kind) not in self._masks:
-            self._masks[asking, kind] = self._mask(asking, self._all, kind)
-        return self._attention(query, key_BWD, value_BWD, self._masks[asking, kind])
+    def attend_from(
+        self, query: str, key_BWD: str, value_BWD: str, queries: Slots, layer: int
+    ) -> str:
+        """Add attention with the queries (B, Q, D) of some slots over all keys."""
+        kind = attention_range(self._g.config, layer)
+        if (queries, kind) not in self._masks:
+            self._masks[queries, kind] = self._mask(queries, self._all, kind)
+        return self._attention(query, key_BWD, value_BWD, self._masks[queries, kind])
 
-    def turned(self, x_RD: str, layer: int, tokens: str = "") -> str:
-        """Queries or keys turned by their positions, where the encoder does that.
+    def rotated(self, x_RD: str, layer: int, tokens: str = "") -> str:
+        """Apply rotary position embeddings, if the encoder has them.
 
         Args:
-            x_RD: those of every token, or of some.
-            layer: whose they are.
-            tokens: which tokens, where they are not all.
+            x_RD: queries or keys of all or some tokens.
+            layer: index of the layer.
+            tokens: indices of the tokens; empty for all.
         """
         g = self._g
         if g.config.rotary_base is None:
             return x_RD
         positions_R = g.add("Gather", ["positions", tokens]) if tokens else "positions"
-        kind = seen_by(self._g.config, layer)
-        # a batch of single tokens: one long text must not be longer than the tables are
+        kind = attention_range(self._g.config, layer)
+        # a batch of single tokens: as one text they could be longer than the tables
         inputs = [
             g.add("Unsqueeze", [x_RD, g.integers(1)]),
             g.weight(COSINES.format(kind)),
             g.weight(SINES.format(kind)),
             g.add("Unsqueeze", [positions_R, g.integers(1)]),
         ]
-        turned = g.add("RotaryEmbedding", inputs, num_heads=g.config.num_heads)
-        return g.add("Squeeze", [turned, g.integers(1)])
+        rotated = g.add("RotaryEmbedding", inputs, num_heads=g.config.num_heads)
+        return g.add("Squeeze", [rotated, g.integers(1)])
 
-    def _in_rounds(self, query_BWD: str, key_BWD: str, value_BWD: str, layer: int) -> str:
-        """The same, some slots at a time; where they see a window, over that part of the rows."""
-        g, kind = self._g, seen_by(self._g.config, layer)
-        at_once = g.integers(ASKING_AT_ONCE)
+    def _attend_in_chunks(self, query_BWD: str, key_BWD: str, value_BWD: str, layer: int) -> str:
+        """Add attention for CHUNK_SLOTS queries at a time, over the keys in their range."""
+        g, kind = self._g, attention_range(self._g.config, layer)
+        at_once = g.integers(CHUNK_SLOTS)
         width = g.add("Shape", ["slot_texts"], start=1)
-        rounds = g.add("Div", [g.add("Add", [width, g.integers(ASKING_AT_ONCE - 1)]), at_once])
+        rounds = g.add("Div", [g.add("Add", [width, g.integers(CHUNK_SLOTS - 1)]), at_once])
         rounds = g.add("Reshape", [rounds, g.integers()])
         nothing = g.add("Slice", [query_BWD, g.integers(0), g.integers(0), g.integers(1)])
         number = g.next_number()
@@ -110,16 +112,16 @@ class Attention:
             round_1 = g.add("Reshape", [inputs[0].name, g.integers(-1)])
             start = g.add("Mul", [round_1, at_once])
             end = g.add("Add", [start, at_once])
-            asking = self._part(self._all, start, end)
-            seen, key, value = self._all, key_BWD, value_BWD
+            queries = self._part(self._all, start, end)
+            keys, key, value = self._all, key_BWD, value_BWD
             if kind == WINDOW:
-                # slots beside a window begin and end where texts may
+                # texts start at multiples of ALIGNMENT slots, so the window is rounded up to one
                 reach = g.integers(-(-g.config.local_window // ALIGNMENT) * ALIGNMENT)
                 first = g.add("Max", [g.add("Sub", [start, reach]), g.integers(0)])
                 last = g.add("Add", [end, reach])
-                seen = self._part(seen, first, last)
+                keys = self._part(keys, first, last)
                 key, value = (self._slice(x, first, last) for x in (key, value))
-            mask = self._mask(asking, seen, kind)
+            mask = self._mask(queries, keys, kind)
             mixed = self._attention(self._slice(query_BWD, start, end), key, value, mask)
             g.add("Concat", [inputs[2].name, mixed], [outputs[1].name], axis=1)
         return g.add("Loop", [rounds, "", nothing], body=body)
@@ -129,28 +131,28 @@ class Attention:
         inputs = [query, key, value, mask]
         return self._g.add("Attention", inputs, q_num_heads=heads, kv_num_heads=heads)
 
-    def _mask(self, asking: Slots, seen: Slots, kind: str) -> str:
-        """(B, 1 or H, asking, seen): what is added to scores."""
+    def _mask(self, queries: Slots, keys: Slots, kind: str) -> str:
+        """Build the tensor (B, 1 or H, queries, keys) that is added to scores."""
         g = self._g
-        same = g.add("Equal", [_rows(g, asking.texts), _columns(g, seen.texts)])
+        same = g.add("Equal", [_rows(g, queries.texts), _columns(g, keys.texts)])
         if kind == WINDOW:
-            distance = g.add("Abs", [self._distance(asking, seen)])
+            distance = g.add("Abs", [self._distance(queries, keys)])
             near = g.add("LessOrEqual", [distance, g.integers(g.config.local_window)])
             same = g.add("And", [same, near])
-        # finite, so that an unused query gives numbers, which nothing reads
+        # finite, so that unused queries give finite numbers, which nothing reads
         mask = g.add("Where", [same, g.scalar("zero", 0), g.scalar("never", NEVER)])
         if not g.config.relative_buckets:
             return mask
         middle = len(g.weights[BIAS_BY_DISTANCE]) // 2
-        distance = g.add("Squeeze", [self._distance(asking, seen), g.integers(1)])
+        distance = g.add("Squeeze", [self._distance(queries, keys), g.integers(1)])
         index = g.add("Add", [distance, g.integers(middle)])
         bias = g.add("Gather", [g.weight(BIAS_BY_DISTANCE), index])
         return g.add("Add", [g.add("Transpose", [bias], perm=[0, 3, 1, 2]), mask])
 
-    def _distance(self, asking: Slots, seen: Slots) -> str:
-        """(B, 1, asking, seen): how many tokens after the asking one each slot stands."""
+    def _distance(self, queries: Slots, keys: Slots) -> str:
+        """Compute key position - query position: (B, 1, queries, keys)."""
         g = self._g
-        return g.add("Sub", [_columns(g, seen.positions), _rows(g, asking.positions)])
+        return g.add("Sub", [_columns(g, keys.positions), _rows(g, queries.positions)])
 
     def _part(self, slots: Slots, start: str, end: str) -> Slots:
         texts = self._slice(slots.texts, start, end)
@@ -164,10 +166,10 @@ class Attention:
 
 
 def _rows(g: GraphBuilder, x_BQ: str) -> str:
-    """(B, 1, Q, 1)."""
+    """Reshape to (B, 1, Q, 1)."""
     return g.add("Unsqueeze", [x_BQ, g.integers(1, 3)])
 
 
 def _columns(g: GraphBuilder, x_BW: str) -> str:
-    """(B, 1, 1, W)."""
+    """Reshape to (B, 1, 1, W)."""
     return g.add("Unsqueeze", [x_BW, g.integers(1, 2)])

@@ -1,6 +1,6 @@
-"""What `fillmask-export` does: a checkpoint to a verified bundle, or to the reference graph.
+"""Convert a checkpoint to a verified bundle, or to the reference graph.
 
-With --renew-golden, a bundle gets golden prompts of today's kind.
+With --renew-golden, replace the golden prompts of an existing bundle.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import onnx
 from export.golden import renew_golden_prompts
 from export.reference import reference_graph
 from export.weights import encoder_weights
-from export.write_bundle import BundleLabel, SampleTexts, write_bundle
+from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from model.checkpoints.checkpoint import load_checkpoint
 from service.errors import StartupError
 
@@ -24,12 +24,14 @@ CALIBRATION_TEXTS = Path(__file__).parent / "calibration_texts.txt"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     outputs = [options.output, options.reference, options.renew_golden]
     if sum(map(bool, outputs)) != 1:
-        parser.error("name one of --output BUNDLE or --reference FILE.onnx or --renew-golden")
+        parser.error(
+            "give exactly one of --output BUNDLE, --reference FILE.onnx and --renew-golden"
+        )
     try:
         if options.reference:
             _write_reference(options)
@@ -44,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _write_bundle(options: argparse.Namespace) -> None:
-    label = BundleLabel(
+    metadata = BundleMetadata(
         name=options.name or options.checkpoint.resolve().name,
         license=options.license,
         description=options.description,
@@ -52,7 +54,7 @@ def _write_bundle(options: argparse.Namespace) -> None:
         precision=options.precision,
     )
     texts = SampleTexts(_read_lines(options.texts), _read_lines(options.calibrate))
-    figures = write_bundle(load_checkpoint(options.checkpoint), options.output, label, texts)
+    figures = write_bundle(load_checkpoint(options.checkpoint), options.output, metadata, texts)
     print(json.dumps(figures, indent=2))
     size_bytes = sum(file.stat().st_size for file in options.output.iterdir())
     print(f"verified and written: {options.output} ({size_bytes / 1e6:.1f} MB)")
@@ -80,36 +82,36 @@ def _write_reference(options: argparse.Namespace) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fillmask-export", description=__doc__)
-    known = "a checkpoint's directory; docs/models.md has the families"
-    parser.add_argument("checkpoint", type=Path, help=known)
+    families = "directory of the checkpoint; docs/models.md lists the families"
+    parser.add_argument("checkpoint", type=Path, help=families)
     parser.add_argument("--output", type=Path, help="directory of the bundle to write")
     parser.add_argument("--reference", type=Path, help="file of the reference graph to write")
     parser.add_argument(
         "--renew-golden",
         action="store_true",
-        help="replace the golden prompts of the bundle that is named in the checkpoint's place",
+        help="replace the golden prompts of a bundle, given in place of the checkpoint",
     )
     parser.add_argument(
         "--precision",
         choices=("fp32", "int8"),
         default="fp32",
-        help="of weights and arithmetic (default: %(default)s)",
+        help="precision of weights and arithmetic (default: %(default)s)",
     )
     parser.add_argument("--name", help="the model's name (default: the checkpoint's directory)")
     parser.add_argument("--license", default="unknown", help="licence of the weights")
-    parser.add_argument("--description", default="", help="one sentence on the model")
+    parser.add_argument("--description", default="", help="one sentence about the model")
     parser.add_argument("--max-tokens", type=int, help="longest input (default: all positions)")
     parser.add_argument(
         "--texts",
         type=Path,
         default=VERIFICATION_TEXTS,
-        help="sentences to verify with, one a line (default: a few in English)",
+        help="file of sentences for verification, one per line (default: a few in English)",
     )
     parser.add_argument(
         "--calibrate",
         type=Path,
         default=CALIBRATION_TEXTS,
-        help="sentences to calibrate int8 with, one a line (default: 210 in English); "
-        "a checkpoint trained with --round-weights needs none",
+        help="file of sentences for int8 calibration, one per line (default: 210 in English); "
+        "ignored for checkpoints trained with --round-weights",
     )
     return parser

@@ -1,4 +1,4 @@
-"""Golden prompts: texts with the answers a bundle must give wherever it starts."""
+"""Golden prompts: texts with the fills that a bundle must return on every machine."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from service.engine.runtime import Runtime
 from service.registry.golden import largest_int8_difference
 from service.tokenization.tokenizer import Tokenizer
 
-# so many masks that the mean over them tells saturating int8 kernels from another CPU's rounding
+# enough masks for their mean to tell saturating int8 kernels from another CPU's rounding
 PROMPTS = 16
-PLACES = (1 / 4, 1 / 2, 3 / 4)  # of the masks in a text
-LEAST_WORDS = 7  # of a text with that many masks; shorter ones have one in the middle
-FILLS = 5  # as many as int8 was compared with fp32 at
-FP32_TOLERANCE = 2e-3  # nats; what the order of another CPU's sums may change
+PLACES = (1 / 4, 1 / 2, 3 / 4)  # positions of the masks in a text
+LEAST_WORDS = 7  # of a text with three masks; shorter texts have one in the middle
+FILLS = 5  # as many as in the comparison of int8 with fp32
+FP32_TOLERANCE = 2e-3  # nats; another CPU may sum in another order
 
 
 def log_prob_tolerance(figures: dict[str, Any]) -> float:
-    """The largest difference of a golden prompt, in nats, by the bundle's verification figures."""
+    """Return a golden prompt's largest allowed difference in nats."""
     if "int8" not in figures:
         return FP32_TOLERANCE
     return largest_int8_difference(figures["int8"]["p99_log_prob_difference"])
@@ -37,15 +37,15 @@ def golden_prompts(
     max_tokens: int,
     figures: dict[str, Any],
 ) -> dict[str, Any]:
-    """The `golden` part of bundle.json.
+    """Create the `golden` field of bundle.json.
 
     Args:
-        texts: plain sentences, in which up to three words become masks. Those too long for the
+        texts: plain sentences, in which up to three words are masked. Those too long for the
             model are left out.
         runtime: the bundle's graph.
         tokenizer: the bundle's tokenizer.
         max_tokens: longest input.
-        figures: the bundle's verification figures.
+        figures: verification figures of the bundle.
 
     Raises:
         ValueError: no text is short enough.
@@ -59,17 +59,17 @@ def golden_prompts(
         if len(prompts) == PROMPTS:
             break
     if not prompts:
-        raise ValueError("no verification text is short enough; name others with --texts")
+        raise ValueError("every verification text is too long; name shorter ones with --texts")
     return {"log_prob_tolerance": log_prob_tolerance(figures), "prompts": prompts}
 
 
 def renew_golden_prompts(path: Path, texts: Sequence[str]) -> int:
-    """Replace the golden prompts of a bundle by its answers on this machine.
+    """Replace a bundle's golden prompts by its fills on this machine.
 
-    No other file of the bundle changes.
+    Only bundle.json changes.
 
     Args:
-        path: a bundle that answers here as it did where it was made.
+        path: a bundle whose fills on this machine are known to be right.
         texts: plain sentences.
 
     Returns:
@@ -104,14 +104,14 @@ def _masked(text: str, mask_token: str) -> str:
 def _fills(
     prompt: str, runtime: Runtime, tokenizer: Tokenizer, max_tokens: int
 ) -> list[list[dict[str, Any]]]:
-    """The best ordinary tokens of each mask; no masks for a text that is too long."""
+    """Return the top ordinary tokens of each mask; an empty list if the text is too long."""
     encoded = tokenizer.encode(prompt)
     masks = len(encoded.mask_positions)
     if len(encoded.input_ids) > max_tokens:
         return []
-    offered = FILLS + len(tokenizer.special_token_ids)
+    top_k = FILLS + len(tokenizer.special_token_ids)
     no_targets = np.zeros((masks, 0), np.int64)
-    request = ModelPass(encoded.input_ids, encoded.mask_positions, offered, no_targets)
+    request = ModelPass(encoded.input_ids, encoded.mask_positions, top_k, no_targets)
     outputs = runtime.run(Batch.pack([request]))
     return [
         [

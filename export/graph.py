@@ -1,14 +1,14 @@
-"""The served graph: packed rows in, top-k fills out.
+"""Served graph: packed texts in, top-k fills out.
 
-Shapes: R tokens of all texts end to end, B rows of W slots inside attention, Q most masks of a row,
+Shapes: R tokens of all texts, B rows of W slots inside attention, Q most masks of a row,
 S = B * Q, N texts, M masks, K most targets of a mask, D d_model, E width of the table, V words.
 
-What makes it fast, all of it exact:
-- Matrix products, norms and GELU run on the R real tokens. Padding exists only inside attention,
-  where short texts share a row of slots, and a mask keeps them apart.
-- The last block computes keys and values for every token, and everything else for the masks only.
-- The key bias is dropped where softmax does not see it, the value bias is part of the output bias.
-- The vocabulary projection sees M rows, and logits never leave the graph.
+Four exact optimisations make it fast:
+- Matrix products, norms and GELU run on the R real tokens. Only attention has padding: short texts
+  share a row of slots, separated by the attention mask.
+- The last block computes keys and values for every token, and everything else for masks only.
+- The key bias is dropped if softmax cancels it, and the value bias is folded into the output bias.
+- The output projection has M rows, and logits never leave the graph.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from __future__ import annotations
 import onnx
 
 from export.attention import Attention
-from export.embedding import is_mask, normed_and_widened, without_masks
+from export.embedding import is_mask, norm_and_project, token_dropout
 from export.operators import GraphBuilder, float_tensor, integer_tensor
 from export.ranking import rank
 
 OPSET = 24
 FLOAT = onnx.TensorProto.FLOAT
 QKV = ("query", "key", "value")
-# inputs with one entry a token, and one a mask
+# inputs with one entry per token, and one per mask
 TOKENS, MASKS = "input_ids", "mask_slots"
 
 
 def served_graph(g: GraphBuilder) -> onnx.ModelProto:
-    """Build the graph `service.engine.runtime` runs.
+    """Build the graph that `service.engine.runtime` runs.
 
     Args:
-        g: a builder in the precision wanted, with the weights of `export.weights`.
+        g: builder of the wanted precision, with the weights of `export.weights`.
     """
     config = g.config
-    x_RD = _embedded(g)
+    x_RD = _embeddings(g)
     attention = Attention(g)
     for layer in range(config.num_layers - 1):
         x_RD = _block(g, attention, layer, x_RD)
@@ -67,68 +67,68 @@ def served_graph(g: GraphBuilder) -> onnx.ModelProto:
     )
 
 
-def _embedded(g: GraphBuilder) -> str:
-    """(R, D): what goes into the first block."""
+def _embeddings(g: GraphBuilder) -> str:
+    """Embed tokens: (R, D)."""
     x_RE = g.lookup("input_ids")
     if g.config.token_dropout_id is not None:
-        x_RE = without_masks(g, x_RE, "input_ids", _seen_share(g))
+        x_RE = token_dropout(g, x_RE, "input_ids", _unmasked_share(g))
     table = g.position_table()
     if table is not None:
         x_RE = g.add("Add", [x_RE, g.add("Gather", [table, "positions"])])
-    return normed_and_widened(g, x_RE)
+    return norm_and_project(g, x_RE)
 
 
-def _seen_share(g: GraphBuilder) -> str:
-    """(R, 1): of each token's text, the share of its tokens that are no masks."""
+def _unmasked_share(g: GraphBuilder) -> str:
+    """Compute the share of unmasked tokens in each token's text: (R, 1)."""
     text_R = g.add("Gather", [g.add("Reshape", ["slot_texts", g.integers(-1)]), "unpad_index"])
     tokens_R = g.add("Cast", [g.add("GreaterOrEqual", [text_R, g.integers(0)])], to=FLOAT)
     masks_R = g.add("Cast", [is_mask(g, "input_ids")], to=FLOAT)
-    none_R = g.add("Sub", [tokens_R, tokens_R])  # there are at most as many texts as tokens
+    zeros_R = g.add("Sub", [tokens_R, tokens_R])  # there are at most as many texts as tokens
     masks_N, tokens_N = (
-        g.add("ScatterElements", [none_R, text_R, x_R], axis=0, reduction="add")
+        g.add("ScatterElements", [zeros_R, text_R, x_R], axis=0, reduction="add")
         for x_R in (masks_R, tokens_R)
     )
     masked_N = g.add("Div", [masks_N, tokens_N])
-    seen_R = g.add("Sub", [g.scalar("all", 1), g.add("Gather", [masked_N, text_R])])
-    return g.add("Unsqueeze", [seen_R, g.integers(-1)])
+    unmasked_R = g.add("Sub", [g.scalar("all", 1), g.add("Gather", [masked_N, text_R])])
+    return g.add("Unsqueeze", [unmasked_R, g.integers(-1)])
 
 
 def _block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
-    """A block on all tokens."""
+    """Add a block on all tokens."""
     name = f"blocks.{g.config.layers[layer]}"
-    source_RD = g.before_attention(x_RD, name)
+    source_RD = g.attention_input(x_RD, name)
     query, key, value = g.linears(source_RD, [f"{name}.{part}" for part in QKV], TOKENS)
-    query, key = (attention.turned(x, layer) for x in (query, key))
+    query, key = (attention.rotated(x, layer) for x in (query, key))
     query, key, value = _pad(g, [query, key, value])
-    mixed_BWD = attention.all_ask(query, key, value, layer)
+    mixed_BWD = attention.attend_all(query, key, value, layer)
     mixed_RD = g.add("Gather", [_flat_rows(g, mixed_BWD), "unpad_index"])
     return _after_attention(g, name, x_RD, mixed_RD, TOKENS)
 
 
 def _last_block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
-    """A block whose results are needed at the masks only."""
+    """Add the last block, whose output is needed at masks only."""
     name = f"blocks.{g.config.layers[layer]}"
-    source_RD = g.before_attention(x_RD, name)
+    source_RD = g.attention_input(x_RD, name)
     slots_S = g.add("Reshape", ["query_index", g.integers(-1)])
     query_SD = g.linear(g.add("Gather", [source_RD, slots_S]), f"{name}.query", slots_S)
-    query_SD = attention.turned(query_SD, layer, slots_S)
+    query_SD = attention.rotated(query_SD, layer, slots_S)
     shape = g.add("Concat", [g.add("Shape", ["query_index"]), g.integers(-1)], axis=0)
     query_BQD = g.add("Reshape", [query_SD, shape])
     key, value = g.linears(source_RD, [f"{name}.{part}" for part in QKV[1:]], TOKENS)
-    key, value = _pad(g, [attention.turned(key, layer), value])
-    mixed_BQD = attention.some_ask(query_BQD, key, value, attention.masks(), layer)
+    key, value = _pad(g, [attention.rotated(key, layer), value])
+    mixed_BQD = attention.attend_from(query_BQD, key, value, attention.mask_slots(), layer)
     mixed_MD = g.add("Gather", [_flat_rows(g, mixed_BQD), MASKS])
     x_MD = g.add("Gather", [x_RD, g.add("Gather", [slots_S, MASKS])])
     return _after_attention(g, name, x_MD, mixed_MD, MASKS)
 
 
 def _pad(g: GraphBuilder, packed: list[str]) -> list[str]:
-    """(R, D) to (B, W, D), each."""
+    """Pad tensors (R, D) to (B, W, D)."""
     return [g.add("Gather", [x_RD, "pad_index"]) for x_RD in packed]
 
 
 def _after_attention(g: GraphBuilder, name: str, x: str, mixed: str, rows: str) -> str:
-    """Output projection, residuals and the feed-forward part, on any number of rows."""
+    """Add the output projection, the residuals and the feed-forward network."""
     x = g.add("Add", [x, g.linear(mixed, f"{name}.output", rows)])
     if g.config.norm_placement == "pre":
         return g.add("Add", [x, g.feed_forward(g.norm(x, f"{name}.ffn_norm"), name, rows)])

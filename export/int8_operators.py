@@ -1,8 +1,8 @@
-"""The graph's parts in int8: row-wise linear maps, and one table with a scale per row.
+"""Int8 parts of the graph: linear layers with a scale per row, one table with a scale per row.
 
-The products are `MatMulIntegerToFloat` (domain com.microsoft), the one operator of onnxruntime's
-CPU provider that runs at the speed of VNNI and dot-product instructions and adds the weights'
-scales. It knows one scale for all of its left side; the rows' own scales are multiplied in after.
+Products use `MatMulIntegerToFloat` (domain com.microsoft), the only operator of onnxruntime's CPU
+provider that runs at the speed of VNNI and dot-product instructions and applies the weights'
+scales. It takes one scale for its left side, so the rows' scales are multiplied in afterwards.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from export.weight_file import WeightFile
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TABLE, output_table
 from model.quantization.calibration import VOCABULARY
-from model.quantization.rounding import LARGEST
+from model.quantization.rounding import INT8_MAX
 
 CONTRIB = "com.microsoft"
 
 
 class Int8GraphBuilder(GraphBuilder):
-    """Builds linear maps and the table in int8.
+    """Graph builder with linear layers and the embedding table in int8.
 
     Args:
-        config: the encoder's sizes and choices.
+        config: sizes and choices of the encoder.
         weights: its tensors by name, float32.
-        int8: how to round them.
-        file: where initializers are kept; in the graph by default.
+        int8: rounding of the weights.
+        file: file for initializers; by default they are stored in the graph.
     """
 
     def __init__(
@@ -56,13 +56,12 @@ class Int8GraphBuilder(GraphBuilder):
         self._output = output_table(config)
         self._table_columns: str | None = None
         if len(self.vocabulary_parts) == 1:
-            # here and not inside the loop over masks, so that it is folded as the graph is loaded
+            # outside the loop over masks, so that the runtime folds it when it loads the graph
             self._table_columns = self.add("Transpose", [self._values(self._output)], perm=[1, 0])
 
     @cached_property
     def _tables(self) -> dict[str, QuantizedRows]:
-        # a tied table is rounded for the head's sake: what that costs the lookup is less than what
-        # it gains there
+        # a tied table is rounded with the head's factors: the head gains more than the lookup loses
         tables = {self._output: self._int8.rows(VOCABULARY, self.weights[self._output])}
         if not self.config.tied:
             tables[TABLE] = quantize_rows(self.weights[TABLE])
@@ -75,14 +74,14 @@ class Int8GraphBuilder(GraphBuilder):
         return self.constant(f"{table}.scales", self._tables[table].scales)
 
     def lookup(self, ids: str) -> str:
-        """Rows of the table, dequantized as they are gathered."""
+        """Gather rows of the table and dequantize them."""
         parts = (self._values(TABLE), self._scales(TABLE))
         gathered = [self.add("Gather", [part, ids]) for part in parts]
         rows = self.add("DequantizeLinear", gathered, axis=0)
         return self.add("Mul", [rows, self._table_factors()]) if self.config.tied else rows
 
     def vocabulary(self, x: str, rows: str, part: slice) -> str:
-        """Logits of a part, from the same table the lookup reads where the encoder is tied."""
+        """Compute the logits of a part; a tied encoder uses the lookup's table."""
         x = self.add("Mul", [x, self._table_factors()])
         quantized, scales = self._quantize(x, rows, self.config.table_width)
         bias, bias_name = self.bias("head_bias"), "head_bias"
@@ -90,15 +89,15 @@ class Int8GraphBuilder(GraphBuilder):
             steps = self._scales(self._output)
             logits = self._product(quantized, self._table_columns, steps, UNSIGNED_ZERO)
         else:
-            logits = self._product_of_part(quantized, part)
+            logits = self._part_logits(quantized, part)
             bias, bias_name = None if bias is None else bias[part], f"{bias_name}.{part.start}"
         return self.add_bias(self.add("Mul", [logits, scales]), bias_name, bias)
 
-    def _product_of_part(self, quantized: str, part: slice) -> str:
-        """Rows times some rows of the table.
+    def _part_logits(self, quantized: str, part: slice) -> str:
+        """Multiply rows by some rows of the table.
 
-        The same products as MatMulIntegerToFloat's; QGemm lays the table out for them from where
-        it lies, without a transposed copy in between.
+        QGemm computes the same products as MatMulIntegerToFloat, but packs the table directly,
+        without a transposed copy.
         """
         table = self._tables[self._output]
         steps = table.scales[part]
@@ -106,20 +105,20 @@ class Int8GraphBuilder(GraphBuilder):
             quantized,
             self.scalar("one", 1.0),
             self.constant(f"zero_point_{UNSIGNED_ZERO}", np.array(UNSIGNED_ZERO, np.uint8)),
-            self.rows(self._output, table.values, part),
+            self.constant_rows(self._output, table.values, part),
             self.constant(f"{self._output}.scales.{part.start}", steps),
             self.constant(f"zeros_{len(steps)}", np.zeros(len(steps), np.int8)),
         ]
         return self.add("QGemm", inputs, domain=CONTRIB, transB=1)
 
     def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:
-        """Linear maps of one input, which is rounded once."""
+        """Add linear layers of one input, which is rounded once."""
         key = "+".join(names)
         if key.endswith(".output"):
-            # the values have come with its factors
+            # the values' weights already contain its factors
             quantized, scales = self._quantize(x, rows, self.config.d_model)
         else:
-            quantized, scales = self._quantize_equalized(x, key, names[0], rows)
+            quantized, scales = self._quantize_smoothed(x, key, names[0], rows)
         floats = self._float_channels(x, key, names[0])
         return [self._linear(quantized, scales, floats, name) for name in names]
 
@@ -135,11 +134,11 @@ class Int8GraphBuilder(GraphBuilder):
         return self._add_float_part(product, floats, name, float_weight)
 
     def feed_forward(self, x: str, name: str, rows: str) -> str:
-        """The feed-forward part of a block."""
+        """Add the feed-forward network of a block."""
         inner, outer = f"{name}.ffn_in", f"{name}.ffn_out"
-        quantized, scales = self._quantize_equalized(x, inner, inner, rows)
+        quantized, scales = self._quantize_smoothed(x, inner, inner, rows)
         if self.config.gated_ffn:
-            return self._gated(quantized, scales, name, rows)
+            return self._gated_feed_forward(quantized, scales, name, rows)
         inner_rows = self._int8.rows(inner, self.weights[f"{inner}.weight"])
         channels = self._int8.channels(outer)
         bias = self.folded_bias(inner)
@@ -162,19 +161,19 @@ class Int8GraphBuilder(GraphBuilder):
         float_weight = weight[:, channels.float32]
         return self._add_float_part(product, floats, outer, float_weight)
 
-    def _gated(self, quantized: str, scales: str, name: str, rows: str) -> str:
-        """The rest of a feed-forward part whose GELU is multiplied with a gate."""
+    def _gated_feed_forward(self, quantized: str, scales: str, name: str, rows: str) -> str:
+        """Add the gate and the output layer of a gated feed-forward network."""
         outer = f"{name}.ffn_out"
-        # what the gate gives comes multiplied by what the outer map's weights are divided by
-        factors = {"ffn_in": None, "ffn_gate": self._int8.factors(outer)}
+        # the gate's weights contain the factors of the output layer's input
+        output_factors = {"ffn_in": None, "ffn_gate": self._int8.factors(outer)}
         inner = []
-        for part, by in factors.items():
+        for part, factors in output_factors.items():
             key = f"{name}.{part}"
             weight = self._int8.rows(key, self.weights[f"{key}.weight"])
             bias = self.folded_bias(key)
-            if by is not None:
-                weight = QuantizedRows(weight.values, weight.scales * by)
-                bias = None if bias is None else bias * by
+            if factors is not None:
+                weight = QuantizedRows(weight.values, weight.scales * factors)
+                bias = None if bias is None else bias * factors
             product = self._scaled_product(quantized, scales, key, weight, UNSIGNED_ZERO)
             inner.append(self.add_bias(product, f"{key}.bias", bias))
         gated = self.add("Mul", [self.gelu(inner[0]), inner[1]])
@@ -187,7 +186,7 @@ class Int8GraphBuilder(GraphBuilder):
         return self.constant(f"{self._output}.factors", self._int8.factors(VOCABULARY))
 
     def _float_channels(self, x: str, key: str, name: str) -> str | None:
-        """The input channels of a map that are computed in float32, where there are any."""
+        """Gather a layer's float32 input channels; None if it has none."""
         channels = self._int8.channels(name).float32
         if not len(channels):
             return None
@@ -196,30 +195,30 @@ class Int8GraphBuilder(GraphBuilder):
     def _add_float_part(
         self, product: str, floats: str | None, name: str, weight: NDArray[np.float32]
     ) -> str:
-        """What a map has beside its product in int8: float32 channels where there are any, bias."""
+        """Add a layer's bias and the product of its float32 channels to its int8 product."""
         bias = self.folded_bias(name)
         if floats is None:
             return self.add_bias(product, f"{name}.bias", bias)
         columns = self.constant(f"{name}.float32_weight", weight)
         return self.add("Add", [product, self.gemm(floats, columns, f"{name}.bias", bias)])
 
-    def _quantize_equalized(self, x: str, key: str, name: str, rows: str) -> tuple[str, str]:
-        """Rows times their factors as uint8 about 128, and their scales (R, 1)."""
+    def _quantize_smoothed(self, x: str, key: str, name: str, rows: str) -> tuple[str, str]:
+        """Multiply rows by their factors, then quantize them as `_quantize` does."""
         factors = self._int8.factors(name)
         x = self.add("Mul", [x, self.constant(f"{key}.factors", factors)])
         return self._quantize(x, rows, len(factors))
 
     def _quantize(self, x: str, rows: str, width: int) -> tuple[str, str]:
-        """Rows as uint8 about 128, and their scales (R, 1).
+        """Quantize rows to uint8 with zero point 128; returns them and their scales (R, 1).
 
-        A row of zeros has the scale 0: whatever it is rounded to, its products are multiplied by 0.
+        A row of zeros has scale 0: its products are multiplied by 0, whatever it is rounded to.
         """
         largest = self.add("ReduceMax", [self.add("Abs", [x]), self.integers(-1)], keepdims=1)
-        scales = self.add("Mul", [largest, self.scalar("one_127th", 1 / LARGEST)])
+        scales = self.add("Mul", [largest, self.scalar("one_127th", 1 / INT8_MAX)])
         return self._round(x, scales, rows, UNSIGNED_ZERO, width), scales
 
     def _quantize_gelu(self, x: str, rows: str, width: int) -> tuple[str, str]:
-        """A GELU's outputs as uint8 about 16, and their scales (R, 1)."""
+        """Quantize GELU outputs to uint8 with zero point 16, with scales (R, 1)."""
         largest = self.add("ReduceMax", [x, self.integers(-1)], keepdims=1)
         steps = self.add("Mul", [largest, self.scalar("gelu_step", 1 / GELU_STEPS)])
         scales = self.add("Max", [steps, self.scalar("gelu_smallest_step", GELU_SMALLEST_STEP)])
@@ -230,7 +229,7 @@ class Int8GraphBuilder(GraphBuilder):
         return self.add("QuantizeLinear", inputs, axis=1, block_size=width)
 
     def _zero_point(self, rows: str, zero: int) -> str:
-        """(R, 1) uint8, made once for all maps of as many rows."""
+        """Return a zero point (R, 1) uint8, shared by all layers with the same number of rows."""
         if (rows, zero) not in self._zero_points:
             one = self.constant(f"zero_{zero}", np.array([[zero]], np.uint8))
             count = self.add("Shape", [rows], end=1)

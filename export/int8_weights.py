@@ -1,4 +1,4 @@
-"""Weights in int8, by a plan of factors and float32 channels."""
+"""Int8 weights by a rounding plan of factors and float32 channels."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from model.quantization.rounding_plan import RoundingPlan
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Channels:
-    """Input channels of a map by how they are computed: int64 indices, ascending.
+    """Input channels of a linear layer by precision: int64 indices, ascending.
 
     Attributes:
-        float32: those in float32; there may be none.
-        int8: the rest.
+        float32: channels in float32; possibly none.
+        int8: all other channels.
     """
 
     float32: NDArray[np.int64]
     int8: NDArray[np.int64]
 
 
-class Grams(Mapping[str, NDArray[np.float64]]):
-    """The Gram matrices of statistics, which may be computed when they are asked for."""
+class GramMatrices(Mapping[str, NDArray[np.float64]]):
+    """Gram matrices of statistics, computed on access."""
 
     def __init__(self, statistics: Mapping[str, InputStatistics]) -> None:
         self._statistics = statistics
@@ -44,30 +44,31 @@ class Grams(Mapping[str, NDArray[np.float64]]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Int8Weights:
-    """How each map is computed in int8.
+    """Rounding of each linear layer's weights.
 
+    A layer computes
     `y = s * (q @ rows.values.T * rows.scales) + x[channels.float32] @ float_weight.T`, where q are
-    the rounded rows of `x * factors` and s the rows' scales.
+    the rounded rows of `x * factors` and s their scales.
 
     Attributes:
-        plan: factors by the map's name.
-        grams: (in, in) the inputs' Gram matrices by the map's name; none where training has left
-            the weights on their grid.
+        plan: factors by the layer's name.
+        grams: (in, in) Gram matrices of the inputs by the layer's name; empty if training has
+            already rounded the weights.
     """
 
     plan: RoundingPlan
     grams: Mapping[str, NDArray[np.float64]]
 
     def factors(self, name: str) -> NDArray[np.float32]:
-        """(in,); zero for the channels in float32."""
+        """Return a layer's factors (in,); zero for channels in float32."""
         factors: NDArray[np.float32] = self.plan.factors[name].numpy()
         return factors
 
     def channels(self, name: str) -> Channels:
-        """Which of a map's input channels are computed how."""
+        """Return a layer's input channels by precision."""
         factors = self.factors(name)
         return Channels(np.flatnonzero(factors == 0), np.flatnonzero(factors > 0))
 
     def rows(self, name: str, weight: NDArray[np.float32]) -> QuantizedRows:
-        """A map (out, in) over its factors, rounded; zero for the channels in float32."""
+        """Divide a weight (out, in) by its factors and round it; float32 channels become zero."""
         return quantize_rows(weight, self.grams.get(name), self.factors(name))

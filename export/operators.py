@@ -1,7 +1,6 @@
-"""The parts graphs are made of: named constants, linear maps, norms, activations.
+"""Building blocks of graphs: constants, linear layers, norms, activations.
 
-Every part takes and returns names of tensors, so that a graph reads top to bottom like the encoder
-it stands for.
+Methods take and return names of tensors, so that code that builds a graph reads like the encoder.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from export.weights import COSINES, EVERYTHING, POSITIONS
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TABLE, output_table
 
-IR_VERSION = 10  # what runtimes since onnxruntime 1.20 read
-PART_ROWS = 65_536  # a vocabulary above this is ranked in parts
+IR_VERSION = 10  # supported since onnxruntime 1.20
+PART_ROWS = 65_536  # larger vocabularies are ranked in parts
 
 
 class GraphBuilder:
-    """Collects nodes and initializers, in float32.
+    """Builder of a float32 graph: collects nodes and initializers.
 
     Args:
-        config: the encoder's sizes and choices.
+        config: sizes and choices of the encoder.
         weights: its tensors by name, float32.
-        file: where initializers are kept; in the graph by default.
+        file: file for initializers; by default they are stored in the graph.
     """
 
     def __init__(
@@ -45,18 +44,18 @@ class GraphBuilder:
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
         self.domains: dict[str, int] = {}
-        self._count = 0  # of nodes, in all graphs: names are unique across them
+        self._count = 0  # of nodes in the graph and its subgraphs, for unique names
 
     def add(
         self, operator: str, inputs: Sequence[str], outputs: Sequence[str] = (), **attributes: Any
     ) -> str:
-        """Append a node; returns the name of its first output."""
+        """Append a node and return the name of its first output."""
         names = list(outputs) or [f"{operator.lower()}_{self.next_number()}"]
         self.nodes.append(helper.make_node(operator, list(inputs), names, **attributes))
         return names[0]
 
     def next_number(self) -> int:
-        """A number that no name in this graph has yet."""
+        """Return a number that no name in this graph contains yet."""
         self._count += 1
         return self._count
 
@@ -64,7 +63,7 @@ class GraphBuilder:
     def subgraph(
         self, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto]
     ) -> Iterator[onnx.GraphProto]:
-        """Nodes added inside go into a graph of their own, which sees all that is outside."""
+        """Collect the nodes added in this block in a subgraph, which can read outer tensors."""
         outside, self.nodes = self.nodes, []
         graph = onnx.GraphProto(name="body", input=inputs, output=outputs)
         try:
@@ -74,7 +73,7 @@ class GraphBuilder:
             self.nodes = outside
 
     def constant(self, name: str, values: NDArray[Any]) -> str:
-        """An initializer; one name holds one array, however often it is asked for."""
+        """Return the name of an initializer; the first call with a name adds its values."""
         if name not in self.initializers:
             kept = self._file.add(name, values) if self._file else None
             self.initializers[name] = kept or numpy_helper.from_array(
@@ -82,8 +81,8 @@ class GraphBuilder:
             )
         return name
 
-    def rows(self, name: str, values: NDArray[Any], part: slice) -> str:
-        """Some rows of a constant as one of their own; of one in the file, where they lie."""
+    def constant_rows(self, name: str, values: NDArray[Any], part: slice) -> str:
+        """Return some rows of a constant as an initializer; in a file they share its bytes."""
         key = f"{name}.{part.start}"
         if self._file is None or name not in self.initializers:
             return self.constant(key, values[part])
@@ -92,23 +91,23 @@ class GraphBuilder:
         return key
 
     def scalar(self, name: str, value: float) -> str:
-        """A float32 constant."""
+        """Return a float32 constant."""
         return self.constant(name, np.array(value, np.float32))
 
     def integers(self, *values: int) -> str:
-        """A constant int64 vector."""
+        """Return a constant int64 vector."""
         return self.constant("int64_" + "_".join(map(str, values)), np.array(values, np.int64))
 
     def bias(self, name: str) -> NDArray[np.float32] | None:
-        """A bias vector, or None where the encoder has none."""
+        """Return a bias vector, or None if the encoder has none."""
         return self.weights.get(name)
 
     def folded_bias(self, name: str) -> NDArray[np.float32] | None:
-        """The bias a linear map needs in the served graph.
+        """Return the bias of a linear layer in the served graph.
 
-        Softmax does not see the keys' bias, unless keys are turned by their positions. The values'
-        bias passes through attention unchanged, for its weights sum to one, and so is part of the
-        output projection's.
+        Softmax cancels the key bias, unless keys have rotary embeddings. The value bias passes
+        through attention unchanged, because attention weights sum to one, so it is folded into the
+        bias of the output projection.
         """
         dropped = (".value",) if self.config.rotary_base is not None else (".key", ".value")
         if name.endswith(dropped):
@@ -117,41 +116,41 @@ class GraphBuilder:
         if bias is None or not name.endswith(".output"):
             return bias
         value_bias = self.weights[f"{name.removesuffix('.output')}.value.bias"]
-        passed = self.weights[f"{name}.weight"].astype(np.float64) @ value_bias
-        return (bias + passed).astype(np.float32)
+        folded = self.weights[f"{name}.weight"].astype(np.float64) @ value_bias
+        return (bias + folded).astype(np.float32)
 
     def lookup(self, ids: str) -> str:
-        """Rows of the embedding table."""
+        """Gather rows of the embedding table."""
         return self.add("Gather", [self.weight(TABLE), ids])
 
     @property
     def vocabulary_parts(self) -> list[slice]:
-        """The parts of the vocabulary that are ranked at a time."""
+        """Slices of the vocabulary that are ranked separately."""
         rows = self.config.vocab_size
         return [slice(start, min(start + PART_ROWS, rows)) for start in range(0, rows, PART_ROWS)]
 
     def vocabulary(self, x: str, rows: str, part: slice) -> str:  # noqa: ARG002 - what int8 needs to know
-        """Logits of a part, by the embedding table or the output's own; rows as for `linears`."""
+        """Compute the logits of a part of the vocabulary; `rows` as for `linears`."""
         if len(self.vocabulary_parts) == 1:
-            return self.table_product(x)
+            return self.table_logits(x)
         table = output_table(self.config)
         bias = self.bias("head_bias")
         part_bias = None if bias is None else bias[part]
-        weight = self.rows(table, self.weights[table], part)
+        weight = self.constant_rows(table, self.weights[table], part)
         return self.gemm(x, weight, f"head_bias.{part.start}", part_bias)
 
-    def table_product(self, x: str, outputs: Sequence[str] = ()) -> str:
-        """`x @ table.T`, and the head's bias added where there is one."""
+    def table_logits(self, x: str, outputs: Sequence[str] = ()) -> str:
+        """Compute logits `x @ table.T`, plus the head's bias if there is one."""
         table = self.weight(output_table(self.config))
         return self.gemm(x, table, "head_bias", self.bias("head_bias"), outputs)
 
     def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:  # noqa: ARG002 - what int8 needs to know
-        """Linear maps of one input (R, in): an (R, out) each.
+        """Add linear layers of one input (R, in); returns an (R, out) tensor for each.
 
         Args:
             x: the input.
-            names: the maps.
-            rows: a tensor whose first axis is R as well, the same for all inputs of R rows.
+            names: of the layers.
+            rows: a tensor whose first axis is R, the same for all inputs with R rows.
         """
         return [
             self.gemm(
@@ -164,11 +163,11 @@ class GraphBuilder:
         ]
 
     def linear(self, x: str, name: str, rows: str) -> str:
-        """One linear map; as `linears`."""
+        """Add one linear layer; arguments as for `linears`."""
         return self.linears(x, [name], rows)[0]
 
     def feed_forward(self, x: str, name: str, rows: str) -> str:
-        """The feed-forward part of a block; rows as for `linears`."""
+        """Add the feed-forward network of a block; `rows` as for `linears`."""
         inner = self.gelu(self.linear(x, f"{name}.ffn_in", rows))
         if self.config.gated_ffn:
             inner = self.add("Mul", [inner, self.linear(x, f"{name}.ffn_gate", rows)])
@@ -182,20 +181,20 @@ class GraphBuilder:
         bias: NDArray[np.float32] | None,
         outputs: Sequence[str] = (),
     ) -> str:
-        """`x @ weight.T` of two tensors, and the bias added where there is one."""
+        """Compute `x @ weight.T`, plus the bias if there is one."""
         inputs = [x, weight]
         if bias is not None and bias.any():
             inputs.append(self.constant(bias_name, bias))
         return self.add("Gemm", inputs, outputs, transB=1)
 
     def add_bias(self, x: str, name: str, bias: NDArray[np.float32] | None) -> str:
-        """Adds a bias, where there is one."""
+        """Add a bias if there is one."""
         if bias is None or not bias.any():
             return x
         return self.add("Add", [x, self.constant(name, bias)])
 
     def norm(self, x: str, name: str) -> str:
-        """Layer norm over the last axis; without affine parameters its scale is one."""
+        """Add a layer norm over the last axis; without affine parameters its scale is one."""
         weight, bias = self.weights.get(f"{name}.weight"), self.weights.get(f"{name}.bias")
         if weight is None:
             weight = np.ones(self.config.d_model, np.float32)
@@ -205,29 +204,29 @@ class GraphBuilder:
             inputs.append(self.constant(f"{name}.bias", bias))
         return self.add("LayerNormalization", inputs, epsilon=self.config.norm_eps)
 
-    def before_attention(self, x: str, name: str) -> str:
-        """What a block's attention reads: normalised in pre-norm encoders, in most blocks."""
-        bare = name == "blocks.0" and not self.config.first_attention_norm
-        pre_norm = self.config.norm_placement == "pre" and not bare
+    def attention_input(self, x: str, name: str) -> str:
+        """Normalise the input of a block's attention if the encoder is pre-norm."""
+        unnormed = name == "blocks.0" and not self.config.first_attention_norm
+        pre_norm = self.config.norm_placement == "pre" and not unnormed
         return self.norm(x, f"{name}.attention_norm") if pre_norm else x
 
     def gelu(self, x: str, *, head: bool = False) -> str:
-        """GELU as one operator (opset 20), as in the blocks or in the head."""
+        """Add GELU as one operator (opset 20), in the form of the blocks or of the head."""
         return self.add("Gelu", [x], approximate=self.approximation(head=head))
 
     def position_table(self) -> str | None:
-        """(P, E): what is added to words by their positions, if anything is."""
+        """Return the table (P, E) that is added to word embeddings; None without one."""
         return self.weight(POSITIONS) if POSITIONS in self.weights else None
 
     @property
-    def longest(self) -> int:
-        """P, the tokens of the longest input."""
+    def max_tokens(self) -> int:
+        """Length P of the longest input."""
         tables = (POSITIONS, COSINES.format(EVERYTHING))
         lengths = [len(self.weights[name]) for name in tables if name in self.weights]
         return lengths[0] if lengths else self.config.max_positions
 
     def weight(self, name: str) -> str:
-        """One of the encoder's tensors as it is."""
+        """Return one of the encoder's tensors as a constant."""
         return self.constant(name, self.weights[name])
 
     def model(
@@ -236,7 +235,7 @@ class GraphBuilder:
         outputs: Sequence[onnx.ValueInfoProto],
         opset: int,
     ) -> onnx.ModelProto:
-        """The finished model."""
+        """Return the model with all nodes and initializers."""
         graph = helper.make_graph(
             self.nodes, "fillmask", inputs, outputs, list(self.initializers.values())
         )
@@ -247,18 +246,18 @@ class GraphBuilder:
         )
 
     def approximation(self, *, head: bool) -> str:
-        """Which GELU, as the operator's attribute has it."""
+        """Return the `approximate` attribute of the Gelu operator."""
         config = self.config
-        own = head and config.head_activation != "same"
-        activation = config.head_activation if own else config.activation
+        differs = head and config.head_activation != "same"
+        activation = config.head_activation if differs else config.activation
         return "tanh" if activation == "gelu_tanh" else "none"
 
 
 def integer_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:
-    """An int64 input or output; an axis is a name, a size, or None for any."""
+    """Describe an int64 input or output; an axis is a name, a size, or None for any."""
     return helper.make_tensor_value_info(name, TensorProto.INT64, axes)
 
 
 def float_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:
-    """A float32 input or output; axes as for `integer_tensor`."""
+    """Describe a float32 input or output; axes as for `integer_tensor`."""
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, axes)

@@ -1,4 +1,4 @@
-"""Rounding weights to int8, rows with a scale each."""
+"""Rounding of weights to int8 with a scale per row (GPTQ)."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from model.quantization.rounding import LARGEST
+from model.quantization.rounding import INT8_MAX
 
-DAMPING = 0.01  # of the mean diagonal, as in the paper
+DAMPING = 0.01  # of the mean diagonal, as in the GPTQ paper
 COLUMNS_AT_ONCE, ROWS_AT_ONCE = 64, 4096
-UNSIGNED_ZERO = 128  # the unsigned number that stands for zero in a row of activations
+UNSIGNED_ZERO = 128  # zero point of uint8 activations
 GELU_LEAST = 0.171  # the minimum of GELU is -0.16997, of its tanh form -0.17004
-GELU_ZERO = 16  # the unsigned number that stands for zero in a GELU's output
+GELU_ZERO = 16  # zero point of uint8 GELU outputs
 GELU_STEPS, GELU_SMALLEST_STEP = 255 - GELU_ZERO, GELU_LEAST / GELU_ZERO
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantizedRows:
-    """A weight matrix as int8 rows.
+    """Weight matrix in int8 with a scale per row.
 
     Attributes:
         values: (rows, columns) int8.
-        scales: (rows,) float32; row r stands for `values[r] * scales[r]`.
+        scales: (rows,) float32; row r has the value `values[r] * scales[r]`.
     """
 
     values: NDArray[np.int8]
     scales: NDArray[np.float32]
 
     def dequantized(self) -> NDArray[np.float32]:
-        """The float32 matrix (rows, columns) these rows stand for."""
+        """Return the matrix (rows, columns) as float32."""
         return self.values.astype(np.float32) * self.scales[:, None]
 
 
@@ -40,64 +40,64 @@ def quantize_rows(
     gram: NDArray[np.float64] | None = None,
     factors: NDArray[np.float32] | None = None,
 ) -> QuantizedRows:
-    """Round each row to int8 by its own largest magnitude.
+    """Round each row to int8, scaled by its largest magnitude.
 
-    With the inputs' Gram matrix, what rounding one column takes away is made up for by the columns
-    that follow (GPTQ: Frantar et al. 2023, algorithm 1), so that the outputs on such inputs change
-    least. Without it, each value goes to the nearest step.
+    With the inputs' Gram matrix, later columns compensate for the rounding errors of earlier ones
+    (GPTQ: Frantar et al. 2023, algorithm 1), which minimises the change of the outputs on such
+    inputs. Without it, each value is rounded to the nearest step.
 
     Args:
-        weight: (rows, columns) float32, finite; looked at some rows at a time.
+        weight: (rows, columns) float32, finite; processed some rows at a time.
         gram: (columns, columns) sum of the inputs' outer products.
-        factors: (columns,) that the weight's columns are divided by before rounding, and the inputs
-            are multiplied by; columns with the factor 0 become 0.
+        factors: (columns,) smoothing factors: the columns are divided by them before rounding;
+            columns with factor 0 become 0.
 
     Raises:
         ValueError: a value is not finite.
     """
-    rounding = None if gram is None else _Compensation(gram, factors)
+    rounding = None if gram is None else _ErrorCompensation(gram, factors)
     values = np.empty(weight.shape, np.int8)
     scales = np.empty(len(weight), np.float32)
     for start in range(0, len(weight), ROWS_AT_ONCE):
         some = slice(start, start + ROWS_AT_ONCE)
-        rows = weight[some] if factors is None else _divided(weight[some], factors)
+        rows = weight[some] if factors is None else _divide_columns(weight[some], factors)
         if not np.isfinite(rows).all():
-            raise ValueError("a weight is not finite")
+            raise ValueError("weights must be finite")
         scales[some] = _scales(np.abs(rows).max(axis=1))
         if rounding is None:
             nearest = np.rint(rows / scales[some, None])
-            values[some] = nearest.clip(-LARGEST, LARGEST).astype(np.int8)
+            values[some] = nearest.clip(-INT8_MAX, INT8_MAX).astype(np.int8)
         else:
             values[some] = rounding.rounded(rows, scales[some])
     return QuantizedRows(values, scales)
 
 
-def _divided(rows: NDArray[np.float32], factors: NDArray[np.float32]) -> NDArray[np.float32]:
+def _divide_columns(rows: NDArray[np.float32], factors: NDArray[np.float32]) -> NDArray[np.float32]:
     divided = np.zeros_like(rows)
     np.divide(rows, factors, out=divided, where=factors > 0)
     return divided
 
 
 def _scales(largest: NDArray[np.float32]) -> NDArray[np.float32]:
-    # what is all zeros keeps the scale 1: nothing to divide
-    scales: NDArray[np.float32] = np.where(largest > 0, largest / LARGEST, 1).astype(np.float32)
+    # rows of zeros have the scale 1, to avoid a division by 0
+    scales: NDArray[np.float32] = np.where(largest > 0, largest / INT8_MAX, 1).astype(np.float32)
     return scales
 
 
-class _Compensation:
-    """Rounds rows whose inputs have this Gram matrix (columns, columns), times the factors."""
+class _ErrorCompensation:
+    """Rounding with error compensation, for inputs with a Gram matrix (columns, columns)."""
 
     def __init__(self, gram: NDArray[np.float64], factors: NDArray[np.float32] | None) -> None:
-        by = np.ones(len(gram)) if factors is None else factors.astype(np.float64)
-        diagonal = np.diag(gram) * by**2
-        # channels that are always zero get an arbitrary curvature: their rounding changes nothing
+        scale = np.ones(len(gram)) if factors is None else factors.astype(np.float64)
+        diagonal = np.diag(gram) * scale**2
+        # a minimum for channels that are always zero, whose rounding changes nothing
         damping = max(DAMPING * float(diagonal.mean()), 1e-12)
-        # the heaviest channels first, while there are columns left to make up for them
+        # channels with the most energy first, while many columns are left to compensate
         self._order = np.argsort(-diagonal, kind="stable")
-        # of 4,096 channels a matrix takes 134 MB: one at a time, or nearly so
+        # a matrix of 4,096 channels takes 134 MB: keep hardly more than one at a time
         damped = torch.from_numpy(gram[np.ix_(self._order, self._order)])
-        by_order = torch.from_numpy(by[self._order])
-        damped.mul_(by_order[:, None]).mul_(by_order)
+        ordered_scale = torch.from_numpy(scale[self._order])
+        damped.mul_(ordered_scale[:, None]).mul_(ordered_scale)
         damped.diagonal().add_(damping)
         lower = torch.linalg.cholesky(damped)
         del damped
@@ -107,11 +107,11 @@ class _Compensation:
 
     def rounded(self, rows: NDArray[np.float32], scales: NDArray[np.float32]) -> NDArray[np.int8]:
         values = np.empty(rows.shape, np.int8)
-        values[:, self._order] = _compensated_rows(rows[:, self._order], scales, self._upper)
+        values[:, self._order] = _round_compensated(rows[:, self._order], scales, self._upper)
         return values
 
 
-def _compensated_rows(
+def _round_compensated(
     weight: NDArray[np.float32], scales: NDArray[np.float32], upper: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     left = weight.astype(np.float64)
@@ -122,7 +122,7 @@ def _compensated_rows(
         stop = min(start + COLUMNS_AT_ONCE, columns)
         errors = np.empty((len(left), stop - start))
         for column in range(start, stop):
-            rounded = np.rint(left[:, column] / steps).clip(-LARGEST, LARGEST)
+            rounded = np.rint(left[:, column] / steps).clip(-INT8_MAX, INT8_MAX)
             values[:, column] = rounded
             error = (left[:, column] - rounded * steps) / upper[column, column]
             left[:, column:stop] -= error[:, None] * upper[column, column:stop]

@@ -1,10 +1,10 @@
-"""The end of the served graph: log-probabilities of the best tokens of each mask, and of targets.
+"""Ranking at the end of the served graph: top tokens of each mask, log-probabilities of targets.
 
-A few masks at a time, in a loop: of many, logits would take more memory than all the rest. A large
-vocabulary is ranked part by part, each in a loop of its own: the runtime lays out the weights of
-one loop after the other, and lets go of what it read (LOG.md, 2026-11-21).
+A loop ranks a few masks at a time, because the logits of many masks take more memory than the rest
+of the graph. A large vocabulary is ranked in parts, each in its own loop: the runtime packs the
+weights of one loop after the other and frees what it has read (LOG.md, 2026-11-21).
 
-Shapes: M masks, D d_model, P parts, k the best asked for, K targets.
+Shapes: M masks, D d_model, P parts, k top tokens, K targets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from export.operators import GraphBuilder, float_tensor, integer_tensor
 
-ROUND = 16  # masks whose logits are computed together
+MASKS_PER_ROUND = 16  # masks whose logits are in memory at a time
 _RESULTS = ("top_ids", "top_log_probs", "target_log_probs")
 
 
@@ -27,8 +27,8 @@ def rank(g: GraphBuilder, x_MD: str, masks: str) -> None:
     Reads the inputs `top_k` and `target_ids`.
 
     Args:
-        g: the graph so far.
-        x_MD: hidden states at the masks, ready for the vocabulary.
+        g: builder of the graph.
+        x_MD: outputs of the head at the masks.
         masks: a tensor of one axis with M entries.
     """
     parts = g.vocabulary_parts
@@ -52,12 +52,12 @@ def rank(g: GraphBuilder, x_MD: str, masks: str) -> None:
 def _rank_among_parts(
     g: GraphBuilder, x_MD: str, masks: str, part: slice
 ) -> tuple[str, str, str, str]:
-    """One part's results, as if it were the whole vocabulary, and what it weighs among them.
+    """Rank one part of the vocabulary, and compute its share of the total probability.
 
     Returns:
-        Ids (M, k) in the whole vocabulary; log-probabilities (M, k) and of targets (M, K) within
-        the part, minus infinity where another part has the target; the logarithm of the sum of
-        the exponentials of the part's logits (M, 1).
+        Ids (M, k) in the whole vocabulary; log-probabilities (M, k) within the part; those of
+        targets (M, K), minus infinity for targets in other parts; log-sum-exp of the part's logits
+        (M, 1).
     """
     size = part.stop - part.start
     names = [f"{name}_{part.start}" for name in (*_RESULTS, "total")]
@@ -80,9 +80,12 @@ def _rank_part(
     target_ids: str,
     names: Sequence[str],
 ) -> None:
-    """The loop over masks; the fourth name, if there is one, gets the total of each mask."""
+    """Add the loop over masks; a fourth name is the log-sum-exp of each mask's logits."""
     count_1 = g.add("Shape", [masks])
-    rounds_1 = g.add("Div", [g.add("Add", [count_1, g.integers(ROUND - 1)]), g.integers(ROUND)])
+    rounds_1 = g.add(
+        "Div",
+        [g.add("Add", [count_1, g.integers(MASKS_PER_ROUND - 1)]), g.integers(MASKS_PER_ROUND)],
+    )
     rounds = g.add("Reshape", [rounds_1, g.integers()])
     no_ids = g.add("Concat", [g.integers(0), top_k], axis=0)
     no_targets = g.add("Shape", [target_ids], start=1)
@@ -107,8 +110,8 @@ def _rank_part(
     with g.subgraph(inputs, outputs) as body:
         g.add("Identity", [f"go_on{label}"], [f"go_on_after{label}"])
         round_1 = g.add("Reshape", [f"round{label}", g.integers(-1)])
-        start = g.add("Mul", [round_1, g.integers(ROUND)])
-        end = g.add("Add", [start, g.integers(ROUND)])
+        start = g.add("Mul", [round_1, g.integers(MASKS_PER_ROUND)])
+        end = g.add("Add", [start, g.integers(MASKS_PER_ROUND)])
         x = g.add("Slice", [x_MD, start, end])
         targets = g.add("Slice", [target_ids, start, end])
         logits = g.vocabulary(x, x, part)
@@ -118,7 +121,7 @@ def _rank_part(
         some_targets = g.add("GatherElements", [log_probs, targets], axis=-1)
         results = [some_ids, some_log_probs, some_targets]
         if len(names) > len(results):
-            # what log-softmax took off each logit, seen at the first
+            # logits minus log-probabilities: the log-sum-exp, read from the first column
             results.append(g.add("Sub", [_column(g, x, 0) for x in (logits, log_probs)]))
         for name, result in zip(names, results, strict=True):
             g.add("Concat", [f"{name}_before", result], [f"{name}_after"], axis=0)

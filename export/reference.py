@@ -1,7 +1,7 @@
-"""The reference graph: portable, standard operators only, fp32.
+"""Reference graph: portable, standard operators only, fp32.
 
-`input_ids`, `attention_mask` (N, T) int64 and `mask_indicator` (N, T) float32 go in,
-`logits` (M, V) come out, rows in row-major order of (sequence, position), M = 0 included.
+Inputs are `input_ids` and `attention_mask` (N, T) int64, and `mask_indicator` (N, T) float32. The
+output is `logits` (M, V), rows in row-major order of (sequence, position); M may be 0.
 
 Shapes: N batch, T tokens, D d_model, H heads, d head width, V vocabulary, M masked positions.
 """
@@ -16,30 +16,30 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from export.embedding import is_mask, normed_and_widened, without_masks
+from export.embedding import is_mask, norm_and_project, token_dropout
 from export.operators import GraphBuilder, float_tensor, integer_tensor
-from export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, seen_by
+from export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range
 from model.encoder.config import EncoderConfig
 
-OPSET = 17  # the first with LayerNormalization; six years of runtimes read it
-MASKED_SCORE = -1e30  # finite, so that a row of padding alone gives no NaN
+OPSET = 17  # the first with LayerNormalization, supported by six years of runtimes
+MASKED_SCORE = -1e30  # finite, so that a row of padding gives no NaN
 
 
 def reference_graph(
     config: EncoderConfig, weights: dict[str, NDArray[np.float32]]
 ) -> onnx.ModelProto:
-    """Build the graph.
+    """Build the reference graph.
 
     Args:
-        config: the encoder's sizes and choices.
+        config: sizes and choices of the encoder.
         weights: its tensors, from `export.weights.encoder_weights`.
     """
     g = GraphBuilder(config, weights)
     tokens = g.add("Gather", [g.add("Shape", ["input_ids"]), g.integers(1)])
-    x_NTD = _embedded(g, tokens)
-    views = _Views(g, tokens)
+    x_NTD = _embeddings(g, tokens)
+    contexts = _AttentionContexts(g, tokens)
     for layer, block in enumerate(config.layers):
-        x_NTD = _block(g, f"blocks.{block}", x_NTD, views.of(layer))
+        x_NTD = _block(g, f"blocks.{block}", x_NTD, contexts.of(layer))
 
     threshold = g.constant("masked_above", np.array(0.5, np.float32))
     masked_2M = g.add("NonZero", [g.add("Greater", ["mask_indicator", threshold])])
@@ -49,7 +49,7 @@ def reference_graph(
     if config.head_transform:
         x_MD = _gelu(g, _linear(g, x_MD, "head.dense"), head=True)
         x_MD = g.norm(x_MD, "head.norm")
-    g.table_product(x_MD, ["logits"])
+    g.table_logits(x_MD, ["logits"])
     return g.model(
         inputs=[
             integer_tensor("input_ids", "N", "T"),
@@ -61,8 +61,8 @@ def reference_graph(
     )
 
 
-def _embedded(g: GraphBuilder, tokens: str) -> str:
-    """(N, T, D): what goes into the first block."""
+def _embeddings(g: GraphBuilder, tokens: str) -> str:
+    """Embed tokens: (N, T, D)."""
     x_NTE = g.lookup("input_ids")
     if g.config.token_dropout_id is not None:
         masked_NT = g.add("Cast", [is_mask(g, "input_ids")], to=TensorProto.FLOAT)
@@ -71,58 +71,58 @@ def _embedded(g: GraphBuilder, tokens: str) -> str:
             g.add("ReduceSum", [x_NT, g.integers(1)], keepdims=1) for x_NT in (masked_NT, real_NT)
         )
         share_N1 = g.add("Div", [masks_N1, tokens_N1])
-        seen_N1 = g.add("Sub", [g.scalar("all", 1), share_N1])
-        seen_N11 = g.add("Unsqueeze", [seen_N1, g.integers(-1)])
-        x_NTE = without_masks(g, x_NTE, "input_ids", seen_N11)
+        unmasked_N1 = g.add("Sub", [g.scalar("all", 1), share_N1])
+        unmasked_N11 = g.add("Unsqueeze", [unmasked_N1, g.integers(-1)])
+        x_NTE = token_dropout(g, x_NTE, "input_ids", unmasked_N11)
     table = g.position_table()
     if table is not None:
         positions_TE = g.add("Slice", [table, g.integers(0), tokens])
         x_NTE = g.add("Add", [x_NTE, positions_TE])
-    return normed_and_widened(g, x_NTE)
+    return norm_and_project(g, x_NTE)
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
-    """What a layer's attention adds to its scores, and the angles it turns by.
+class _AttentionContext:
+    """Score bias and rotary angles of a layer's attention.
 
     Attributes:
-        added: broadcastable to (N, H, T, T).
-        angles: cosines and sines (T, d/2); none where positions turn nothing.
+        score_bias: masked scores and relative position bias, broadcastable to (N, H, T, T).
+        angles: cosines and sines (T, d/2); None without rotary embeddings.
     """
 
-    added: str
+    score_bias: str
     angles: tuple[str, str] | None
 
 
-class _Views:
-    """Views of layers, made once for all that see the same."""
+class _AttentionContexts:
+    """Contexts by attention range, shared by layers."""
 
     def __init__(self, g: GraphBuilder, tokens: str) -> None:
         self._g, self._tokens = g, tokens
-        self._made: dict[str, _View] = {}
+        self._contexts: dict[str, _AttentionContext] = {}
 
-    def of(self, layer: int) -> _View:
-        kind = seen_by(self._g.config, layer)
-        if kind not in self._made:
-            self._made[kind] = _View(self._added(kind), self._angles(kind))
-        return self._made[kind]
+    def of(self, layer: int) -> _AttentionContext:
+        kind = attention_range(self._g.config, layer)
+        if kind not in self._contexts:
+            self._contexts[kind] = _AttentionContext(self._score_bias(kind), self._angles(kind))
+        return self._contexts[kind]
 
-    def _added(self, kind: str) -> str:
+    def _score_bias(self, kind: str) -> str:
         g = self._g
         low, none = g.scalar("masked_score", MASKED_SCORE), g.scalar("no_penalty", 0)
         padding_NT = g.add("Equal", ["attention_mask", g.constant("zero", np.array(0, np.int64))])
-        unseen = g.add("Unsqueeze", [padding_NT, g.integers(1, 2)])
+        masked = g.add("Unsqueeze", [padding_NT, g.integers(1, 2)])
         if kind == WINDOW:
             window = g.integers(g.config.local_window)
             far_TT = g.add("Greater", [g.add("Abs", [self._distance()]), window])
-            unseen = g.add("Or", [unseen, far_TT])
-        added = g.add("Where", [unseen, low, none])
+            masked = g.add("Or", [masked, far_TT])
+        bias = g.add("Where", [masked, low, none])
         if not g.config.relative_buckets:
-            return added
+            return bias
         middle = len(g.weights[BIAS_BY_DISTANCE]) // 2
         index = g.add("Add", [self._distance(), g.integers(middle)])
         bias_TTH = g.add("Gather", [g.weight(BIAS_BY_DISTANCE), index])
-        return g.add("Add", [g.add("Transpose", [bias_TTH], perm=[2, 0, 1]), added])
+        return g.add("Add", [g.add("Transpose", [bias_TTH], perm=[2, 0, 1]), bias])
 
     def _angles(self, kind: str) -> tuple[str, str] | None:
         g = self._g
@@ -135,7 +135,7 @@ class _Views:
         return cosine, sine
 
     def _distance(self) -> str:
-        """(T, T): how many tokens after the first one the second one stands."""
+        """Compute key position - query position: (T, T)."""
         g = self._g
         first, step = (g.constant(f"{n}", np.array(n, np.int64)) for n in (0, 1))
         count = g.add("Reshape", [self._tokens, g.integers()])
@@ -143,49 +143,49 @@ class _Views:
         return g.add("Sub", [position_T, g.add("Unsqueeze", [position_T, g.integers(1)])])
 
 
-def _block(g: GraphBuilder, name: str, x: str, view: _View) -> str:
-    source = g.before_attention(x, name)
-    x = g.add("Add", [x, _attention(g, name, source, view)])
+def _block(g: GraphBuilder, name: str, x: str, context: _AttentionContext) -> str:
+    source = g.attention_input(x, name)
+    x = g.add("Add", [x, _attention(g, name, source, context)])
     if g.config.norm_placement == "pre":
         return g.add("Add", [x, _feed_forward(g, name, g.norm(x, f"{name}.ffn_norm"))])
     x = g.norm(x, f"{name}.attention_norm")
     return g.norm(g.add("Add", [x, _feed_forward(g, name, x)]), f"{name}.ffn_norm")
 
 
-def _attention(g: GraphBuilder, name: str, x_NTD: str, view: _View) -> str:
+def _attention(g: GraphBuilder, name: str, x_NTD: str, context: _AttentionContext) -> str:
     heads, d = g.config.num_heads, g.config.head_width
     split = g.integers(0, 0, heads, d)
 
     def part(which: str) -> str:
         projected = _linear(g, x_NTD, f"{name}.{which}")
         x_NHTd = g.add("Transpose", [g.add("Reshape", [projected, split])], perm=[0, 2, 1, 3])
-        turns = view.angles is not None and which != "value"
-        return _turned(g, x_NHTd, view) if turns else x_NHTd
+        turns = context.angles is not None and which != "value"
+        return _rotated(g, x_NHTd, context) if turns else x_NHTd
 
     query, key, value = part("query"), part("key"), part("value")
     key_NHdT = g.add("Transpose", [key], perm=[0, 1, 3, 2])
     scores = g.add("MatMul", [query, key_NHdT])
     scores = g.add("Mul", [scores, g.scalar("attention_scale", 1 / math.sqrt(d))])
-    shares = g.add("Softmax", [g.add("Add", [scores, view.added])], axis=-1)
+    shares = g.add("Softmax", [g.add("Add", [scores, context.score_bias])], axis=-1)
     mixed_NTHd = g.add("Transpose", [g.add("MatMul", [shares, value])], perm=[0, 2, 1, 3])
     mixed_NTD = g.add("Reshape", [mixed_NTHd, g.integers(0, 0, g.config.d_model)])
     return _linear(g, mixed_NTD, f"{name}.output")
 
 
-def _turned(g: GraphBuilder, x_NHTd: str, view: _View) -> str:
-    """Each pair (i, i + d/2) turned by the angle of its position."""
-    assert view.angles is not None  # noqa: S101 - only such views turn
-    cosine, sine = view.angles
+def _rotated(g: GraphBuilder, x_NHTd: str, context: _AttentionContext) -> str:
+    """Rotate each pair (i, i + d/2) by the angle of its position."""
+    assert context.angles is not None  # noqa: S101 - only such contexts turn
+    cosine, sine = context.angles
     half = g.config.head_width // 2
     first, second = (
         g.add("Slice", [x_NHTd, g.integers(start), g.integers(start + half), g.integers(-1)])
         for start in (0, half)
     )
-    turned = [
+    rotated = [
         g.add(sum_or_difference, [g.add("Mul", [one, cosine]), g.add("Mul", [other, sine])])
         for sum_or_difference, one, other in (("Sub", first, second), ("Add", second, first))
     ]
-    return g.add("Concat", turned, axis=-1)
+    return g.add("Concat", rotated, axis=-1)
 
 
 def _feed_forward(g: GraphBuilder, name: str, x: str) -> str:
@@ -196,7 +196,7 @@ def _feed_forward(g: GraphBuilder, name: str, x: str) -> str:
 
 
 def _gelu(g: GraphBuilder, x: str, *, head: bool = False) -> str:
-    """GELU written out, for runtimes older than opset 20."""
+    """Add GELU in elementary operators, for runtimes older than opset 20."""
     half = g.scalar("half", 0.5)
     one = g.scalar("one", 1.0)
     if g.approximation(head=head) == "tanh":
@@ -211,7 +211,7 @@ def _gelu(g: GraphBuilder, x: str, *, head: bool = False) -> str:
 
 
 def _linear(g: GraphBuilder, x: str, name: str) -> str:
-    """`x @ weight.T + bias` on (N, T, in); stored transposed, as MatMul wants it."""
+    """Compute `x @ weight.T + bias` on (N, T, in); the weight is stored transposed for MatMul."""
     weight = g.constant(f"{name}.weight", g.weights[f"{name}.weight"].T)
     product = g.add("MatMul", [x, weight])
     bias = g.bias(f"{name}.bias")

@@ -1,6 +1,6 @@
-"""What a bundle must show before it is written: agreement with the PyTorch encoder.
+"""Verification of a graph against the PyTorch encoder before a bundle is written.
 
-The graph runs through `service.engine.runtime`, the code that serves.
+The graph runs in `service.engine.runtime`, as in production.
 
 Shapes: N texts, T tokens, M masked positions of all texts, V vocabulary.
 """
@@ -21,24 +21,24 @@ from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
 MAX_GRAPH_DIFFERENCE = 1e-3  # of log-probabilities in nats, fp32 graph against PyTorch
-TIE = 1e-4  # log-probabilities closer than this may change places
+TIE = 1e-4  # tokens with log-probabilities closer than this may swap ranks
 TOP_K = 5
 MASKS_PER_TEXT = 3
-REAL_TEXTS, RANDOM_TEXTS = 24, 12  # at most
+REAL_TEXTS, RANDOM_TEXTS = 24, 12  # maximum numbers
 
 
 class VerificationError(ValueError):
-    """The graph does not compute what the encoder computes."""
+    """Graph whose results differ from the encoder's."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphFigures:
-    """The fp32 graph against PyTorch.
+    """Comparison of the fp32 graph with PyTorch.
 
     Attributes:
-        texts, masks: how much was compared.
+        texts, masks: numbers of compared texts and masks.
         max_log_prob_difference: largest absolute difference in nats over the graph's top 5.
-        same_top_5: the top 5 are the same everywhere, ties within 1e-4 nats apart.
+        same_top_5: whether every top 5 is the same, except for ties within 1e-4 nats.
     """
 
     texts: int
@@ -50,13 +50,13 @@ class GraphFigures:
 def verification_requests(
     texts: Sequence[str], tokenizer: Tokenizer, vocab_size: int, max_tokens: int
 ) -> list[ModelPass]:
-    """Real and random inputs of mixed lengths, one to three masks each, from a fixed seed.
+    """Create real and random inputs of mixed lengths with one to three masks, seeded.
 
     Args:
-        texts: plain sentences without masks, of which the first 24 are taken; those too long for
+        texts: plain sentences without masks, of which the first 24 are used; those too long for
             the model are left out.
-        tokenizer: the bundle's.
-        vocab_size: random ids are below it.
+        tokenizer: the bundle's tokenizer.
+        vocab_size: upper bound of random ids.
         max_tokens: length of the longest random input.
     """
     generator = np.random.default_rng(0)
@@ -76,7 +76,7 @@ def verification_requests(
 
 
 def encoder_logits(model: TiedEncoder, requests: Sequence[ModelPass]) -> Tensor:
-    """(M, V) logits of the PyTorch encoder for requests of one length."""
+    """Compute the logits (M, V) of the PyTorch encoder for requests of one length."""
     input_ids_NT = torch.from_numpy(np.stack([request.input_ids for request in requests]))
     indicator_NT = torch.zeros(input_ids_NT.shape)
     for row_T, request in zip(indicator_NT, requests, strict=True):
@@ -87,7 +87,7 @@ def encoder_logits(model: TiedEncoder, requests: Sequence[ModelPass]) -> Tensor:
 
 @torch.inference_mode()
 def encoder_log_probs(model: TiedEncoder, requests: Sequence[ModelPass]) -> NDArray[np.float32]:
-    """(M, V) log-probabilities of the PyTorch encoder, one text at a time, without padding."""
+    """Compute log-probabilities (M, V) of the PyTorch encoder, text by text without padding."""
     parts = [encoder_logits(model, [request]).log_softmax(-1).numpy() for request in requests]
     return np.concatenate(parts)
 
@@ -95,7 +95,7 @@ def encoder_log_probs(model: TiedEncoder, requests: Sequence[ModelPass]) -> NDAr
 def compare_graph(
     runtime: Runtime, requests: Sequence[ModelPass], expected_MV: NDArray[np.float32]
 ) -> GraphFigures:
-    """Run all requests as one mixed batch and compare.
+    """Run all requests as one mixed batch and compare the results.
 
     Raises:
         VerificationError: a log-probability differs by more than 1e-3 nats, or a top 5 differs.
@@ -113,6 +113,6 @@ def compare_graph(
         raise VerificationError(
             "the graph disagrees with the PyTorch encoder: log-probabilities differ by up to "
             f"{figures.max_log_prob_difference:.2g} nats, "
-            f"top 5 {'equal' if figures.same_top_5 else 'not equal'}"
+            f"the top 5 {'are equal' if figures.same_top_5 else 'differ'}"
         )
     return figures

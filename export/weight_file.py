@@ -1,7 +1,7 @@
-"""A graph's weights in a file beside it, written as the graph is built.
+"""External file of a graph's weights, written while the graph is built.
 
-A graph above protobuf's 2 GB could not hold them, and a runtime maps the file where it would make
-copies of weights within the graph.
+A graph itself is limited to protobuf's 2 GB, and a runtime maps the file, whereas it copies weights
+that are stored in the graph.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-# what shapes depend on must lie in the graph itself
+# smaller tensors stay in the graph, because shape inference needs some of them
 SMALLEST_BYTES = 1024
-ALIGNMENT_BYTES = 64  # a vector register's, for runtimes that map the file
+ALIGNMENT_BYTES = 64  # width of a vector register, for runtimes that map the file
 
 
 class WeightFile:
-    """Appends arrays to a file.
+    """Writer that appends arrays to a file.
 
     Args:
-        path: the file, made anew; the graph will lie in the same directory.
+        path: the file, overwritten; the graph must be written to the same directory.
     """
 
     def __init__(self, path: Path) -> None:
         self._name = path.name
         self._file = path.open("wb")
-        self._offsets: dict[str, int] = {}  # of what was written
+        self._offsets: dict[str, int] = {}  # by name of the array
 
     def __enter__(self) -> Self:
         return self
@@ -44,7 +44,7 @@ class WeightFile:
         self._file.close()
 
     def add(self, name: str, values: NDArray[Any]) -> onnx.TensorProto | None:
-        """Write an array; the tensor that stands for it in the graph, or None for a small one."""
+        """Write an array and return the tensor that refers to it; None if it is too small."""
         if values.nbytes < SMALLEST_BYTES:
             return None
         self._file.write(b"\0" * (-self._file.tell() % ALIGNMENT_BYTES))
@@ -53,13 +53,13 @@ class WeightFile:
         return self._tensor(name, self._offsets[name], values)
 
     def add_part(self, name: str, whole: str, values: NDArray[Any], start: int) -> onnx.TensorProto:
-        """A tensor for some rows of an array that was written before.
+        """Return a tensor that refers to some rows of an array in the file.
 
         Args:
-            name: the part's.
-            whole: the array's name.
+            name: of the tensor.
+            whole: name of the array.
             values: the rows.
-            start: the number of the first in the array.
+            start: index of the first row in the array.
         """
         return self._tensor(name, self._offsets[whole] + start * values[0].nbytes, values)
 

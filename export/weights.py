@@ -1,6 +1,6 @@
-"""An encoder's tensors as float32 arrays, ready for the graph builders.
+"""Tensors of an encoder as float32 arrays for the graph builders.
 
-P is the number of positions kept, E the width of the table, d the width of a head, H heads.
+Shapes: P positions, E width of the table, d width of a head, H heads.
 """
 
 from __future__ import annotations
@@ -12,54 +12,54 @@ from torch import Tensor
 from model.encoder.config import EncoderConfig
 from model.encoder.embeddings import Embeddings
 from model.encoder.encoder import TiedEncoder
-from model.encoder.positions import distance_buckets, rotations
+from model.encoder.positions import relative_position_buckets, rotary_angles
 
-# what positions and token type 0 add to every word: (P, E)
+# sum of position embeddings and token type 0: (P, E)
 POSITIONS = "embeddings.position"
-# by which attention turns queries and keys: (P, d/2) each, of layers by what they see
+# rotary angles of queries and keys by attention range: (P, d/2) each
 COSINES, SINES = "rotation.{}.cosine", "rotation.{}.sine"
 EVERYTHING, WINDOW = "everything", "window"
-# what attention adds to scores by distance: (2P - 1, H), from 1 - P to P - 1
+# relative position bias by distance, from 1 - P to P - 1: (2P - 1, H)
 BIAS_BY_DISTANCE = "relative_bias.by_distance"
 _MERGED = ("embeddings.position.weight", "embeddings.token_type.weight", "relative_bias")
 
 
-def seen_by(config: EncoderConfig, layer: int) -> str:
-    """What a layer sees: EVERYTHING, or a WINDOW."""
+def attention_range(config: EncoderConfig, layer: int) -> str:
+    """Return the attention range of a layer: EVERYTHING or WINDOW."""
     return WINDOW if layer in config.local_layers else EVERYTHING
 
 
 def encoder_weights(
     model: TiedEncoder, max_tokens: int | None = None
 ) -> dict[str, NDArray[np.float32]]:
-    """Tensors by name, and what follows from positions as tables.
+    """Return tensors by name, with tables for positions, rotary angles and relative bias.
 
     Args:
         model: the encoder.
-        max_tokens: how many positions to keep; all by default.
+        max_tokens: number of positions to keep; all by default.
     """
     config = model.config
     length = max_tokens or config.max_positions
     weights = {
         name: _array(tensor) for name, tensor in model.state_dict().items() if name not in _MERGED
     }
-    added = _added_to_words(model.embeddings, length)
-    if added is not None:
-        weights[POSITIONS] = added
+    positions = _position_embeddings(model.embeddings, length)
+    if positions is not None:
+        weights[POSITIONS] = positions
     bases = {EVERYTHING: config.rotary_base, WINDOW: config.local_rotary_base}
     for kind, base in bases.items():
         if base is not None:
-            cosines, sines = rotations(length, config.head_width, base)
+            cosines, sines = rotary_angles(length, config.head_width, base)
             weights[COSINES.format(kind)] = _array(cosines)
             weights[SINES.format(kind)] = _array(sines)
     if config.relative_buckets:
-        buckets = distance_buckets(length, config.relative_buckets)
+        buckets = relative_position_buckets(length, config.relative_buckets)
         weights[BIAS_BY_DISTANCE] = _array(model.relative_bias[buckets])
     return weights
 
 
-def _added_to_words(embeddings: Embeddings, length: int) -> NDArray[np.float32] | None:
-    """(P, E), or None where words are all there is: every token of a fill has type 0."""
+def _position_embeddings(embeddings: Embeddings, length: int) -> NDArray[np.float32] | None:
+    """Sum position embeddings and token type 0, which all tokens have: (P, E), or None."""
     table = embeddings.position_table()
     if not embeddings.config.type_vocab_size:
         return None if table is None else _array(table[:length])

@@ -1,4 +1,4 @@
-"""From a checkpoint to a verified bundle, written whole or not at all."""
+"""Export of a checkpoint to a verified bundle, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from export.agreement import Fp32Answers, measure_agreement
+from export.agreement import Fp32Predictions, measure_agreement
 from export.golden import golden_prompts, write_description
 from export.graph_files import int8_weights, save_graph
 from export.verify import compare_graph, encoder_log_probs, verification_requests
@@ -22,7 +22,7 @@ from model.data.corpus import SpecialTokens, read_tokenizer
 from model.encoder.config import EncoderConfig
 from model.encoder.counting import count_parameters
 from model.encoder.encoder import TiedEncoder
-from model.memory import paged_out
+from model.memory import page_out_files
 from service import __version__
 from service.bundles.bundle import (
     DESCRIPTION_FILE,
@@ -37,19 +37,19 @@ from service.engine.batch import ModelPass
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
-# tables are rounded up, by far less than this; what lacks more was cut short
-MAX_NAMELESS_IDS = 1024
+# tables are padded by far fewer rows than this; more missing tokens mean a truncated vocabulary
+MAX_UNUSED_IDS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BundleLabel:
-    """What a bundle says of itself.
+class BundleMetadata:
+    """Metadata of a bundle.
 
     Attributes:
-        name: the model's name.
-        license: licence of the weights, as an SPDX expression where one fits.
+        name: of the model.
+        license: licence of the weights, as an SPDX expression if one fits.
         description: one sentence.
-        max_tokens: longest input, special tokens included; None for all the encoder takes.
+        max_tokens: longest input, special tokens included; None for the encoder's maximum.
         precision: "fp32" or "int8", of weights and arithmetic.
     """
 
@@ -62,11 +62,11 @@ class BundleLabel:
 
 @dataclass(frozen=True, slots=True)
 class SampleTexts:
-    """Real sentences of the model's own kind, none of them in both.
+    """Real sentences like the model's training text; the two lists are disjoint.
 
     Attributes:
         verification: for the comparison with PyTorch and for golden prompts.
-        calibration: for rounding to int8, where training has not done it.
+        calibration: for rounding to int8; unused if training has rounded the weights.
     """
 
     verification: Sequence[str]
@@ -74,14 +74,14 @@ class SampleTexts:
 
 
 def write_bundle(
-    checkpoint: Checkpoint, output: Path, label: BundleLabel, texts: SampleTexts
+    checkpoint: Checkpoint, output: Path, metadata: BundleMetadata, texts: SampleTexts
 ) -> dict[str, Any]:
-    """Convert, verify and write.
+    """Convert a checkpoint, verify the graph and write the bundle.
 
     Args:
-        checkpoint: what to serve.
-        output: directory of the bundle; replaced when it is one already.
-        label: what the bundle says of itself.
+        checkpoint: the model to serve.
+        output: directory of the bundle; an existing bundle is replaced.
+        metadata: of the bundle.
         texts: real sentences.
 
     Returns:
@@ -90,17 +90,19 @@ def write_bundle(
     Raises:
         CheckpointError: the checkpoint cannot be served.
         VerificationError: the graph disagrees with the encoder.
-        ValueError: the label or the output does not fit.
+        ValueError: the metadata or the output directory is invalid.
     """
     config = checkpoint.model.config
     checkpoint.require_head()
     if checkpoint.tokenizer_json is None or checkpoint.mask_token is None:
-        raise CheckpointError("the checkpoint has no tokenizer.json")
+        raise CheckpointError("the checkpoint must contain a tokenizer")
     if output.exists() and not (output / DESCRIPTION_FILE).is_file():
-        raise ValueError(f"{output} exists and is not a bundle; it is left as it is")
-    max_tokens = label.max_tokens or config.max_positions
+        raise ValueError(f"{output} exists and is not a bundle; name another directory")
+    max_tokens = metadata.max_tokens or config.max_positions
     if not 3 <= max_tokens <= config.max_positions:
-        raise ValueError(f"max_tokens must lie between 3 and {config.max_positions}")
+        raise ValueError(
+            f"max_tokens must be between 3 and {config.max_positions} (got {max_tokens})"
+        )
     tokenizer_json, mask_token = checkpoint.tokenizer_json, checkpoint.mask_token
     special = _special_tokens(tokenizer_json, mask_token, config)
     tokenizer = Tokenizer(tokenizer_json, mask_token, special.mask, special.all)
@@ -108,32 +110,34 @@ def write_bundle(
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".bundle-") as scratch:
         staging = Path(scratch) / output.name
-        exact = Path(scratch) / "fp32" if label.precision == "int8" else staging
-        expected = _Expected.of(checkpoint.model, texts, tokenizer, max_tokens, label.precision)
+        exact = Path(scratch) / "fp32" if metadata.precision == "int8" else staging
+        expected = _Fp32Reference.from_texts(
+            checkpoint.model, texts, tokenizer, max_tokens, metadata.precision
+        )
         calibration = [tokenizer.encode(text).input_ids[:max_tokens] for text in texts.calibration]
         save_graph(checkpoint.model, max_tokens, exact)
-        if label.precision == "int8":
+        if metadata.precision == "int8":
             int8 = int8_weights(checkpoint, calibration, special.mask)
-            with paged_out(".safetensors"):
+            with page_out_files(".safetensors"):
                 save_graph(checkpoint.model, max_tokens, staging, int8)
             del int8
-        # PyTorch has said what it has to say: what runs the graphs need not fit in beside it
+        # free the PyTorch model, so that memory need not hold it and the runtimes together
         del checkpoint
         figures = expected.compare(exact, staging)
         (staging / TOKENIZER_FILE).write_bytes(tokenizer_json)
         runtime = Runtime(staging / MODEL_FILE)
         description = {
             "schema_version": SCHEMA_VERSION,
-            "name": label.name,
-            "license": label.license,
-            "description": label.description,
+            "name": metadata.name,
+            "license": metadata.license,
+            "description": metadata.description,
             "created_with": f"fillmask {__version__}",
             "architecture": _architecture(config),
             "max_tokens": max_tokens,
             "mask_token": mask_token,
             "mask_token_id": special.mask,
             "special_token_ids": list(special.all),
-            "precision": label.precision,
+            "precision": metadata.precision,
             "files": {name: _fingerprint(staging / name) for name in FILES},
             "verification": figures,
             "golden": golden_prompts(texts.verification, runtime, tokenizer, max_tokens, figures),
@@ -145,21 +149,21 @@ def write_bundle(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Expected:
-    """What PyTorch says to the texts that a bundle is verified with.
+class _Fp32Reference:
+    """PyTorch's results on the verification texts.
 
     Attributes:
-        requests: for the fp32 graph.
-        log_probs: what it must say.
-        answers: for the graph in int8; None where the bundle is in fp32.
+        requests: inputs for the fp32 graph.
+        log_probs: (M, V) expected log-probabilities.
+        predictions: expected predictions of the int8 graph; None for an fp32 bundle.
     """
 
     requests: Sequence[ModelPass]
     log_probs: NDArray[np.float32]
-    answers: Fp32Answers | None
+    predictions: Fp32Predictions | None
 
     @classmethod
-    def of(
+    def from_texts(
         cls,
         model: TiedEncoder,
         texts: SampleTexts,
@@ -170,40 +174,44 @@ class _Expected:
         requests = verification_requests(
             texts.verification, tokenizer, model.config.vocab_size, max_tokens
         )
-        answers = None
+        predictions = None
         if precision == "int8":
-            answers = Fp32Answers.of(model, texts.verification, tokenizer, max_tokens)
-        return cls(requests, encoder_log_probs(model, requests), answers)
+            predictions = Fp32Predictions.from_texts(
+                model, texts.verification, tokenizer, max_tokens
+            )
+        return cls(requests, encoder_log_probs(model, requests), predictions)
 
     def compare(self, exact: Path, served: Path) -> dict[str, Any]:
-        """The graph in fp32, and the one to be served, in the directories where they lie."""
-        with paged_out(WEIGHTS_FILE):
+        """Compare the fp32 graph and the served graph, each in its directory."""
+        with page_out_files(WEIGHTS_FILE):
             runtime = Runtime(exact / MODEL_FILE, pack=exact == served)
             graph = compare_graph(runtime, self.requests, self.log_probs)
             del runtime
         figures: dict[str, Any] = {"graph": asdict(graph)}
-        if self.answers is not None:
-            figures["int8"] = asdict(measure_agreement(Runtime(served / MODEL_FILE), self.answers))
+        if self.predictions is not None:
+            figures["int8"] = asdict(
+                measure_agreement(Runtime(served / MODEL_FILE), self.predictions)
+            )
         return figures
 
 
 def _special_tokens(tokenizer_json: bytes, mask_token: str, config: EncoderConfig) -> SpecialTokens:
-    """The special tokens; among them, rows of the encoder's table that no token has."""
+    """Return the special tokens, with the ids of table rows that belong to no token."""
     tokenizer = read_tokenizer(tokenizer_json)
-    named = set(tokenizer.get_vocab().values())
-    if max(named) >= config.vocab_size:
+    used = set(tokenizer.get_vocab().values())
+    if max(used) >= config.vocab_size:
         raise CheckpointError(
-            f"tokenizer.json has {max(named) + 1} tokens, "
-            f"more than the encoder's table of {config.vocab_size}"
+            f"tokenizer.json has {max(used) + 1} tokens, but the embedding table has only "
+            f"{config.vocab_size} rows"
         )
-    nameless = set(range(config.vocab_size)) - named
-    if len(nameless) > MAX_NAMELESS_IDS:
+    unused = set(range(config.vocab_size)) - used
+    if len(unused) > MAX_UNUSED_IDS:
         raise CheckpointError(
-            f"the tokenizer has {len(named)} tokens and the encoder's table {config.vocab_size} "
+            f"the tokenizer has {len(used)} tokens and the encoder's table {config.vocab_size} "
             "rows: the vocabulary was cut short"
         )
-    special = SpecialTokens.of(tokenizer, mask_token)
-    return replace(special, all=tuple(sorted({*special.all, *nameless})))
+    special = SpecialTokens.from_tokenizer(tokenizer, mask_token)
+    return replace(special, all=tuple(sorted({*special.all, *unused})))
 
 
 def _architecture(config: EncoderConfig) -> dict[str, Any]:
@@ -219,7 +227,7 @@ def _fingerprint(file: Path) -> dict[str, Any]:
 
 
 def _replace(staging: Path, output: Path) -> None:
-    """Put the new files in place of the old ones; what else lies beside them stays."""
+    """Move the new files to the output directory; other files there stay."""
     if not output.exists():
         staging.rename(output)
         return

@@ -1,1 +1,1 @@
-"""The tied masked-language-model encoder in PyTorch: reference, training, checkpoints."""
+"""Tied masked language model in PyTorch: encoder, checkpoints, training, quantization."""

@@ -1,4 +1,4 @@
-"""What `fillmask-train` does: mix a corpus, pretrain, evaluate, count parameters."""
+"""Subcommands of `fillmask-train`: mix a corpus, pretrain, evaluate, count parameters."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from tokenizers import Tokenizer
 
 from model.checkpoints.checkpoint import CheckpointError, load_checkpoint
 from model.data.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer, text_files
-from model.data.decontamination import LeftOut, measured_sentences
+from model.data.decontamination import SentenceFilter, evaluation_sentences
 from model.data.masking import Masker
-from model.data.mixture import Mixture, mix, read_titles
-from model.data.row_files import TrainingRows, digest, stored_rows
+from model.data.mixture import Mixture, mix, read_document_sources
+from model.data.row_files import TrainingRows, load_or_build_rows, sha256_of
 from model.data.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
 from model.encoder.config import EncoderConfig
 from model.encoder.counting import count_parameters
 from model.encoder.encoder import TiedEncoder
-from model.memory import keep_few_kernels, keep_freed
+from model.memory import keep_freed_memory, limit_kernel_cache
 from model.tokenizers.word_pieces import train_word_pieces
 from model.training.config import TrainConfig
 from model.training.evaluation import CONFIDENCE, EVALUATION_SEED, evaluate
 from model.training.interruption import StopRequest
 from model.training.loop import Pretraining
 
-HELD_OUT_ONE_IN = 100  # rows set aside where no held-out text is given
+HELD_OUT_ONE_IN = 100  # rows held out if no held-out text is given
 DEFAULT_VOCAB_SIZE = 30_000
 DEFAULT_ENCODER = {"d_model": 256, "num_layers": 4, "num_heads": 4, "d_ff": 1024}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     options = _parser().parse_args(arguments)
     try:
         options.command(options)
@@ -49,23 +49,23 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def pretrain_command(options: argparse.Namespace) -> None:
-    """Train from plain text, from scratch or from a checkpoint."""
+    """Train on plain text, from scratch or from a checkpoint."""
     fields = {field.name: getattr(options, field.name) for field in dataclasses.fields(TrainConfig)}
     config = TrainConfig(**fields)
     torch.manual_seed(config.seed)
-    keep_freed()
-    keep_few_kernels()
+    keep_freed_memory()
+    limit_kernel_cache()
     if options.init and (options.config or options.vocab_size):
-        raise ValueError("--init takes the checkpoint's encoder: leave out --config, --vocab-size")
+        raise ValueError("--init uses the checkpoint's encoder; remove --config and --vocab-size")
     files = text_files(options.texts)
     start = load_checkpoint(options.init) if options.init else None
     tokenizer = _tokenizer(options, start.tokenizer_json if start else None, files)
-    special = SpecialTokens.of(tokenizer)
+    special = SpecialTokens.from_tokenizer(tokenizer)
     model = start.model if start else TiedEncoder(_encoder_config(options, tokenizer, config))
     if tokenizer.get_vocab_size() > model.config.vocab_size:
         raise ValueError(
-            f"the tokenizer has {tokenizer.get_vocab_size()} entries, "
-            f"the checkpoint's embedding table {model.config.vocab_size}"
+            f"the tokenizer has {tokenizer.get_vocab_size()} tokens, the checkpoint's table only "
+            f"{model.config.vocab_size} rows; use the checkpoint's own tokenizer"
         )
     print(f"{count_parameters(model.config).tied:,} parameters", flush=True)
     held_out = text_files([options.held_out]) if options.held_out else []
@@ -88,12 +88,14 @@ def pretrain_command(options: argparse.Namespace) -> None:
 
 
 def evaluate_command(options: argparse.Namespace) -> None:
-    """Print held-out figures of a checkpoint, with confidence intervals, as JSON."""
+    """Print held-out metrics of a checkpoint, with confidence intervals, as JSON."""
     checkpoint = load_checkpoint(options.checkpoint)
     if checkpoint.tokenizer_json is None or checkpoint.head_is_new:
-        raise CheckpointError(f"{options.checkpoint} has no tokenizer.json, or no head to evaluate")
+        raise CheckpointError(
+            f"{options.checkpoint} needs a tokenizer.json and a masked-language-model head"
+        )
     tokenizer = read_tokenizer(checkpoint.tokenizer_json)
-    special = SpecialTokens.of(tokenizer)
+    special = SpecialTokens.from_tokenizer(tokenizer)
     documents = read_documents(text_files([options.held_out]))
     if options.short_texts:
         longest = min(LONGEST_TOKENS, checkpoint.model.config.max_positions)
@@ -104,7 +106,7 @@ def evaluate_command(options: argparse.Namespace) -> None:
     masker = Masker(checkpoint.model.config.vocab_size, special.mask, special.all)
     scores = evaluate(checkpoint.model, groups, masker)
     report = {
-        **scores.figures().to_dict(),
+        **scores.metrics().to_dict(),
         "confidence": CONFIDENCE,
         "intervals": scores.intervals().to_dict(),
     }
@@ -112,19 +114,19 @@ def evaluate_command(options: argparse.Namespace) -> None:
 
 
 def mix_command(options: argparse.Namespace) -> None:
-    """Write the documents a mixture chooses as one plain-text file."""
+    """Write the documents that a mixture selects to one plain-text file."""
     documents = read_documents(text_files(options.texts))
-    chosen = mix(documents, read_titles(options.titles), Mixture.read(options.mixture))
+    chosen = mix(documents, read_document_sources(options.titles), Mixture.read(options.mixture))
     if options.leave_out:
-        left_out = LeftOut(chain.from_iterable(map(measured_sentences, options.leave_out)))
-        chosen = list(filter(None, map(left_out.without, chosen)))
+        measured = SentenceFilter(chain.from_iterable(map(evaluation_sentences, options.leave_out)))
+        chosen = list(filter(None, map(measured.remove_from, chosen)))
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text("\n\n".join(chosen) + "\n", encoding="utf-8")
     print(f"{len(chosen):,} documents, {options.output.stat().st_size:,} bytes: {options.output}")
 
 
 def parameters_command(options: argparse.Namespace) -> None:
-    """Print the parameters of a configuration by part."""
+    """Print the number of parameters of a configuration by part."""
     fields = _read_fields(options.config)
     fields.pop("model_type", None)
     print(count_parameters(EncoderConfig.from_dict(fields)).table())
@@ -134,17 +136,17 @@ def _tokenizer(
     options: argparse.Namespace, inherited: bytes | None, files: list[Path]
 ) -> Tokenizer:
     if options.resume:
-        # learnt anew, the pieces would be numbered otherwise: the trainer leaves ties to chance
+        # training it again could number the tokens differently: ties are broken at random
         saved = options.output / "tokenizer.json"
         if not saved.is_file():
-            raise ValueError(f"{saved} does not exist: there is no run to resume")
+            raise ValueError(f"{saved} does not exist; start the run without --resume")
         return read_tokenizer(saved.read_bytes())
     if options.tokenizer:
         return read_tokenizer(options.tokenizer.read_bytes())
     if inherited is not None:
         return read_tokenizer(inherited)
     if options.init:
-        raise ValueError(f"{options.init} has no tokenizer.json: name one with --tokenizer")
+        raise ValueError(f"{options.init} has no tokenizer.json; name one with --tokenizer")
     return train_word_pieces(read_documents(files), options.vocab_size or DEFAULT_VOCAB_SIZE)
 
 
@@ -155,8 +157,8 @@ def _rows(
     tokenizer: Tokenizer,
     config: TrainConfig,
 ) -> TrainingRows:
-    """The rows of a run, tokenized where the directory does not hold them."""
-    special, row_tokens = SpecialTokens.of(tokenizer), config.row_tokens
+    """Load the training rows, or tokenize the text if the directory has none for it."""
+    special, row_tokens = SpecialTokens.from_tokenizer(tokenizer), config.row_tokens
     longest = min(LONGEST_TOKENS, row_tokens)
 
     def tokenize() -> TrainingRows:
@@ -174,13 +176,13 @@ def _rows(
         return TrainingRows(packed, held_out, short)
 
     key = {
-        "texts": digest(files),
-        "held_out": digest(held_out_files),
+        "texts": sha256_of(files),
+        "held_out": sha256_of(held_out_files),
         "tokenizer": hashlib.sha256(tokenizer.to_str().encode()).hexdigest(),
         "row_tokens": row_tokens,
         "short_texts_seed": config.seed if config.short_share else None,
     }
-    rows = stored_rows(directory, key, tokenize)
+    rows = load_or_build_rows(directory, key, tokenize)
     print(f"{rows.packed.size:,} training tokens, {rows.held_out.size:,} held out", flush=True)
     if rows.short:
         print(f"{sum(r.size for r in rows.short.values()):,} tokens in short texts", flush=True)
@@ -199,7 +201,7 @@ def _read_fields(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(fields, dict):
-        raise ValueError(f"{path} must hold a JSON object")  # noqa: TRY004 - a bad file, no bug
+        raise ValueError(f"{path} must contain a JSON object")  # noqa: TRY004 - a file's value
     return fields
 
 
@@ -210,7 +212,7 @@ def _encoder_config(
     if options.config:
         fields = _read_fields(options.config)
         if "vocab_size" in fields:
-            raise ValueError(f"{options.config}: leave out vocab_size, the tokenizer decides it")
+            raise ValueError(f"{options.config}: remove vocab_size; it follows from the tokenizer")
     return EncoderConfig.from_dict({**fields, "vocab_size": tokenizer.get_vocab_size()})
 
 
@@ -222,17 +224,21 @@ def _parser() -> argparse.ArgumentParser:
     train.set_defaults(command=pretrain_command)
     train.add_argument("texts", nargs="+", type=Path, help="text files or directories of them")
     train.add_argument("--output", required=True, type=Path, help="directory for the checkpoint")
-    train.add_argument("--held-out", type=Path, help="text to evaluate on; else 1 %% is set aside")
-    train.add_argument("--init", type=Path, help="checkpoint whose weights to start from")
-    train.add_argument("--tokenizer", type=Path, help="tokenizer.json; else the checkpoint's")
-    vocab_help = f"of a new tokenizer (default: {DEFAULT_VOCAB_SIZE})"
+    train.add_argument(
+        "--held-out", type=Path, help="text to evaluate on (default: 1 %% of the rows)"
+    )
+    train.add_argument("--init", type=Path, help="checkpoint to start from")
+    train.add_argument("--tokenizer", type=Path, help="tokenizer.json (default: the checkpoint's)")
+    vocab_help = f"vocabulary size of a new tokenizer (default: {DEFAULT_VOCAB_SIZE})"
     train.add_argument("--vocab-size", type=int, help=vocab_help)
-    train.add_argument("--config", type=Path, help="JSON of EncoderConfig fields")
+    train.add_argument("--config", type=Path, help="JSON file with EncoderConfig fields")
     train.add_argument(
         "--resume", action="store_true", help="continue the run in --output, with its tokenizer"
     )
-    train.add_argument("--until-step", type=int, help="stop early; --resume goes on from there")
-    hours_help = "stop and save after so many hours, as on SIGTERM; --resume goes on from there"
+    train.add_argument(
+        "--until-step", type=int, help="stop after this step; continue with --resume"
+    )
+    hours_help = "save and stop after this many hours, as on SIGTERM; continue with --resume"
     train.add_argument("--hours", type=float, help=hours_help)
     cuda = "cuda" if torch.cuda.is_available() else "cpu"
     train.add_argument("--device", choices=("cpu", "cuda"), default=cuda)
@@ -250,15 +256,17 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument("--held-out", required=True, type=Path)
     score.add_argument("--row-tokens", type=int, default=128)
     score.add_argument(
-        "--short-texts", action="store_true", help="texts that stand alone, in place of packed rows"
+        "--short-texts", action="store_true", help="evaluate on short texts instead of packed rows"
     )
 
     blend = commands.add_parser("mix", help=mix_command.__doc__)
     blend.set_defaults(command=mix_command)
     blend.add_argument("texts", nargs="+", type=Path)
-    blend.add_argument("--titles", required=True, type=Path, help="the corpus's table of documents")
-    blend.add_argument("--mixture", required=True, type=Path, help="JSON of shares by source")
-    leave_out_help = "no line may contain a sentence of these probes (.tsv) or held-out texts"
+    blend.add_argument("--titles", required=True, type=Path, help="table of the corpus's documents")
+    blend.add_argument(
+        "--mixture", required=True, type=Path, help="JSON file with the share of each source"
+    )
+    leave_out_help = "drop lines with sentences of these probes (.tsv) or held-out texts"
     blend.add_argument("--leave-out", type=Path, nargs="+", default=[], help=leave_out_help)
     blend.add_argument("--output", required=True, type=Path)
 

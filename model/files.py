@@ -1,4 +1,4 @@
-"""JSON files of other people, and files that are whole or absent, also after a crash."""
+"""Reading of text and JSON files, and atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file.
+    """Read a UTF-8 file.
 
     Raises:
         ValueError: the file does not exist or is not UTF-8.
     """
     try:
-        return path.read_bytes().decode()  # read_text would change line ends
+        return path.read_bytes().decode()  # Path.read_text would change line endings
     except FileNotFoundError:
         raise ValueError(f"{path} does not exist") from None
     except UnicodeDecodeError as error:
@@ -25,26 +25,26 @@ def read_text(path: Path) -> str:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The object a JSON file holds.
+    """Read the object in a JSON file.
 
     Raises:
-        ValueError: the file does not exist, is not JSON, or holds something else.
+        ValueError: the file does not exist, is not JSON, or is not an object.
     """
     try:
         fields = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(fields, dict):
-        raise ValueError(f"{path} must hold a JSON object")  # noqa: TRY004 - the file's value is wrong
+        raise ValueError(f"{path} must contain a JSON object")  # noqa: TRY004 - a file's value
     return fields
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary name to write, then put that file in the place of path.
+def atomic_replace(path: Path) -> Iterator[Path]:
+    """Yield a temporary path to write to, then rename it to `path`.
 
-    The content reaches the disk before the name does, so a process killed at any moment leaves the
-    file from before, and so does a machine that loses power. After an error nothing is replaced.
+    The content is synced to disk before the rename, so a killed process or a power failure leaves
+    the old file intact. After an error the old file stays.
     """
     temporary = path.with_name(f"{path.name}.tmp")
     try:
@@ -58,7 +58,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _sync(path: Path) -> None:
-    """Wait until a file, or the names in a directory, are on the disk."""
+    """Flush a file, or the entries of a directory, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

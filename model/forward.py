@@ -1,8 +1,8 @@
-"""The two reference forward passes, written out from first principles.
+"""Two reference forward passes, written out from first principles.
 
-They are the yardstick for the encoder, the exports and the service, so they use nothing but
-elementary tensor operations. `mlm_forward_tied` reuses the embedding table as the output
-projection (Press & Wolf 2017, section 2); `mlm_forward` has a projection of its own.
+The encoder, the exports and the service are tested against them, so they use only elementary
+tensor operations. `mlm_forward_tied` reuses the embedding table as the output
+projection (Press & Wolf 2017, section 2); `mlm_forward` has a separate projection.
 
 Shapes: N batch, T tokens, D d_model, V vocabulary, H heads, M masked positions of the whole batch.
 """
@@ -27,11 +27,11 @@ def mlm_forward(
     w_head: Tensor,
     num_heads: int,
 ) -> Tensor:
-    """Logits at the masked positions, with an output projection of its own.
+    """Compute the logits at the masked positions with a separate output projection.
 
     Args:
         input_ids: (N, T) integers in [0, V).
-        mask_indicator: (N, T); a position is masked where the value exceeds 0.5.
+        mask_indicator: (N, T); a position is masked if its value exceeds 0.5.
         w_emb: (V, D) embedding table.
         pos_embed: (T, D), added to every sequence.
         blocks_weights: (num_blocks, 6, D, D): w_q, w_k, w_v, w_o, w_mlp1, w_mlp2, each applied
@@ -40,14 +40,16 @@ def mlm_forward(
         num_heads: attention heads; divides D.
 
     Returns:
-        (M, V), rows in row-major order of (sequence, position); (0, V) where nothing is masked.
+        (M, V), rows in row-major order of (sequence, position); (0, V) if nothing is masked.
 
     Raises:
-        ValueError: a shape, an id or num_heads does not fit; the message names the argument.
+        ValueError: a shape, an id or num_heads is invalid; the message names the argument.
     """
     _check(input_ids, mask_indicator, w_emb, pos_embed, blocks_weights, num_heads)
     if w_head.shape != w_emb.shape[::-1]:
-        raise ValueError(f"w_head must be (D, V) = {_flipped(w_emb)}, not {tuple(w_head.shape)}")
+        raise ValueError(
+            f"w_head must be (D, V) = {_reversed_shape(w_emb)}, not {tuple(w_head.shape)}"
+        )
     x_MD = _masked_hidden(input_ids, mask_indicator, w_emb, pos_embed, blocks_weights, num_heads)
     return x_MD @ w_head
 
@@ -60,7 +62,7 @@ def mlm_forward_tied(
     blocks_weights: Tensor,
     num_heads: int,
 ) -> Tensor:
-    """Logits at the masked positions, projected by the embedding table: `x @ w_emb.T`.
+    """Compute the logits at the masked positions with the embedding table: `x @ w_emb.T`.
 
     Arguments, result and errors are those of `mlm_forward`, without `w_head`.
     """
@@ -104,7 +106,7 @@ def _attention(
         return (x_NTD @ weight).reshape(N, T, num_heads, head_width).transpose(1, 2)
 
     scores_NHTT = heads(w_q) @ heads(w_k).transpose(2, 3) / math.sqrt(head_width)
-    # the largest score is taken off first, so that exp cannot overflow
+    # subtract the largest score first, so that exp cannot overflow
     weights_NHTT = torch.exp(scores_NHTT - scores_NHTT.amax(dim=-1, keepdim=True))
     weights_NHTT = weights_NHTT / weights_NHTT.sum(dim=-1, keepdim=True)
     mixed_NTD = (weights_NHTT @ heads(w_v)).transpose(1, 2).reshape(N, T, D)
@@ -132,7 +134,7 @@ def _check(
         raise ValueError(f"w_emb must be (V, D), not {tuple(w_emb.shape)}")
     V, D = w_emb.shape
     if input_ids.numel() and (int(input_ids.min()) < 0 or int(input_ids.max()) >= V):
-        raise ValueError(f"input_ids must lie in [0, {V}), the rows of w_emb")
+        raise ValueError(f"input_ids must be in [0, {V}), the rows of w_emb")
     if pos_embed.shape != (input_ids.shape[1], D):
         raise ValueError(
             f"pos_embed must be (T, D) = ({input_ids.shape[1]}, {D}), not {tuple(pos_embed.shape)}"
@@ -147,8 +149,8 @@ def _check(
             f"not {tuple(blocks_weights.shape)}"
         )
     if num_heads < 1 or D % num_heads:
-        raise ValueError(f"num_heads must divide D = {D}, and {num_heads} does not")
+        raise ValueError(f"num_heads must divide D = {D} (got {num_heads})")
 
 
-def _flipped(table: Tensor) -> tuple[int, ...]:
+def _reversed_shape(table: Tensor) -> tuple[int, ...]:
     return tuple(reversed(table.shape))

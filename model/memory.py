@@ -1,4 +1,4 @@
-"""Memory that is not needed for now: given back to Linux, or kept for what comes next."""
+"""Control of the process's memory on Linux: return it early, or keep it for reuse."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from pathlib import Path
 
 from torch import Tensor
 
-# Linux 5.4: what a file holds is dropped and read again when it is wanted; other memory stays
+# Linux 5.4: pages of mapped files are dropped and read again on access; other memory stays
 _MADV_PAGEOUT = 21
-_EVERY_S = 0.05
-# parameters of mallopt, see its manual page
+_PAGE_OUT_INTERVAL_S = 0.05
+# parameters of mallopt(3)
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
 _GROW_BYTES = 256 << 20
 _KERNELS = 32
 
 
-def give_back(tensors: Iterable[Tensor] = ()) -> None:
-    """Give back what was freed, and pages of tensors that a file holds. Nothing but on Linux.
+def release_memory(tensors: Iterable[Tensor] = ()) -> None:
+    """Return freed memory to Linux, and drop pages of tensors that are mapped from files.
 
-    PyTorch frees buffers of every size, and between those in use the C library keeps what it could
-    return.
+    PyTorch frees buffers of every size, and the C library keeps the gaps between buffers in use.
+    Does nothing on other systems.
 
     Args:
-        tensors: on the CPU, not needed for now; their values stay.
+        tensors: on the CPU, not needed soon; their values stay.
     """
     if sys.platform != "linux":
         return
@@ -37,21 +37,21 @@ def give_back(tensors: Iterable[Tensor] = ()) -> None:
     for tensor in tensors:
         if tensor.device.type != "cpu":
             continue
-        # whole pages only: the others are shared with neighbours
+        # whole pages only: a page at either end may be shared with a neighbour
         first = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
         length = tensor.data_ptr() + tensor.nbytes - first
         if length >= mmap.PAGESIZE:
-            # a kernel that does not know it says so, and nothing is lost
+            # older kernels return an error, which changes nothing
             libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(length), _MADV_PAGEOUT)
     if hasattr(libc, "malloc_trim"):  # the GNU C library
         libc.malloc_trim(0)
 
 
-def keep_freed() -> None:
-    """From now on the GNU C library keeps what is freed, for this process's next allocation.
+def keep_freed_memory() -> None:
+    """Make the GNU C library keep freed memory for this process's next allocation.
 
-    Of large blocks it would else ask Linux anew each time, which empties every page before it hands
-    it out: a quarter of a training step on a CPU went into that (LOG.md, 2026-11-22).
+    By default it maps every large block again, and Linux zeroes each page: a quarter of a training
+    step on a CPU was spent on that (LOG.md, 2026-11-22).
     """
     if sys.platform != "linux":
         return
@@ -62,34 +62,34 @@ def keep_freed() -> None:
         libc.mallopt(_M_TOP_PAD, _GROW_BYTES)
 
 
-def keep_few_kernels() -> None:
-    """From now on oneDNN keeps the kernels of the last 32 shapes, where it else keeps 1,024.
+def limit_kernel_cache() -> None:
+    """Limit oneDNN's kernel cache to 32 shapes; its default is 1,024.
 
-    Must come before the first product, and yields to a number that the environment sets. Each step
-    of training brings new shapes, for chance decides how many positions are masked. Kernels are
-    small, but seem to lie between large blocks of memory, which then cannot be joined: 5.9 GB after
-    130 steps in place of 3.5, and no slower (LOG.md, 2026-11-22).
+    Call it before the first matrix product. A value set in the environment wins. Each training
+    step has new shapes, because the number of masked positions is random. Kernels are small but
+    seem to fragment the heap: memory after 130 steps was 5.9 GB with the default and is 3.5 GB
+    with the limit, at the same speed (LOG.md, 2026-11-22).
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS))
 
 
 @contextmanager
-def paged_out(*endings: str) -> Iterator[None]:
-    """Meanwhile, files that are mapped take hardly any memory; what is read of them comes and goes.
+def page_out_files(*endings: str) -> Iterator[None]:
+    """Page out mapped files every 50 ms within the block, so that they take hardly any memory.
 
-    Whoever maps a file of weights and runs through it has all of it in memory at the end. Nothing
-    but on Linux.
+    Without it, a mapped file of weights is in memory as a whole after one pass through it. Does
+    nothing outside Linux.
 
     Args:
-        endings: of the files' names.
+        endings: of the paths of the files to page out.
     """
     done = threading.Event()
 
     def page_out() -> None:
         libc = ctypes.CDLL(None)
-        while not done.wait(_EVERY_S):
+        while not done.wait(_PAGE_OUT_INTERVAL_S):
             for first, end in _mappings(endings):
-                # harmless to what may lie there by now: no value is lost, only its page
+                # harmless if the range has been reused: no value is lost, only its page
                 libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), _MADV_PAGEOUT)
 
     thread = threading.Thread(target=page_out, daemon=True)
@@ -104,7 +104,7 @@ def paged_out(*endings: str) -> Iterator[None]:
 
 
 def _mappings(endings: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Where the process has mapped parts of such files."""
+    """Yield the address range of each mapping whose path has one of the endings."""
     for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
         if line.endswith(endings):
             first, end = line.split(maxsplit=1)[0].split("-")

@@ -76,7 +76,7 @@ def read(directory: Path, model_type: str) -> Tokenizer:
     """The tokenizer as an exported bundle would have it."""
     files = read_tokenizer_files(directory, model_type)
     assert files is not None
-    special = SpecialTokens.of(read_tokenizer(files.tokenizer_json), files.mask_token)
+    special = SpecialTokens.from_tokenizer(read_tokenizer(files.tokenizer_json), files.mask_token)
     return Tokenizer(files.tokenizer_json, files.mask_token, special.mask, special.all)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks import generated_block
 from model.checkpoints.checkpoint import load_checkpoint
 from model.data.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer
-from model.data.masking import Corrupted, Masker
+from model.data.masking import MaskedBatch, Masker
 from model.data.short_texts import short_rows
 from model.training.evaluation import (
     EVALUATION_SEED,
@@ -43,7 +43,7 @@ def main() -> None:
     checkpoint = load_checkpoint(Path(sys.argv[2]))
     runtime = Runtime(bundle.model_path)
     tokenizer = read_tokenizer(bundle.tokenizer_path.read_bytes())
-    special = SpecialTokens.of(tokenizer)
+    special = SpecialTokens.from_tokenizer(tokenizer)
     masker = Masker(bundle.architecture.vocab_size, special.mask, special.all)
     lines = [
         "| text | rows | what | top 1 | top 5 | loss | perplexity | predicted |",
@@ -69,11 +69,11 @@ def main() -> None:
         generated_block.write(generated_block.MODEL_CARD, "quality/bundle_accuracy", table)
 
 
-def _predict(runtime: Runtime, corrupted: Corrupted) -> Predictions:
+def _predict(runtime: Runtime, masked: MaskedBatch) -> Predictions:
     """A run of the served graph for each row, as the service would."""
     log_probs, top_ids = [np.empty(0, np.float32)], [np.empty((0, TOP_K), np.int64)]
-    labels = corrupted.labels.numpy()
-    for ids, selected in zip(corrupted.input_ids.numpy(), corrupted.selected.numpy(), strict=True):
+    labels = masked.labels.numpy()
+    for ids, selected in zip(masked.input_ids.numpy(), masked.selected.numpy(), strict=True):
         positions = np.flatnonzero(selected)
         label, labels = labels[: len(positions), None], labels[len(positions) :]
         if len(positions):
@@ -84,7 +84,7 @@ def _predict(runtime: Runtime, corrupted: Corrupted) -> Predictions:
 
 
 def _cells(scores: RowScores) -> str:
-    figures, intervals = scores.figures(), scores.intervals()
+    figures, intervals = scores.metrics(), scores.intervals()
     shares = [
         f"{100 * share:.2f} % ({100 * low:.1f} to {100 * high:.1f})"
         for share, (low, high) in (

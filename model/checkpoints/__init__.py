@@ -1,1 +1,1 @@
-"""Checkpoints, ours and those of other model families."""
+"""Checkpoints: our own format and those of Hugging Face model families."""

@@ -1,13 +1,13 @@
 """Checkpoints: a directory with config.json, model.safetensors and tokenizer.json.
 
-Our own have `"model_type": "fillmask"`; Hugging Face directories are read through their family's
-mapping. Nothing in a checkpoint is executed.
+Our own have `"model_type": "fillmask"`. Hugging Face checkpoints are read with the mapping of their
+family. Nothing in a checkpoint is executed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,35 +18,35 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.checkpoints.families import FAMILIES, Family, Fields, Reading
+from model.checkpoints.families import FAMILIES, Family, Fields, ParsedConfig
 from model.checkpoints.families.tensors import HEAD_PREFIXES, encoder_tensors, stored_name
 from model.checkpoints.tensor_files import TensorFiles
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
-from model.files import read_object, replacing
-from model.memory import give_back
+from model.files import atomic_replace, read_object
+from model.memory import release_memory
 from model.quantization.rounding_plan import RoundingPlan
 from model.tokenizers.loading import read_tokenizer_files
 
 OWN_MODEL_TYPE = "fillmask"
 VALUES_AT_ONCE = 2**22
-ROUNDING = "rounding."  # prefix of the factors of an encoder trained for int8
+ROUNDING = "rounding."  # prefix of the rounding factors of an encoder trained for int8
 
 
 class CheckpointError(ValueError):
-    """A checkpoint cannot be read; the message is one sentence for its owner."""
+    """Checkpoint that cannot be read or served; the message is one sentence for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A loaded checkpoint.
+    """Loaded checkpoint.
 
     Attributes:
         model: the encoder with the checkpoint's weights, on the CPU, in fp32.
-        tokenizer_json: a complete tokenizer.json; None where the directory has no tokenizer.
-        head_is_new: the checkpoint had no masked-language-model head; it was initialised.
-        rounding: where the weights are already what int8 can hold, how; else None.
-        mask_token: the text that marks a mask; None where the directory has no tokenizer.
+        tokenizer_json: a complete tokenizer.json; None if the directory has no tokenizer.
+        head_is_new: the checkpoint has no masked-language-model head; a new one was initialised.
+        rounding: factors of weights that were rounded to int8 in training; else None.
+        mask_token: the mask token's text; None if the directory has no tokenizer.
     """
 
     model: TiedEncoder
@@ -56,10 +56,11 @@ class Checkpoint:
     mask_token: str | None = None
 
     def require_head(self) -> None:
-        """Raise CheckpointError where the head is new: it has learnt nothing to be served."""
+        """Raise CheckpointError if the head is new, and so untrained."""
         if self.head_is_new:
             raise CheckpointError(
-                "the checkpoint has no masked-language-model head; train one first"
+                "the checkpoint has no masked-language-model head; train one with "
+                "`fillmask-train pretrain --init`"
             )
 
 
@@ -69,25 +70,25 @@ def save_checkpoint(
     tokenizer_json: bytes,
     rounding: RoundingPlan | None = None,
 ) -> None:
-    """Write a checkpoint; the embedding table is stored once.
+    """Write a checkpoint that stores the embedding table once.
 
     Args:
-        directory: made where there is none.
+        directory: created if it does not exist.
         model: the encoder.
-        tokenizer_json: the bytes of its tokenizer's file.
-        rounding: what its weights were rounded by, if they were.
+        tokenizer_json: content of its tokenizer.json.
+        rounding: factors its weights were rounded with; None if they were not rounded.
     """
     directory.mkdir(parents=True, exist_ok=True)
     fields = {"model_type": OWN_MODEL_TYPE, **model.config.to_dict()}
-    with replacing(directory / "config.json") as temporary:
+    with atomic_replace(directory / "config.json") as temporary:
         temporary.write_text(json.dumps(fields, indent=2) + "\n")
-    with replacing(directory / "tokenizer.json") as temporary:
+    with atomic_replace(directory / "tokenizer.json") as temporary:
         temporary.write_bytes(tokenizer_json)
     tensors = {name: tensor.contiguous().cpu() for name, tensor in model.state_dict().items()}
     if rounding:
         tensors |= {ROUNDING + name: f.clone().cpu() for name, f in rounding.factors.items()}
-    # a save cut short must leave the weights before it readable
-    with replacing(directory / "model.safetensors") as temporary:
+    # an interrupted save must leave the previous weights readable
+    with atomic_replace(directory / "model.safetensors") as temporary:
         save_file(tensors, temporary, metadata={"format": "pt"})
 
 
@@ -96,7 +97,7 @@ def load_checkpoint(directory: Path) -> Checkpoint:
 
     Raises:
         CheckpointError: a file is missing or broken, the family or a configuration value is
-            unknown, or tensors are missing, left over, of the wrong shape or not finite (all are
+            unknown, or tensors are missing, unexpected, of the wrong shape or not finite (all are
             listed).
     """
     try:
@@ -110,17 +111,17 @@ def _load(directory: Path) -> Checkpoint:
     fields = read_object(path)
     stored = TensorFiles(directory)
     model_type = fields.pop("model_type", None)
-    with _named(path):
-        reading, family = _read_config(model_type, fields)
-    with _named(directory):
-        tensors = dict(stored) if family is None else encoder_tensors(stored, family, reading)
-    rounding = _take_rounding(tensors) if family is None else None
+    with _prefix_errors(path):
+        parsed, family = _read_config(model_type, fields)
+    with _prefix_errors(directory):
+        tensors = dict(stored) if family is None else encoder_tensors(stored, family, parsed)
+    rounding = _pop_rounding(tensors) if family is None else None
     head_is_new = family is not None and not any(n.startswith(HEAD_PREFIXES) for n in tensors)
-    with _named(directory):
-        called = partial(stored_name, family) if family else str
-        model = _filled(reading.config, tensors, called, head_is_new=head_is_new)
+    with _prefix_errors(directory):
+        display_name = partial(stored_name, family) if family else str
+        model = _build_encoder(parsed.config, tensors, display_name, head_is_new=head_is_new)
     if rounding:
-        with _named(f"{directory}: the rounding of the weights"):
+        with _prefix_errors(f"{directory}: the rounding of the weights"):
             rounding.check(model)
     tokenizer = read_tokenizer_files(directory, model_type)
     if tokenizer is None:
@@ -130,86 +131,89 @@ def _load(directory: Path) -> Checkpoint:
 
 
 @contextmanager
-def _named(where: object) -> Iterator[None]:
-    """Errors say where they were found."""
+def _prefix_errors(where: object) -> Iterator[None]:
+    """Prefix the message of a ValueError with its location."""
     try:
         yield
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
 
 
-def _read_config(model_type: object, fields: dict[str, Any]) -> tuple[Reading, Family | None]:
-    """What a config.json says, and the family of a checkpoint that is not our own."""
+def _read_config(model_type: object, fields: dict[str, Any]) -> tuple[ParsedConfig, Family | None]:
+    """Read config.json; the family is None for our own checkpoints."""
     if model_type == OWN_MODEL_TYPE:
-        return Reading(EncoderConfig.from_dict(fields)), None
+        return ParsedConfig(EncoderConfig.from_dict(fields)), None
     family = _family(model_type)
     remaining = Fields(fields)
-    reading = family.read(remaining)
-    remaining.end()
-    return reading, family
+    parsed = family.read(remaining)
+    remaining.reject_unknown()
+    return parsed, family
 
 
 def _family(model_type: object) -> Family:
     family = FAMILIES.get(model_type) if isinstance(model_type, str) else None
     if family is None:
         known = ", ".join([OWN_MODEL_TYPE, *FAMILIES])
-        raise ValueError(f"model_type {model_type!r} is not supported, only {known}")
+        raise ValueError(f"model_type {model_type!r} is not supported; supported are {known}")
     return family
 
 
-def _filled(
+def _build_encoder(
     config: EncoderConfig,
     tensors: dict[str, Tensor],
-    called: Callable[[str], str],
+    display_name: Callable[[str], str],
     *,
     head_is_new: bool,
 ) -> TiedEncoder:
-    """An encoder with these weights; float32 ones are not copied, errors say what is called how."""
+    """Build an encoder with these weights; float32 tensors are not copied.
+
+    Args:
+        config: sizes and choices.
+        tensors: by the names of `TiedEncoder`.
+        display_name: returns a tensor's name in the checkpoint, for error messages.
+        head_is_new: initialise the head.
+    """
     with torch.device("cpu" if head_is_new else "meta"):
         model = TiedEncoder(config)
     expected = model.state_dict()
     if head_is_new:
         tensors |= {n: tensor for n, tensor in expected.items() if n.startswith(HEAD_PREFIXES)}
-    _check_fit(tensors, expected, called)
+    _check_tensors(tensors, expected, display_name)
     weights = {name: tensors[name].float() for name in expected}
-    broken = [called(name) for name, tensor in weights.items() if not _is_finite(tensor)]
+    broken = [display_name(name) for name, tensor in weights.items() if not _is_finite(tensor)]
     if broken:
-        raise ValueError(f"weights that are not finite: {_listed(broken)}")
+        raise ValueError(f"weights must be finite: {', '.join(broken)} are not")
     model.load_state_dict(weights, assign=True)
-    model.embeddings.make_sinusoids()  # they are in no checkpoint
-    give_back(weights.values())  # looking at them has brought all of a mapped file into memory
+    model.embeddings.compute_sinusoids()  # checkpoints do not store them
+    release_memory(weights.values())  # the check has read every page of a mapped file
     return model
 
 
 def _is_finite(tensor: Tensor) -> bool:
-    """Looked at a part at a time: a copy of a large table would be as large."""
+    """Check a tensor part by part: isfinite on all of a large table needs as much memory again."""
     parts = torch.split(tensor.flatten(), VALUES_AT_ONCE)
     return all(bool(part.isfinite().all()) for part in parts)
 
 
-def _take_rounding(tensors: dict[str, Tensor]) -> RoundingPlan | None:
+def _pop_rounding(tensors: dict[str, Tensor]) -> RoundingPlan | None:
     names = [name for name in tensors if name.startswith(ROUNDING)]
     factors = {name.removeprefix(ROUNDING): tensors.pop(name) for name in names}
     return RoundingPlan(factors) if factors else None
 
 
-def _check_fit(
-    tensors: dict[str, Tensor], expected: dict[str, Tensor], called: Callable[[str], str]
+def _check_tensors(
+    tensors: dict[str, Tensor], expected: dict[str, Tensor], display_name: Callable[[str], str]
 ) -> None:
     problems = []
     if missing := sorted(set(expected) - set(tensors)):
-        problems.append(f"missing tensors: {_listed(map(called, missing))}")
+        problems.append(f"missing tensors: {', '.join(map(display_name, missing))}")
     if extra := sorted(set(tensors) - set(expected)):
-        problems.append(f"unexpected tensors: {_listed(map(called, extra))}")
+        problems.append(f"unexpected tensors: {', '.join(map(display_name, extra))}")
     if wrong := [
-        f"{called(name)} is {tuple(tensors[name].shape)}, not {tuple(expected[name].shape)}"
+        f"{display_name(name)} is {tuple(tensors[name].shape)}, not {tuple(expected[name].shape)}"
         for name in sorted(set(tensors) & set(expected))
         if tensors[name].shape != expected[name].shape
     ]:
-        problems.append(f"wrong shapes: {_listed(wrong)}")
+        problems.append(f"wrong shapes: {', '.join(wrong)}")
     if problems:
         raise ValueError("; ".join(problems))
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)

@@ -1,7 +1,7 @@
-"""A checkpoint's tensors by name, read from its files when they are asked for.
+"""Tensors of a checkpoint by name, read lazily from its files.
 
-One or several safetensors files are mapped, so that a tensor takes memory only where it is looked
-at. PyTorch's own format is read as data alone: nothing in it is executed.
+Safetensors files are mapped into memory, so that only the pages that are read take memory.
+PyTorch's pickle format is loaded with `weights_only`: nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 SAFETENSORS, PICKLED = "model.safetensors", "pytorch_model.bin"
-INDEX_SUFFIX = ".index.json"  # of the file that says which tensor lies in which part
+INDEX_SUFFIX = ".index.json"  # of the file that maps tensors to shards
 
 
 class TensorFiles(Mapping[str, Tensor]):
-    """The tensors of a directory, as they are stored.
+    """Tensors of a directory, as they are stored.
 
     Args:
-        directory: holds `model.safetensors`, or its parts with their index, or else
-            `pytorch_model.bin` in one or several parts.
+        directory: contains `model.safetensors` or its shards with their index, or else
+            `pytorch_model.bin` in one file or in shards.
 
     Raises:
-        ValueError: there are no weights, a file is broken, or the parts are not those of the
-            index.
+        ValueError: there are no weights, a file is broken, or the shards do not match the index.
     """
 
     def __init__(self, directory: Path) -> None:
-        self._sources: dict[str, Any] = {}  # by tensor name: an open file, or the tensor
-        paths, index = _layout(directory)
+        self._sources: dict[str, Any] = {}  # tensor name to an open file or a tensor
+        paths, index = _weight_files(directory)
         for path in paths:
             self._sources |= _open(path)
         if index is not None and index.keys() != self._sources.keys():
             wrong = min(index.keys() ^ self._sources.keys())
-            raise ValueError(f"{directory}: {wrong} is in the index or in the parts, not in both")
+            raise ValueError(
+                f"{directory}: the index does not match its files: {wrong} is only in one of them"
+            )
 
     def __getitem__(self, name: str) -> Tensor:
         source = self._sources[name]
@@ -53,15 +54,15 @@ class TensorFiles(Mapping[str, Tensor]):
         return len(self._sources)
 
 
-def _layout(directory: Path) -> tuple[list[Path], dict[str, str] | None]:
-    """The files with the weights, and their index where they are parts."""
+def _weight_files(directory: Path) -> tuple[list[Path], dict[str, str] | None]:
+    """Find the files with the weights, and their index if they are shards."""
     for name in (SAFETENSORS, PICKLED):
         if (directory / name).is_file():
             return [directory / name], None
         index = _read_index(directory / f"{name}{INDEX_SUFFIX}")
         if index is not None:
-            return [_inside(directory, part) for part in sorted(set(index.values()))], index
-    raise ValueError(f"{directory / SAFETENSORS} does not exist, nor {PICKLED}")
+            return [_shard(directory, part) for part in sorted(set(index.values()))], index
+    raise ValueError(f"{directory} has neither {SAFETENSORS} nor {PICKLED}")
 
 
 def _read_index(path: Path) -> dict[str, str] | None:
@@ -71,12 +72,16 @@ def _read_index(path: Path) -> dict[str, str] | None:
         parts = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
         return {str(name): str(part) for name, part in parts.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(f"{path} is not an index of tensors") from None
+        raise ValueError(
+            f"{path} is not an index of tensors: weight_map must map names to files"
+        ) from None
 
 
-def _inside(directory: Path, name: str) -> Path:
+def _shard(directory: Path, name: str) -> Path:
     if Path(name).name != name:
-        raise ValueError(f"{directory}: the index names {name!r}, which has a path in it")
+        raise ValueError(
+            f"{directory}: the index must list file names without a path (got {name!r})"
+        )
     return directory / name
 
 
@@ -93,7 +98,7 @@ def _open(path: Path) -> dict[str, Any]:
         tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
         reason = str(error).partition("\n")[0]
-        raise ValueError(f"{path} is not a file of tensors alone: {reason}") from None
+        raise ValueError(f"{path} must contain only tensors: {reason}") from None
     if not isinstance(tensors, dict) or not all(isinstance(t, Tensor) for t in tensors.values()):
-        raise ValueError(f"{path} does not hold tensors by name")
+        raise ValueError(f"{path} must map names to tensors")
     return tensors

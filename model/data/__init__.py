@@ -1,1 +1,1 @@
-"""Text to rows of tokens: mixing, packing and masking."""
+"""Training data: text to packed rows, short texts, masking, mixtures, decontamination."""

@@ -1,8 +1,8 @@
-"""From plain text to packed rows of token ids.
+"""Text files to packed rows of token ids.
 
-Text files hold one paragraph a line and a blank line between documents; `.xz` files are read as
-they are. Documents are laid end to end, parted by the separator, and cut into rows of equal length,
-so no computation is spent on padding.
+Text files have one paragraph per line and a blank line between documents; `.xz` files are
+decompressed while reading. Documents are concatenated with a separator and cut into rows of equal
+length, so no computation is spent on padding.
 """
 
 from __future__ import annotations
@@ -19,19 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+TokenRows: TypeAlias = NDArray[np.integer[Any]]  # (N, T) ids of any integer type
 
-@lru_cache(maxsize=2)  # of the epoch that is running, for packed rows and for short texts
-def epoch_order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """A permutation (count,) of 0 to count - 1."""
-    return np.random.default_rng([seed, epoch]).permutation(count)
-
-
-TokenRows: TypeAlias = NDArray[np.integer[Any]]  # (N, T) ids, of any width in bytes
-
-DOCUMENTS_PER_CALL = 256  # keeps every core of the tokenizer busy and memory small
-
-
-# what the tokenizers of different families call the same thing
+DOCUMENTS_PER_CALL = 256  # enough to use every core, few enough to keep memory small
+# names of the special tokens in different families
 _NAMES = {
     "cls": ("[CLS]", "<s>", "<cls>"),
     "sep": ("[SEP]", "</s>", "<eos>"),
@@ -40,12 +31,18 @@ _NAMES = {
 }
 
 
+@lru_cache(maxsize=2)  # one for packed rows and one for short texts, of the current epoch
+def epoch_order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    """Return the seeded permutation (count,) of 0 to count - 1 for an epoch."""
+    return np.random.default_rng([seed, epoch]).permutation(count)
+
+
 @dataclass(frozen=True, slots=True)
 class SpecialTokens:
-    """The ids that frame and mask text.
+    """Ids of a tokenizer's special tokens.
 
     Attributes:
-        cls, sep, mask, pad: ids of the special tokens that BERT calls so.
+        cls, sep, mask, pad: ids of the tokens that BERT names [CLS], [SEP], [MASK] and [PAD].
         all: every special id of the tokenizer.
     """
 
@@ -56,12 +53,12 @@ class SpecialTokens:
     all: tuple[int, ...]
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer, mask_token: str | None = None) -> SpecialTokens:
-        """Look them up by their usual names; those that are marked as special come first.
+    def from_tokenizer(cls, tokenizer: Tokenizer, mask_token: str | None = None) -> SpecialTokens:
+        """Look the tokens up by their usual names; tokens marked as special take precedence.
 
         Args:
-            tokenizer: which tokens it marks as special does matter.
-            mask_token: the mask's name, where it is known.
+            tokenizer: a tokenizer with its added tokens.
+            mask_token: name of the mask token, if known.
 
         Raises:
             ValueError: the tokenizer lacks one of them.
@@ -79,12 +76,12 @@ class SpecialTokens:
             else:
                 found[role] = token_id
         if lacking:
-            raise ValueError(f"the tokenizer lacks {', '.join(lacking)}")
+            raise ValueError(f"the tokenizer must have the special tokens {', '.join(lacking)}")
         return cls(**found, all=tuple(sorted({*special.values(), *found.values()})))
 
 
 def read_tokenizer(tokenizer_json: bytes) -> Tokenizer:
-    """A tokenizer that neither cuts nor pads, whatever its file asks for: rows are cut here.
+    """Load a tokenizer, with truncation and padding disabled: rows are cut here.
 
     Raises:
         ValueError: the bytes are not a tokenizer.json.
@@ -99,17 +96,17 @@ def read_tokenizer(tokenizer_json: bytes) -> Tokenizer:
 
 
 def text_files(paths: Iterable[Path]) -> list[Path]:
-    """The .txt and .txt.xz files named or lying in the named directories, sorted within each.
+    """List the given files and the .txt and .txt.xz files in the given directories, sorted.
 
     Raises:
-        ValueError: a path does not exist, or a directory holds no text.
+        ValueError: a path does not exist, or a directory contains no text file.
     """
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
             found = sorted(p for p in path.iterdir() if p.name.endswith((".txt", ".txt.xz")))
             if not found:
-                raise ValueError(f"{path} holds no .txt or .txt.xz file")
+                raise ValueError(f"{path} contains no .txt or .txt.xz file")
             files += found
         elif path.is_file():
             files.append(path)
@@ -119,10 +116,10 @@ def text_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def read_documents(files: Iterable[Path]) -> Iterator[str]:
-    """Documents in file order, each a block of lines without blank ones or a line end after it.
+    """Yield documents in file order: blocks of lines that are separated by blank lines.
 
     Raises:
-        ValueError: a file is not UTF-8 text, or not a whole .xz file.
+        ValueError: a file is not UTF-8 text, or not a complete .xz file.
     """
     for file in files:
         lines: list[str] = []
@@ -143,13 +140,13 @@ def read_documents(files: Iterable[Path]) -> Iterator[str]:
 def pack_rows(
     documents: Iterable[str], tokenizer: Tokenizer, special: SpecialTokens, row_tokens: int
 ) -> NDArray[np.int32]:
-    """Rows `[CLS] text [SEP]` of exactly row_tokens tokens.
+    """Pack documents into rows `[CLS] text [SEP]` of exactly row_tokens tokens.
 
     Args:
-        documents: texts; the separator stands between them.
+        documents: texts, joined by the separator token.
         tokenizer: used without its post-processor.
-        special: its framing ids.
-        row_tokens: length of a row. What is left at the end and fills no row is dropped.
+        special: ids of its special tokens.
+        row_tokens: length of a row. The last tokens are dropped if they do not fill a row.
 
     Returns:
         (rows, row_tokens) int32.
@@ -171,7 +168,7 @@ def pack_rows(
 
 
 def open_text(file: Path) -> IO[str]:
-    """A UTF-8 text file for reading, unpacked on the way where its name ends in .xz."""
+    """Open a UTF-8 text file; a name that ends in .xz is decompressed."""
     if file.suffix == ".xz":
         return lzma.open(file, "rt", encoding="utf-8")
     return file.open(encoding="utf-8")

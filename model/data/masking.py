@@ -1,4 +1,4 @@
-"""BERT's corruption of a batch (Devlin et al. 2019, section 3.1, task 1)."""
+"""Masking of training batches as in BERT (Devlin et al. 2019, section 3.1, task 1)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ RANDOM_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Corrupted:
-    """What the encoder sees and what it must restore.
+class MaskedBatch:
+    """Masked input of the encoder, and the tokens to predict.
 
     Attributes:
-        input_ids: (N, T), the corrupted tokens.
-        selected: (N, T) bool, the positions to predict.
-        labels: (M,), the true tokens at the selected positions, row-major.
+        input_ids: (N, T), tokens after masking.
+        selected: (N, T) bool, positions to predict.
+        labels: (M,), original tokens at the selected positions, row-major.
     """
 
     input_ids: Tensor
@@ -29,13 +29,13 @@ class Corrupted:
 
 @dataclass(frozen=True, slots=True)
 class Masker:
-    """Selects positions and corrupts them: 80 % mask, 10 % random, 10 % unchanged.
+    """Selects positions and replaces their tokens: 80 % mask, 10 % random, 10 % unchanged.
 
     Attributes:
-        vocab_size: random tokens come from [0, vocab_size), special tokens left out.
-        mask_token_id: the id of the mask token.
-        special_token_ids: ids that are never selected and never drawn; padding among them.
-        select_rate: chance that an ordinary token is selected, in (0, 1).
+        vocab_size: random tokens come from [0, vocab_size) without the special tokens.
+        mask_token_id: id of the mask token.
+        special_token_ids: ids that are never selected and never drawn, padding included.
+        select_rate: probability that an ordinary token is selected, in (0, 1).
     """
 
     vocab_size: int
@@ -45,17 +45,17 @@ class Masker:
 
     def __post_init__(self) -> None:
         if not 0 < self.select_rate < 1:
-            raise ValueError(f"select_rate must lie between 0 and 1, not {self.select_rate}")
+            raise ValueError(f"select_rate must be between 0 and 1, not {self.select_rate}")
         if self.mask_token_id not in self.special_token_ids:
             raise ValueError("special_token_ids must contain mask_token_id")
 
-    def __call__(self, input_ids: Tensor, generator: torch.Generator) -> Corrupted:
-        """Corrupt a batch.
+    def __call__(self, input_ids: Tensor, generator: torch.Generator) -> MaskedBatch:
+        """Mask a batch.
 
         Args:
             input_ids: (N, T) integer tokens.
-            generator: the only source of chance; a CPU generator, so that a seed gives the same
-                corruption on every device.
+            generator: the only source of randomness; on the CPU, so that a seed gives the same
+                masks on every device.
         """
         shape = input_ids.shape
         special = torch.tensor(self.special_token_ids)
@@ -68,13 +68,13 @@ class Masker:
         candidates = drawable.nonzero().squeeze(1)
         picks = torch.randint(len(candidates), shape, generator=generator)
 
-        corrupted = input_ids.clone()
-        corrupted[selected & (fate < MASK_SHARE)] = self.mask_token_id
+        masked_ids = input_ids.clone()
+        masked_ids[selected & (fate < MASK_SHARE)] = self.mask_token_id
         replaced = selected & (fate >= MASK_SHARE) & (fate < MASK_SHARE + RANDOM_SHARE)
-        corrupted[replaced] = candidates[picks[replaced]].to(corrupted.dtype)
+        masked_ids[replaced] = candidates[picks[replaced]].to(masked_ids.dtype)
         device = device_ids.device
-        return Corrupted(
-            input_ids=corrupted.to(device),
+        return MaskedBatch(
+            input_ids=masked_ids.to(device),
             selected=selected.to(device),
             labels=input_ids[selected].to(device),
         )

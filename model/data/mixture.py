@@ -1,8 +1,7 @@
-"""Choosing documents of a corpus by their source: what a published model may and should learn.
+"""Mixture: which documents of a corpus a published model may and should learn from.
 
-A corpus comes with a table of its documents, one row each in file order: source, title, author and
-bytes, parted by tabs. A mixture says what share of each source to take, and whose texts to leave
-out.
+A corpus has a table of its documents, one row each in file order: source, title, author and bytes,
+separated by tabs. A mixture sets the share of each source, and restricts sources to authors.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ class Mixture:
     """Shares by source.
 
     Attributes:
-        shares: expected copies of each document of a source; 0.1 takes every tenth at random, 2
-            takes each twice. A source not named is left out.
-        only_authors: for a source named here, a document is left out unless its author contains
-            one of the names.
-        seed: of the choice and of the order.
+        shares: expected copies of each document of a source; 0.1 takes a random tenth, 2 takes
+            each twice. Sources that are not listed are left out.
+        only_authors: names by source; a document of such a source is left out unless its author
+            contains one of the names.
+        seed: of the selection and of the order.
     """
 
     shares: dict[str, float]
@@ -43,37 +42,39 @@ class Mixture:
         """Read a mixture from JSON.
 
         Raises:
-            ValueError: a field is missing, unknown or of the wrong kind.
+            ValueError: a field is missing, unknown or of the wrong type.
         """
         fields = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(fields, dict) or set(fields) != {"shares", "only_authors", "seed"}:
-            raise ValueError(f"{path} must have exactly shares, only_authors and seed")
+            raise ValueError(f"{path} must have exactly the fields shares, only_authors and seed")
         shares, only, seed = fields["shares"], fields["only_authors"], fields["seed"]
         if not isinstance(shares, dict) or not all(map(_is_share, shares.values())):
             raise ValueError(f"{path}: shares must map sources to numbers of at least 0")
         if not isinstance(only, dict) or not all(map(_is_names, only.values())):
             raise ValueError(f"{path}: only_authors must map sources to lists of names")
-        if strangers := sorted(set(only) - set(shares)):
-            raise ValueError(f"{path}: only_authors names {', '.join(strangers)}, shares do not")
+        if unknown := sorted(set(only) - set(shares)):
+            raise ValueError(
+                f"{path}: sources of only_authors must be in shares: {', '.join(unknown)}"
+            )
         if type(seed) is not int or seed < 0:
             raise ValueError(f"{path}: seed must be a whole number of at least 0, not {seed!r}")
         return cls(shares, {source: tuple(names) for source, names in only.items()}, seed)
 
 
-def read_titles(path: Path) -> list[tuple[str, str]]:
-    """(source, author) of every document, in file order."""
+def read_document_sources(path: Path) -> list[tuple[str, str]]:
+    """Read the (source, author) of each document, in file order."""
     with open_text(path) as stream:
         rows = [line.rstrip("\n").split("\t") for line in stream]
     if wrong := [number for number, row in enumerate(rows, 1) if len(row) != COLUMNS]:
-        raise ValueError(f"{path}: line {wrong[0]} does not have {COLUMNS} columns")
+        raise ValueError(f"{path}: line {wrong[0]} must have {COLUMNS} columns")
     return [(row[0], row[2]) for row in rows]
 
 
 def mix(documents: Iterable[str], titles: list[tuple[str, str]], mixture: Mixture) -> list[str]:
-    """The chosen documents in a seeded random order.
+    """Select documents and return them in a seeded random order.
 
     Raises:
-        ValueError: there are more or fewer documents than titles, so the table is not theirs.
+        ValueError: the number of documents differs from that of the table's rows.
     """
     generator = np.random.default_rng(mixture.seed)
     chosen = list(_copies(documents, titles, mixture, generator))
@@ -89,10 +90,12 @@ def _copies(
     for document, title in zip_longest(documents, titles):
         if document is None or title is None:
             which = "more" if title is None else "fewer"
-            raise ValueError(f"there are {which} documents than rows in the table of titles")
+            raise ValueError(
+                f"there are {which} documents than rows in the table; use the corpus's own table"
+            )
         source, author = title
         share = mixture.shares.get(source, 0.0)
-        # drawn for every document, so that leaving an author out moves no other choice
+        # drawn for every document, so that leaving out an author changes no other draw
         copies = int(share) + (generator.random() < share % 1)
         names = mixture.only_authors.get(source)
         if names is None or any(name in author for name in names):

@@ -1,7 +1,7 @@
 """Training rows on disk, mapped into memory, so that a resumed run tokenizes nothing.
 
-Token ids take two bytes where the vocabulary allows it: rows of 150 million tokens are 300 MB that
-Linux reads and forgets as it likes.
+Token ids take two bytes if the vocabulary allows it: rows of 150 million tokens are 300 MB of page
+cache that Linux can drop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from model.data.corpus import TokenRows
-from model.files import replacing
+from model.files import atomic_replace
 
 KEY_NAME = "key.json"
 _TWO_BYTES = np.iinfo(np.uint16).max
@@ -25,12 +25,12 @@ _TWO_BYTES = np.iinfo(np.uint16).max
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRows:
-    """Rows that a run reads.
+    """Rows of a training run.
 
     Attributes:
         packed: (rows, row_tokens) to train on.
         held_out: (rows, row_tokens) to evaluate on.
-        short: (N, T) short texts by their T; empty where a run has none.
+        short: (N, T) short texts by T; empty if a run has none.
     """
 
     packed: TokenRows
@@ -38,21 +38,21 @@ class TrainingRows:
     short: Mapping[int, TokenRows]
 
 
-def stored_rows(
+def load_or_build_rows(
     directory: Path, key: Mapping[str, Any], make: Callable[[], TrainingRows]
 ) -> TrainingRows:
-    """Map the rows that a directory holds, after making them where it has none for this key.
+    """Map a directory's rows into memory; build them first if its key differs.
 
     Args:
-        directory: of the rows alone; rows of another key are replaced.
+        directory: contains only rows; those of another key are replaced.
         key: everything the rows depend on, as JSON.
         make: tokenizes the text.
     """
-    if not _is_for(directory, key):
+    if not _has_key(directory, key):
         shutil.rmtree(directory, ignore_errors=True)
         _write(directory, make())
-        # written last: without it the other files count for nothing
-        with replacing(directory / KEY_NAME) as temporary:
+        # written last: without a key the other files are ignored
+        with atomic_replace(directory / KEY_NAME) as temporary:
             temporary.write_text(json.dumps(key, indent=2) + "\n", encoding="utf-8")
     short = sorted(directory.glob("short_*.npy"))
     return TrainingRows(
@@ -62,8 +62,8 @@ def stored_rows(
     )
 
 
-def digest(files: Iterable[Path]) -> str:
-    """SHA-256 of the files' contents, one after the other."""
+def sha256_of(files: Iterable[Path]) -> str:
+    """Return the SHA-256 over the SHA-256 digests of files."""
     together = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:
@@ -71,7 +71,7 @@ def digest(files: Iterable[Path]) -> str:
     return together.hexdigest()
 
 
-def _is_for(directory: Path, key: Mapping[str, Any]) -> bool:
+def _has_key(directory: Path, key: Mapping[str, Any]) -> bool:
     path = directory / KEY_NAME
     return path.is_file() and json.loads(path.read_text(encoding="utf-8")) == key
 
@@ -82,7 +82,7 @@ def _write(directory: Path, rows: TrainingRows) -> None:
     named |= {f"short_{tokens:04}": part for tokens, part in rows.short.items()}
     for name, part in named.items():
         fits = part.size == 0 or part.max() <= _TWO_BYTES
-        with replacing(directory / f"{name}.npy") as temporary, temporary.open("wb") as stream:
+        with atomic_replace(directory / f"{name}.npy") as temporary, temporary.open("wb") as stream:
             np.save(stream, part.astype(np.uint16) if fits else part)
 
 

@@ -1,7 +1,7 @@
-"""Short texts that stand alone, each a row of its own length: what callers of a service send.
+"""Short texts as rows of their own length, like those that clients of the service send.
 
-Rows that are cut from a stream of text begin and end anywhere and are always full. An encoder that
-has seen nothing else is at a loss with a single sentence (LOG.md, 2026-11-22).
+Packed rows begin and end anywhere and are always full. An encoder trained on them alone predicts
+badly in a single sentence (LOG.md, 2026-11-22).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from model.data.corpus import SpecialTokens, TokenRows, epoch_order
 SHORTEST_TOKENS, LONGEST_TOKENS = 6, 64  # of a row, special tokens included
 MOST_SENTENCES = 3
 TEXTS_PER_CALL = 2_000
-# an initial and a title end no sentence
+# initials and titles do not end a sentence
 _SENTENCE_END = re.compile(
     r"(?:(?<=[.!?])|(?<=[.!?][\"')])|(?<=[.!?][\"')]{2}))"
     r"(?<![A-Z]\.)(?<!Mr\.)(?<!Mrs\.)(?<!Dr\.)(?<!St\.)\s+"
@@ -29,12 +29,12 @@ _SENTENCE_END = re.compile(
 
 
 class ShortTexts:
-    """Batches of texts of equal length, so that none needs padding.
+    """Batches of texts of equal length, which need no padding.
 
     Args:
-        rows: (N, T) framed token ids by their T.
-        batch_tokens: tokens in a batch, about: a batch has as many rows as fit, one at least.
-        seed: of their order.
+        rows: (N, T) token ids with special tokens, by T.
+        batch_tokens: most tokens of a batch, unless one row is longer.
+        seed: of the order.
     """
 
     def __init__(self, rows: Mapping[int, TokenRows], batch_tokens: int, seed: int) -> None:
@@ -47,7 +47,7 @@ class ShortTexts:
         ]
 
     def batch(self, number: int) -> TokenRows:
-        """(N, T): the run's `number`-th; in each epoch the texts are mixed anew."""
+        """Return the run's `number`-th batch (N, T); each epoch shuffles the texts again."""
         epoch, index = divmod(number, len(self._batches))
         tokens, part = self._batches[epoch_order(len(self._batches), self._seed, epoch)[index]]
         texts = self._rows[tokens]
@@ -63,20 +63,20 @@ def short_rows(
     seed: int,
     longest_tokens: int = LONGEST_TOKENS,
 ) -> dict[int, NDArray[np.int32]]:
-    """Rows `[CLS] text [SEP]` by their length, of 6 tokens and more.
+    """Cut documents into rows `[CLS] text [SEP]` of at least 6 tokens, grouped by length.
 
     Args:
-        documents: texts of lines; a line is one text, or several of one to three sentences.
+        documents: texts; each line is split into texts of one to three sentences.
         tokenizer: used without its post-processor.
-        special: its framing ids.
-        seed: of how many sentences stay together.
-        longest_tokens: of a row; longer texts are left out.
+        special: ids of its special tokens.
+        seed: of the number of sentences per text.
+        longest_tokens: longest row; longer texts are left out.
 
     Raises:
-        ValueError: no text is of such a length.
+        ValueError: no text has a length in the range.
     """
     texts = _texts(documents, np.random.default_rng(seed))
-    # four bytes a token, where lists of numbers take forty: a large corpus has 150 million
+    # 4 bytes per token instead of 40 in a list: a large corpus has 150 million tokens
     ids: dict[int, array[int]] = defaultdict(lambda: array("i"))
     while call := list(islice(texts, TEXTS_PER_CALL)):
         for encoding in tokenizer.encode_batch_fast(call, add_special_tokens=False):
@@ -84,7 +84,9 @@ def short_rows(
             if SHORTEST_TOKENS <= len(row) <= longest_tokens:
                 ids[len(row)].extend(row)
     if not ids:
-        raise ValueError(f"no text has {SHORTEST_TOKENS} to {longest_tokens} tokens")
+        raise ValueError(
+            f"the corpus must have texts of {SHORTEST_TOKENS} to {longest_tokens} tokens"
+        )
     return {n: np.frombuffer(ids[n], np.int32).reshape(-1, n) for n in sorted(ids)}
 
 
@@ -92,10 +94,9 @@ def _texts(documents: Iterable[str], generator: np.random.Generator) -> Iterator
     for document in documents:
         for line in document.splitlines():
             sentences = iter(_SENTENCE_END.split(line.strip()))
-            while text := " ".join(islice(sentences, _draw(generator))):
+            while text := " ".join(islice(sentences, _draw_sentence_count(generator))):
                 yield text
 
 
-def _draw(generator: np.random.Generator) -> int:
-    """How many sentences stay together."""
+def _draw_sentence_count(generator: np.random.Generator) -> int:
     return int(generator.integers(1, MOST_SENTENCES + 1))

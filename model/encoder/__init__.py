@@ -1,1 +1,1 @@
-"""The tied encoder: its configuration, embeddings, blocks and head."""
+"""Tied encoder: configuration, embeddings, blocks and head."""

@@ -1,4 +1,4 @@
-"""One block of the encoder: attention and feed-forward part.
+"""One transformer block: attention and a feed-forward network.
 
 Shapes: N batch, T tokens, D d_model, H heads, d width of a head.
 """
@@ -14,75 +14,79 @@ from torch.nn import functional as F
 
 from model.encoder.config import EncoderConfig
 from model.encoder.layers import attend, layer_norm
-from model.encoder.positions import distance_buckets, rotate, rotations
+from model.encoder.positions import apply_rotary, relative_position_buckets, rotary_angles
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What a layer's attention sees, and from where.
+class AttentionContext:
+    """Attention mask and rotary angles of a layer.
 
     Attributes:
-        mask: broadcastable to (N, H, T, T): boolean, False for keys not seen, or float32 to be
-            added to scores; None where all is seen alike.
-        angles: cosines and sines (T, d/2) of the rotation by position; None for none.
+        mask: broadcastable to (N, H, T, T): boolean, False for keys that are masked out, or
+            float32, added to the scores; None for unmasked attention.
+        angles: cosines and sines (T, d/2) of rotary position embeddings; None without them.
     """
 
     mask: Tensor | None
     angles: tuple[Tensor, Tensor] | None
 
 
-def views(
+def attention_contexts(
     config: EncoderConfig, device: torch.device, tokens: int, keep_NT: Tensor | None
-) -> tuple[View, View]:
-    """For layers that see all of the text, and for those that see a window of it.
+) -> tuple[AttentionContext, AttentionContext]:
+    """Build the contexts of layers with full and with local (windowed) attention.
 
     Args:
-        config: the encoder's.
-        device: where it computes.
+        config: sizes and choices of the encoder.
+        device: of the encoder's weights.
         tokens: T.
-        keep_NT: boolean, False for padding; None where there is none.
+        keep_NT: boolean, False for padding; None without padding.
     """
     keep = None if keep_NT is None else keep_NT[:, None, None, :]
 
     def angles(base: float | None) -> tuple[Tensor, Tensor] | None:
         if base is None:
             return None
-        cosine, sine = rotations(tokens, config.head_width, base)
+        cosine, sine = rotary_angles(tokens, config.head_width, base)
         return cosine.to(device), sine.to(device)
 
-    everything = View(keep, angles(config.rotary_base))
+    full = AttentionContext(keep, angles(config.rotary_base))
     if not config.local_layers:
-        return everything, everything
+        return full, full
     position = torch.arange(tokens, device=device)
     near_TT = (position[:, None] - position).abs() <= config.local_window
     window = near_TT if keep is None else near_TT & keep
-    return everything, View(window, angles(config.local_rotary_base))
+    return full, AttentionContext(window, angles(config.local_rotary_base))
 
 
-def bias_by_distance(config: EncoderConfig, bias_BH: Tensor, tokens: int, view: View) -> View:
-    """The same view, with what an encoder adds to scores by the distance of two tokens.
+def add_relative_bias(
+    config: EncoderConfig, bias_BH: Tensor, tokens: int, context: AttentionContext
+) -> AttentionContext:
+    """Return the context with the relative position bias added to its mask.
 
     Args:
-        config: the encoder's.
-        bias_BH: (buckets, H).
+        config: sizes and choices of the encoder.
+        bias_BH: (buckets, H), the bias of each distance bucket.
         tokens: T.
-        view: with a boolean mask or none.
+        context: a context with a boolean mask or none.
     """
     device = bias_BH.device
-    by_distance = bias_BH[distance_buckets(tokens, config.relative_buckets).to(device)]
+    bias_by_distance = bias_BH[
+        relative_position_buckets(tokens, config.relative_buckets).to(device)
+    ]
     position = torch.arange(tokens, device=device)
-    added_1HTT = by_distance[position - position[:, None] + tokens - 1].permute(2, 0, 1)[None]
-    if view.mask is not None:
-        added_1HTT = added_1HTT.masked_fill(~view.mask, float("-inf"))
-    return View(added_1HTT, view.angles)
+    added_1HTT = bias_by_distance[position - position[:, None] + tokens - 1].permute(2, 0, 1)[None]
+    if context.mask is not None:
+        added_1HTT = added_1HTT.masked_fill(~context.mask, float("-inf"))
+    return AttentionContext(added_1HTT, context.angles)
 
 
 class Block(nn.Module):
-    """Attention and feed-forward part, each with its residual and its norm.
+    """Attention and a feed-forward network, each with a residual connection and a layer norm.
 
     Args:
-        config: the encoder's.
-        number: which block this is.
+        config: sizes and choices of the encoder.
+        number: index of the block, from 0.
     """
 
     def __init__(self, config: EncoderConfig, number: int) -> None:
@@ -93,8 +97,8 @@ class Block(nn.Module):
         self.key = linear()
         self.value = linear()
         self.output = linear()
-        bare = number == 0 and not config.first_attention_norm
-        self.attention_norm = nn.Identity() if bare else layer_norm(config, D)
+        unnormed = number == 0 and not config.first_attention_norm
+        self.attention_norm = nn.Identity() if unnormed else layer_norm(config, D)
         self.ffn_in = nn.Linear(D, config.d_ff, bias=config.ffn_bias != "none")
         if config.gated_ffn:
             self.ffn_gate = nn.Linear(D, config.d_ff, bias=config.ffn_bias != "none")
@@ -102,12 +106,14 @@ class Block(nn.Module):
         self.ffn_norm = layer_norm(config, D)
         self.config = config
 
-    def forward(self, x: Tensor, view: View, at_NT: Tensor | None = None) -> Tensor:
-        """(N, T, D) to (N, T, D), or to (M, D) at the M positions where `at_NT` is True."""
+    def forward(
+        self, x: Tensor, context: AttentionContext, selected_NT: Tensor | None = None
+    ) -> Tensor:
+        """Map (N, T, D) to (N, T, D), or to (M, D) if `selected_NT` selects M positions."""
         pre = self.config.norm_placement == "pre"
-        mixed = self._mix(self.attention_norm(x) if pre else x, view)
-        if at_NT is not None:
-            x, mixed = x[at_NT], mixed[at_NT]
+        mixed = self._attend(self.attention_norm(x) if pre else x, context)
+        if selected_NT is not None:
+            x, mixed = x[selected_NT], mixed[selected_NT]
         x = x + self.output(mixed)
         if pre:
             return x + self._feed_forward(self.ffn_norm(x))
@@ -115,16 +121,16 @@ class Block(nn.Module):
         normed: Tensor = self.ffn_norm(x + self._feed_forward(x))
         return normed
 
-    def _mix(self, x_NTD: Tensor, view: View) -> Tensor:
-        """Values (N, T, D) as attention mixes them, heads side by side."""
+    def _attend(self, x_NTD: Tensor, context: AttentionContext) -> Tensor:
+        """Return the attention output (N, T, D), heads concatenated."""
         N, T, D = x_NTD.shape
         q, k, v = (
             part(x_NTD).view(N, T, self.config.num_heads, self.config.head_width).transpose(1, 2)
             for part in (self.query, self.key, self.value)
         )
-        if view.angles is not None:
-            q, k = (rotate(part, *view.angles) for part in (q, k))
-        mask = view.mask
+        if context.angles is not None:
+            q, k = (apply_rotary(part, *context.angles) for part in (q, k))
+        mask = context.mask
         if mask is not None and mask.dtype != torch.bool:
             mask = mask.to(q.dtype)
         return attend(q, k, v, mask).transpose(1, 2).reshape(N, T, D)
@@ -138,5 +144,5 @@ class Block(nn.Module):
 
 
 def gelu(x: Tensor, activation: str) -> Tensor:
-    """GELU, by tanh or by erf (Hendrycks & Gimpel 2016)."""
+    """Apply GELU in its tanh or its erf form (Hendrycks & Gimpel 2016)."""
     return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")

@@ -1,4 +1,4 @@
-"""What an encoder is: every choice that changes its maths, in one frozen record."""
+"""Configuration of an encoder: every choice that changes its mathematics."""
 
 from __future__ import annotations
 
@@ -19,54 +19,56 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "head_activation": (*get_args(Activation), "same"),
 }
 _SIZES = ("vocab_size", "d_model", "num_layers", "num_heads", "d_ff", "max_positions")
-# sizes of parts that an encoder may lack
+# sizes of optional parts
 _OPTIONAL_SIZES = ("type_vocab_size", "embedding_size", "relative_buckets", "local_window")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncoderConfig:
-    """A tied masked-language-model encoder.
+    """Sizes and choices of a masked-language-model encoder.
 
-    The defaults are BERT's (Devlin et al. 2019). `EncoderConfig.packed` gives the bare pre-norm
-    form of `model.forward`.
+    The defaults are BERT's (Devlin et al. 2019). `EncoderConfig.packed` returns the minimal
+    pre-norm form that `model.forward` computes.
 
     Attributes:
         vocab_size: rows of the embedding table, V.
         d_model: width of the hidden states, D; a multiple of num_heads.
-        num_layers: encoder blocks.
+        num_layers: encoder layers.
         num_heads: attention heads, H.
         d_ff: width of the feed-forward layer.
         max_positions: longest input in tokens.
-        type_vocab_size: token types with an embedding of their own; 0 for none.
-        norm_placement: "post" normalises after each residual sum (BERT), "pre" before each part.
-        norm_affine: layer norms carry a scale and a shift.
+        type_vocab_size: token types that have an embedding; 0 for none.
+        norm_placement: "post" normalises after each residual sum (BERT), "pre" before attention and
+            before the feed-forward network.
+        norm_affine: layer norms have a scale and a shift.
         norm_eps: added to the variance in every layer norm.
         embedding_norm: normalise the sum of the embeddings.
         final_norm: normalise the last hidden states (pre-norm encoders usually do).
         attention_bias: biases on query, key, value and output projections.
-        ffn_bias: biases of the feed-forward part: none, on its input product only, or on both.
+        ffn_bias: biases of the feed-forward network: "none", "input" (first linear layer only) or
+            "both".
         activation: GELU by tanh or by erf (Hendrycks & Gimpel 2016).
         positions: learned, or fixed sinusoids without parameters (Vaswani et al. 2017, 3.5).
         head_transform: BERT's dense, GELU and layer norm between encoder and projection.
-        head_bias: one bias per vocabulary entry on the logits.
-        tied: the embedding table is the output projection; else `head.table` is.
-        embedding_size: width E of the embeddings and of the head's outputs, where it is not D: a
-            projection widens what the embeddings give (Lan et al. 2020, section 3.1).
-        block_order: which of the blocks each layer is, where layers share blocks (Lan et al. 2020,
-            section 3.1); one block a layer where it is empty.
-        rotary_base: of rotations of queries and keys by position (Su et al. 2021, section 3.2);
-            None for none. The layers in local_layers rotate by local_rotary_base.
-        local_layers: layers whose tokens see others up to local_window positions away (Warner et
-            al. 2024, section 2.1); ascending.
-        relative_buckets: buckets of distances with a bias on attention scores each (Raffel et al.
-            2020, section 2.1), shared by all layers; 0 for no such bias.
-        gated_ffn: the activation of one map is multiplied with another map (Shazeer 2020).
-        norm_bias: layer norms that are affine have a shift.
-        first_attention_norm: a pre-norm encoder's first block normalises before attention.
-        head_activation: of the head's transform; "same" as the blocks'.
-        head_dense_bias: a bias on the head's dense map.
-        token_dropout_id: the mask token, where its embedding is zero and the others of its text are
-            scaled up in turn (Rives et al. 2021, as in ESM-2); None for no such thing.
+        head_bias: add one bias per vocabulary entry to the logits.
+        tied: the embedding table is the output projection; else `output_table.weight` is.
+        embedding_size: width E of the embeddings and of the head's outputs if it is not D; a
+            projection maps the embeddings from E to D (Lan et al. 2020, section 3.1). 0 for D.
+        block_order: the block of each layer if layers share blocks (Lan et al. 2020, section 3.1);
+            empty for one block per layer.
+        rotary_base: base of the rotary position embeddings (Su et al. 2021, section 3.2); None
+            without them. The layers in local_layers use local_rotary_base.
+        local_layers: layers whose tokens attend to others up to local_window positions away (Warner
+            et al. 2024, section 2.1); ascending.
+        relative_buckets: distance buckets of the relative position bias on attention scores (Raffel
+            et al. 2020, section 2.1), shared by all layers; 0 for no bias.
+        gated_ffn: multiply the activation by the output of a second linear layer (Shazeer 2020).
+        norm_bias: affine layer norms have a shift.
+        first_attention_norm: the first block of a pre-norm encoder normalises before attention.
+        head_activation: activation of the head transform; "same" for that of the blocks.
+        head_dense_bias: bias of the head's dense layer.
+        token_dropout_id: id of the mask token if its embedding is set to zero and the embeddings of
+            the other tokens are scaled up (Rives et al. 2021, as in ESM-2); else None.
     """
 
     vocab_size: int
@@ -121,16 +123,16 @@ class EncoderConfig:
                 f"d_model ({self.d_model}) must be a multiple of num_heads ({self.num_heads})"
             )
         if not isinstance(self.norm_eps, float) or not 0 < self.norm_eps < 1:
-            raise ValueError(f"norm_eps must lie between 0 and 1, not {self.norm_eps!r}")
+            raise ValueError(f"norm_eps must be between 0 and 1, not {self.norm_eps!r}")
         if self.embedding_size not in {0, self.d_model} and not self.head_transform:
-            raise ValueError("embedding_size other than d_model needs head_transform")
+            raise ValueError("an embedding_size other than d_model needs head_transform")
 
     def _check_choices(self) -> None:
         for name, allowed in _CHOICES.items():
             value = getattr(self, name)
             if value not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
-        # a configuration is read from JSON, where "false" is a text and would count as true
+        # a configuration comes from JSON, where the string "false" would count as true
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.type == "bool" and type(value) is not bool:
@@ -144,16 +146,16 @@ class EncoderConfig:
                 isinstance(numbers, tuple) and all(type(n) is int and n in layers for n in numbers)
             ):
                 raise ValueError(
-                    f"{name} must hold whole numbers below {len(layers)}, not {numbers!r}"
+                    f"{name} must contain whole numbers below {len(layers)}, not {numbers!r}"
                 )
         if self.block_order and len(self.block_order) != self.num_layers:
             raise ValueError(f"block_order must name a block for each of {self.num_layers} layers")
         if set(self.layers) != set(range(self.num_blocks)):
             raise ValueError(f"block_order must use every block below {self.num_blocks}")
         if tuple(sorted(set(self.local_layers))) != self.local_layers:
-            raise ValueError(f"local_layers must ascend, not {self.local_layers!r}")
+            raise ValueError(f"local_layers must be ascending, not {self.local_layers!r}")
         if bool(self.local_layers) != bool(self.local_window):
-            raise ValueError("local_layers and local_window belong together")
+            raise ValueError("local_layers and local_window must be set together")
         if self.local_layers and self.relative_buckets:
             raise ValueError("local_layers and relative_buckets cannot be combined")
 
@@ -163,10 +165,12 @@ class EncoderConfig:
             if base is not None and not (type(base) is float and 1 < base < float("inf")):
                 raise ValueError(f"{name} must be a number above 1, not {base!r}")
         if self.rotary_base is not None and (self.d_model // self.num_heads) % 2:
-            raise ValueError(f"rotary_base needs heads of even width, not {self.head_width}")
+            raise ValueError(f"rotary_base needs an even head width (got {self.head_width})")
         wanted = self.rotary_base is not None and bool(self.local_layers)
         if (self.local_rotary_base is not None) != wanted:
-            raise ValueError("local_rotary_base belongs to local_layers that rotate")
+            raise ValueError(
+                "local_rotary_base must be set if and only if rotary_base and local_layers are"
+            )
         if self.relative_buckets % 4:
             raise ValueError(
                 f"relative_buckets must be a multiple of 4, not {self.relative_buckets}"
@@ -179,29 +183,29 @@ class EncoderConfig:
 
     @property
     def table_width(self) -> int:
-        """E, the width of the embedding table."""
+        """Width E of the embedding table."""
         return self.embedding_size or self.d_model
 
     @property
     def head_width(self) -> int:
-        """The width of one attention head."""
+        """Width of one attention head."""
         return self.d_model // self.num_heads
 
     @property
     def num_blocks(self) -> int:
-        """Blocks with weights of their own."""
+        """Number of distinct blocks."""
         return max(self.block_order) + 1 if self.block_order else self.num_layers
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The block of each layer."""
+        """Block index of each layer."""
         return self.block_order or tuple(range(self.num_layers))
 
     @classmethod
     def packed(
         cls, *, vocab_size: int, d_model: int, num_layers: int, num_heads: int, max_positions: int
     ) -> Self:
-        """The configuration that `model.forward.mlm_forward_tied` computes."""
+        """Return the configuration that `model.forward.mlm_forward_tied` computes."""
         return cls(
             vocab_size=vocab_size,
             d_model=d_model,
@@ -225,7 +229,7 @@ class EncoderConfig:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
+        """Read a configuration that `to_dict` wrote.
 
         Raises:
             ValueError: a field is unknown, missing or out of range.
@@ -241,5 +245,5 @@ class EncoderConfig:
         return cls(**(fields | tuples))
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values."""
+        """Return all fields as plain values."""
         return dataclasses.asdict(self)

@@ -1,4 +1,4 @@
-"""How many parameters a configuration has, by part, and what tying saves (Press & Wolf 2017)."""
+"""Parameter counts of a configuration, and the share that tying saves (Press & Wolf 2017)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from model.encoder.config import EncoderConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterCount:
-    """Parameters by part.
+    """Number of parameters by part.
 
     Attributes:
         word_embeddings: the table, V x E.
-        other_embeddings: positions, token types, their norm, and the map from E to D.
-        attention: all blocks' query, key, value and output projections, and biases by distance.
-        feed_forward: all blocks' feed-forward parts.
-        norms: all blocks' norms and the final one.
-        head_transform: BERT's step before the projection.
+        other_embeddings: positions, token types, their layer norm, and the projection from E to D.
+        attention: query, key, value and output projections of all blocks, and the relative
+            position bias.
+        feed_forward: feed-forward networks of all blocks.
+        norms: layer norms of all blocks, and the final one.
+        head_transform: BERT's dense layer and layer norm before the projection.
         head_bias: one bias per vocabulary entry.
         d_model: width of the hidden states.
     """
@@ -33,7 +34,7 @@ class ParameterCount:
 
     @property
     def encoder(self) -> int:
-        """Embeddings and blocks, without any head."""
+        """Parameters of embeddings and blocks, without a head."""
         return (
             self.word_embeddings
             + self.other_embeddings
@@ -44,25 +45,25 @@ class ParameterCount:
 
     @property
     def tied(self) -> int:
-        """The masked language model whose table is its output projection."""
+        """Parameters of the model with tied embedding and output projection."""
         return self.encoder + self.head_transform + self.head_bias
 
     @property
     def untied(self) -> int:
-        """The same with an output projection of its own."""
+        """Parameters of the model with a separate output projection."""
         return self.tied + self.word_embeddings
 
     @property
     def saved_share(self) -> float:
-        """What tying saves, as a share of the tied model's size."""
+        """Parameters saved by tying, as a share of the tied model's."""
         return self.word_embeddings / self.tied
 
     def classifier(self, num_classes: int) -> int:
-        """The encoder under a linear classification head with biases."""
+        """Parameters of the encoder with a linear classification head and biases."""
         return self.encoder + (self.d_model + 1) * num_classes
 
     def table(self) -> str:
-        """A table for people."""
+        """Format the counts as a text table."""
         lines = [
             ("word embeddings", self.word_embeddings),
             ("other embeddings", self.other_embeddings),
@@ -82,7 +83,7 @@ class ParameterCount:
 
 
 def count_parameters(config: EncoderConfig) -> ParameterCount:
-    """Count from the configuration alone; no weights are made."""
+    """Count parameters from the configuration alone, without creating weights."""
     D, E, d_ff, blocks = config.d_model, config.table_width, config.d_ff, config.num_blocks
 
     def norm(width: int) -> int:

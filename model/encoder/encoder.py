@@ -1,12 +1,11 @@
-"""The one tied encoder, configurable from the bare reference form to BERT.
+"""Tied masked-language-model encoder, configurable from the reference form to BERT.
 
 Design choices:
-- One Parameter, `embeddings.word.weight`, is both the token lookup and the output projection.
-  There is no second attribute that aliases it, so no copy, move or save can split the two, and
-  its gradient is the sum of both paths. Only checkpoints that were trained with two tables have
-  `output_table.weight` as well.
+- One Parameter, `embeddings.word.weight`, serves the token lookup and the output projection. No
+  second attribute aliases it, so no copy, move or save can separate the two, and its gradient is
+  the sum of both paths. Only checkpoints trained with two tables also have `output_table.weight`.
 - Only masked positions reach the head: logits are (M, V), never (N, T, V).
-- Parameters have short field names, which the families map checkpoints onto.
+- Parameters have short names; `model.checkpoints.families` maps checkpoints to them.
 
 Shapes: N batch, T tokens, D d_model, E width of the table, V vocabulary, M masked positions of the
 whole batch.
@@ -18,23 +17,29 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from model.encoder.block import Block, View, bias_by_distance, gelu, views
+from model.encoder.block import (
+    AttentionContext,
+    Block,
+    add_relative_bias,
+    attention_contexts,
+    gelu,
+)
 from model.encoder.config import EncoderConfig
 from model.encoder.embeddings import Embeddings
 from model.encoder.layers import layer_norm
 
-TABLE = "embeddings.word.weight"  # the name of the one table, lookup and output projection
-OUTPUT_TABLE = "output_table.weight"  # the second one of an encoder that is not tied
+TABLE = "embeddings.word.weight"  # the embedding table, tied to the output projection
+OUTPUT_TABLE = "output_table.weight"  # the output projection of an untied encoder
 INIT_STD = 0.02  # Devlin et al. 2019
 
 
 def output_table(config: EncoderConfig) -> str:
-    """The name of the table that is the output projection."""
+    """Return the name of the output projection's tensor."""
     return TABLE if config.tied else OUTPUT_TABLE
 
 
 class TiedEncoder(nn.Module):
-    """A masked-language-model encoder whose embedding table is its output projection.
+    """Masked-language-model encoder with a tied embedding table and output projection.
 
     Args:
         config: sizes and choices.
@@ -65,75 +70,98 @@ class TiedEncoder(nn.Module):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
     ) -> Tensor:
-        """Logits at the masked positions.
+        """Compute the logits at the masked positions.
 
         Args:
             input_ids: (N, T) integers in [0, V).
-            mask_indicator: (N, T); a position is masked where the value exceeds 0.5.
-            attention_mask: (N, T), nonzero for real tokens; None where nothing is padding.
-            token_type_ids: (N, T); None for type 0 throughout.
+            mask_indicator: (N, T); a position is masked if its value exceeds 0.5.
+            attention_mask: (N, T), nonzero for real tokens; None without padding.
+            token_type_ids: (N, T); None for type 0 everywhere.
 
         Returns:
             (M, V) float logits, rows in row-major order of (sequence, position).
         """
         masked_NT = mask_indicator > 0.5
-        return self.project(self.hidden(input_ids, attention_mask, token_type_ids, masked_NT))
+        return self.logits(self.hidden(input_ids, attention_mask, token_type_ids, masked_NT))
 
     def hidden(
         self,
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
-        at_NT: Tensor | None = None,
+        selected_NT: Tensor | None = None,
     ) -> Tensor:
-        """The last hidden states, (N, T, D), or (M, D) where the boolean `at_NT` is True.
+        """Compute the last hidden states.
 
-        The other arguments are those of `forward`.
+        Args:
+            input_ids: as for `forward`, like the two masks after it.
+            attention_mask: as for `forward`.
+            token_type_ids: as for `forward`.
+            selected_NT: boolean, True at M positions to return; None for all.
+
+        Returns:
+            (N, T, D), or (M, D) with `selected_NT`.
+
+        Raises:
+            ValueError: the input is too long, or the encoder has no token types.
         """
         if input_ids.shape[1] > self.config.max_positions:
             raise ValueError(
-                f"input_ids have {input_ids.shape[1]} positions, "
-                f"this encoder takes at most {self.config.max_positions}"
+                f"input_ids must have at most {self.config.max_positions} positions "
+                f"(got {input_ids.shape[1]})"
             )
         if token_type_ids is not None and not self.config.type_vocab_size:
-            raise ValueError("token_type_ids are given, and this encoder has no token types")
+            raise ValueError("token_type_ids must be None: this encoder has no token types")
         x_NTD = self.embeddings(input_ids, attention_mask, token_type_ids)
-        views = self.views(input_ids.shape[1], attention_mask)
+        contexts = self.attention_contexts(input_ids.shape[1], attention_mask)
         last = self.config.num_layers - 1
         for layer in range(last):
-            x_NTD = self.run_layer(layer, x_NTD, views)
-        hidden: Tensor = self.final_norm(self.run_layer(last, x_NTD, views, at_NT))
+            x_NTD = self.run_layer(layer, x_NTD, contexts)
+        hidden: Tensor = self.final_norm(self.run_layer(last, x_NTD, contexts, selected_NT))
         return hidden
 
     def run_layer(
-        self, layer: int, x_NTD: Tensor, views: tuple[View, View], at_NT: Tensor | None = None
+        self,
+        layer: int,
+        x_NTD: Tensor,
+        contexts: tuple[AttentionContext, AttentionContext],
+        selected_NT: Tensor | None = None,
     ) -> Tensor:
-        """One layer on hidden states (N, T, D); views from `views`, `at_NT` as for `hidden`."""
-        view = views[layer in self.config.local_layers]
-        after: Tensor = self.blocks[self.config.layers[layer]](x_NTD, view, at_NT)
+        """Run one layer on hidden states (N, T, D).
+
+        Args:
+            layer: index of the layer.
+            x_NTD: hidden states.
+            contexts: from `attention_contexts`.
+            selected_NT: as for `hidden`.
+        """
+        context = contexts[layer in self.config.local_layers]
+        after: Tensor = self.blocks[self.config.layers[layer]](x_NTD, context, selected_NT)
         return after
 
-    def views(self, tokens: int, attention_mask: Tensor | None) -> tuple[View, View]:
-        """What attention sees in layers that see everything, and in those with a window."""
+    def attention_contexts(
+        self, tokens: int, attention_mask: Tensor | None
+    ) -> tuple[AttentionContext, AttentionContext]:
+        """Build the contexts of layers with full and with local attention."""
         device = self.embeddings.word.weight.device
         keep_NT = None if attention_mask is None else attention_mask != 0
-        everything, window = views(self.config, device, tokens, keep_NT)
+        full, local = attention_contexts(self.config, device, tokens, keep_NT)
         if not self.config.relative_buckets:
-            return everything, window
-        biased = bias_by_distance(self.config, self.relative_bias, tokens, everything)
+            return full, local
+        biased = add_relative_bias(self.config, self.relative_bias, tokens, full)
         return biased, biased
 
-    def project(self, hidden_MD: Tensor) -> Tensor:
-        """Logits (M, V) of hidden states (M, D), through the embedding table where it is tied."""
-        return F.linear(self.head(hidden_MD), self.projection(), self.head_bias)
+    def logits(self, hidden_MD: Tensor) -> Tensor:
+        """Project hidden states (M, D) to logits (M, V)."""
+        return F.linear(self.head(hidden_MD), self.output_projection(), self.head_bias)
 
-    def projection(self) -> Tensor:
-        """(V, E): the embedding table, or the output's own where the two are not tied."""
+    def output_projection(self) -> Tensor:
+        """Return the table (V, E) of the output projection: the embedding table if tied."""
         return self.embeddings.word.weight if self.config.tied else self.output_table.weight
 
 
 class HeadTransform(nn.Module):
-    """BERT's step before the projection: dense, GELU, layer norm (Devlin et al. 2019)."""
+    """Dense layer, GELU and layer norm before the projection (Devlin et al. 2019)."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -144,7 +172,7 @@ class HeadTransform(nn.Module):
         self.activation = config.activation if same else config.head_activation
 
     def forward(self, x_MD: Tensor) -> Tensor:
-        """(M, D) to (M, E)."""
+        """Map (M, D) to (M, E)."""
         normed_ME: Tensor = self.norm(gelu(self.dense(x_MD), self.activation))
         return normed_ME
 

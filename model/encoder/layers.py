@@ -1,4 +1,4 @@
-"""Layer norm and attention by scaled dot products (Vaswani et al. 2017, section 3.2.1).
+"""Layer norm and scaled dot-product attention (Vaswani et al. 2017, section 3.2.1).
 
 Shapes: N batch, H heads, T tokens, d width of a head.
 """
@@ -13,29 +13,28 @@ from torch.nn import functional as F
 
 from model.encoder.config import EncoderConfig
 
+SHORT_ROW_TOKENS = 512  # longer rows use the fused kernel: plain products store T x T scores
+
 
 def layer_norm(config: EncoderConfig, width: int) -> nn.LayerNorm:
-    """Over the last axis; scale and shift where the configuration has them."""
+    """Create a layer norm over the last axis, with the configured scale and shift."""
     return nn.LayerNorm(
         width, config.norm_eps, elementwise_affine=config.norm_affine, bias=config.norm_bias
     )
 
 
-SHORT_ROW_TOKENS = 512
-
-
 def attend(q_NHTd: Tensor, k_NHTd: Tensor, v_NHTd: Tensor, mask: Tensor | None) -> Tensor:
-    """Values (N, H, T, d), mixed by what queries and keys have in common.
+    """Compute scaled dot-product attention (N, H, T, d).
 
     Args:
         q_NHTd: queries.
         k_NHTd: keys.
         v_NHTd: values.
-        mask: as `torch.nn.functional.scaled_dot_product_attention` takes it.
+        mask: as for `torch.nn.functional.scaled_dot_product_attention`.
     """
     short = mask is None and q_NHTd.shape[2] <= SHORT_ROW_TOKENS
     if short and q_NHTd.requires_grad and _in_bfloat16_on_cpu(q_NHTd):
-        # PyTorch's fused kernel takes up to three times as long with gradients (LOG.md, 2026-11-22)
+        # with gradients PyTorch's fused kernel takes up to three times as long (LOG.md, 2026-11-22)
         q, k, v = (part.flatten(0, 1) for part in (q_NHTd, k_NHTd, v_NHTd))
         scores = torch.bmm(q / math.sqrt(q.shape[-1]), k.transpose(1, 2))
         return torch.bmm(scores.softmax(-1), v).view(q_NHTd.shape)

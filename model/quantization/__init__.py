@@ -1,1 +1,1 @@
-"""Calibration and rounding to int8."""
+"""Quantization to int8: calibration, smoothing, rounding."""

@@ -1,4 +1,4 @@
-"""What the inputs of each linear map look like on real text: the ground for rounding to int8."""
+"""Calibration: statistics of the inputs of each linear layer on real text."""
 
 from __future__ import annotations
 
@@ -14,62 +14,64 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from model.encoder.encoder import TiedEncoder
-from model.memory import give_back
+from model.memory import release_memory
 
-MASKED_SHARE = 0.15  # so that the mask token and the head's inputs are seen as in use
+MASKED_SHARE = 0.15  # so that statistics include the mask token and the head's inputs
 SAMPLED_ROWS = 1024
-ROWS_AT_ONCE = 1024  # multiplied together
-VOCABULARY = "vocabulary"  # the map from hidden states to logits, by the embedding table
-UNROUNDED = "embeddings.projection"  # all else begins there, and it is little work
-# of a block, maps that read what another one reads
-_FIRST = {"key": "query", "value": "query", "ffn_gate": "ffn_in"}
+ROWS_AT_ONCE = 1024  # per update of a Gram matrix
+VOCABULARY = "vocabulary"  # name of the output projection in statistics and plans
+FLOAT_PROJECTION = (
+    "embeddings.projection"  # stays in float32: every layer depends on it, and it is little work
+)
+# layers of a block that share the input of another layer
+_SHARED_INPUT = {"key": "query", "value": "query", "ffn_gate": "ffn_in"}
 
 
 @dataclass(slots=True, eq=False)
 class InputStatistics:
-    """Of the rows (R, in) that entered a linear map of the served graph.
+    """Statistics of the input rows (R, in) of a linear layer in the served graph.
 
     Attributes:
-        gram: (in, in) sum over rows of the outer products.
-        rows: (S, in) some of the rows, about 1,024 of all texts.
+        gram: (in, in) Gram matrix: sum over rows of the outer products.
+        rows: (S, in) sample of the rows, about 1,024 of all texts.
     """
 
     gram: NDArray[np.float64]
     rows: NDArray[np.float32]
 
 
-def is_rounded(name: str, module: nn.Module) -> bool:
-    """Whether a module of the encoder is a linear map that int8 graphs compute in int8."""
-    return isinstance(module, nn.Linear) and name != UNROUNDED
+def is_int8_linear(name: str, module: nn.Module) -> bool:
+    """Return whether int8 graphs compute a module of the encoder in int8."""
+    return isinstance(module, nn.Linear) and name != FLOAT_PROJECTION
 
 
-def first_of_input(name: str) -> str:
-    """The map that stands for all that read what this one reads."""
+def shared_input_name(name: str) -> str:
+    """Return the first of the layers that share this layer's input."""
     block, _, part = name.rpartition(".")
-    return f"{block}.{_FIRST[part]}" if part in _FIRST else name
+    return f"{block}.{_SHARED_INPUT[part]}" if part in _SHARED_INPUT else name
 
 
 def collect_statistics(
     model: TiedEncoder, texts: Sequence[NDArray[np.int64]], mask_token_id: int
 ) -> dict[str, InputStatistics]:
-    """Those of every linear map at once; arguments as for `StatisticsByBlock`."""
-    return dict(StatisticsByBlock(model, texts, mask_token_id))
+    """Collect the statistics of every linear layer; arguments as for `BlockwiseStatistics`."""
+    return dict(BlockwiseStatistics(model, texts, mask_token_id))
 
 
-class StatisticsByBlock(Mapping[str, InputStatistics]):
-    """Runs texts, some tokens masked by a fixed seed, and watches every linear map's input.
+class BlockwiseStatistics(Mapping[str, InputStatistics]):
+    """Statistics of every linear layer's input, computed block by block on access.
 
-    One block is watched at a time, for the statistics of all blocks of a large encoder take more
-    memory than the encoder. Who asks in the order of the blocks has each of them computed once.
-    Where layers share blocks, there are few, and all are watched together. Those of the head are
-    kept.
+    Texts run through the encoder with some tokens masked by a fixed seed. Only one block is
+    recorded at a time, because the statistics of all blocks of a large encoder take more memory
+    than the encoder. Access in the order of the blocks computes each of them once. Shared blocks
+    are few and are recorded together. The head's statistics are kept.
 
-    Keys are names of maps, e.g. `blocks.0.query`, and `vocabulary`.
+    Keys are names of layers, e.g. `blocks.0.query`, and `vocabulary`.
 
     Args:
         model: the fp32 encoder, on the CPU.
-        texts: token ids of each, special tokens included.
-        mask_token_id: the mask.
+        texts: token ids of each text, special tokens included.
+        mask_token_id: id of the mask token.
     """
 
     def __init__(
@@ -77,14 +79,14 @@ class StatisticsByBlock(Mapping[str, InputStatistics]):
     ) -> None:
         self._model = model
         generator = np.random.default_rng(0)
-        self._texts = [_Text.of(ids, mask_token_id, generator) for ids in texts]
+        self._texts = [_MaskedText.from_ids(ids, mask_token_id, generator) for ids in texts]
         self._every = max(1, sum(map(len, texts)) // SAMPLED_ROWS)
-        names = [name for name, module in model.named_modules() if is_rounded(name, module)]
+        names = [name for name, module in model.named_modules() if is_int8_linear(name, module)]
         self._names = [*names, VOCABULARY]
         layers = range(model.config.num_layers)
-        in_turn = [layers] if model.config.block_order else [range(n, n + 1) for n in layers]
-        # the layers that are watched together; of the head, none
-        self._stages = [*in_turn, range(0)]
+        blocks = [layers] if model.config.block_order else [range(n, n + 1) for n in layers]
+        # layers that are recorded together; an empty range stands for the head
+        self._stages = [*blocks, range(0)]
         self._next_stage = 0
         self._hidden: list[Tensor] = []
         self._latest: dict[str, InputStatistics] = {}
@@ -97,7 +99,7 @@ class StatisticsByBlock(Mapping[str, InputStatistics]):
         return len(self._names)
 
     def __getitem__(self, name: str) -> InputStatistics:
-        first = first_of_input(name)
+        first = shared_input_name(name)
         stage = self._stage_of(first)
         if first not in self._latest | self._head:
             if self._next_stage > stage:
@@ -116,76 +118,78 @@ class StatisticsByBlock(Mapping[str, InputStatistics]):
         return 0 if self._model.config.block_order else int(block[1])
 
     def _run_stage(self) -> None:
-        """Run the next layers on what the ones before them gave, or the head."""
-        # weights of the layers before are wanted again block by block, if at all
-        give_back(self._model.parameters())
+        """Run the next layers, or the head, on the hidden states so far."""
+        # the weights of earlier layers are needed again block by block, if at all
+        release_memory(self._model.parameters())
         layers = self._stages[self._next_stage]
         if self._next_stage == 0:
             self._hidden = [self._model.embeddings(t.input_ids, None, None) for t in self._texts]
         if layers:
-            with _Watch(self._model, self._blocks(layers), self._every) as watch:
-                self._hidden = [self._through(layers, x_1TD) for x_1TD in self._hidden]
-            self._latest = watch.statistics()
+            with _InputRecorder(self._model, self._blocks(layers), self._every) as recorder:
+                self._hidden = [self._run_layers(layers, x_1TD) for x_1TD in self._hidden]
+            self._latest = recorder.statistics()
         else:
-            with _Watch(self._model, ("head.",), 1) as watch:
+            with _InputRecorder(self._model, ("head.",), 1) as recorder:
                 for text, x_1TD in zip(self._texts, self._hidden, strict=True):
-                    self._model.project(self._model.final_norm(x_1TD)[text.masked])
-            self._head = watch.statistics()
+                    self._model.logits(self._model.final_norm(x_1TD)[text.masked])
+            self._head = recorder.statistics()
         self._next_stage += 1
 
     def _blocks(self, layers: range) -> tuple[str, ...]:
         return tuple(f"blocks.{self._model.config.layers[layer]}." for layer in layers)
 
-    def _through(self, layers: range, x_1TD: Tensor) -> Tensor:
-        views = self._model.views(x_1TD.shape[1], None)
+    def _run_layers(self, layers: range, x_1TD: Tensor) -> Tensor:
+        contexts = self._model.attention_contexts(x_1TD.shape[1], None)
         for layer in layers:
-            x_1TD = self._model.run_layer(layer, x_1TD, views)
+            x_1TD = self._model.run_layer(layer, x_1TD, contexts)
         return x_1TD
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Text:
-    """A text as the encoder reads it, and where it is masked: (1, T) each."""
+class _MaskedText:
+    """Masked token ids of a text, and the mask positions as booleans: (1, T) each."""
 
     input_ids: Tensor
     masked: Tensor
 
     @classmethod
-    def of(cls, ids: NDArray[np.int64], mask_token_id: int, generator: np.random.Generator) -> Self:
+    def from_ids(
+        cls, ids: NDArray[np.int64], mask_token_id: int, generator: np.random.Generator
+    ) -> Self:
         chosen = generator.random(len(ids)) < MASKED_SHARE
-        chosen[generator.integers(len(ids))] = True  # at least one, for the head to see
+        chosen[generator.integers(len(ids))] = True  # at least one, for the head
         input_ids = torch.from_numpy(np.where(chosen, mask_token_id, ids))[None]
         return cls(input_ids, torch.from_numpy(chosen)[None])
 
 
-class _Gathered:
-    """What entered one map so far.
+class _InputAccumulator:
+    """Input rows of one linear layer, accumulated to statistics.
 
-    Rows wait for others before they are multiplied: a Gram matrix of 3,072 channels takes longer to
-    add to than a text takes to multiply.
+    Rows are buffered before the product: adding to a Gram matrix of 3,072 channels takes longer
+    than the product of one text.
     """
 
     def __init__(self, every: int) -> None:
         self._every = every
         self._gram: NDArray[np.float64] | None = None
         self._samples: list[NDArray[np.float32]] = []
-        self._waiting: list[Tensor] = []
+        self._buffer: list[Tensor] = []
 
     def add(self, x_RD: Tensor) -> None:
         self._samples.append(x_RD[:: self._every].numpy().copy())
-        self._waiting.append(x_RD)
-        if sum(map(len, self._waiting)) >= ROWS_AT_ONCE:
+        self._buffer.append(x_RD)
+        if sum(map(len, self._buffer)) >= ROWS_AT_ONCE:
             self._multiply()
 
     def statistics(self) -> InputStatistics:
-        if self._waiting:
+        if self._buffer:
             self._multiply()
-        assert self._gram is not None  # noqa: S101 - made with the first rows
+        assert self._gram is not None  # noqa: S101 - set by the first rows
         return InputStatistics(self._gram, np.concatenate(self._samples))
 
     def _multiply(self) -> None:
-        x_RD = torch.cat(self._waiting)
-        self._waiting.clear()
+        x_RD = torch.cat(self._buffer)
+        self._buffer.clear()
         gram = (x_RD.T @ x_RD).numpy()
         if self._gram is None:
             self._gram = gram.astype(np.float64)
@@ -193,24 +197,24 @@ class _Gathered:
             self._gram += gram
 
 
-class _Watch:
-    """What enters the maps of some modules while this is open.
+class _InputRecorder:
+    """Context manager that records the inputs of some modules' linear layers.
 
     Args:
         model: the encoder.
-        modules: prefixes of the maps' names; with "head." among them the vocabulary's as well.
-        every: one row of so many is kept as it is.
+        modules: prefixes of the layers' names; "head." includes the output projection.
+        every: interval of the sampled rows.
     """
 
     def __init__(self, model: TiedEncoder, modules: tuple[str, ...], every: int) -> None:
         self._model, self._modules, self._every = model, modules, every
-        self._gathered: dict[str, _Gathered] = {}
+        self._inputs: dict[str, _InputAccumulator] = {}
         self._hooks: list[RemovableHandle] = []
 
     def __enter__(self) -> Self:
         for name, module in self._model.named_modules():
-            watched = name.startswith(self._modules) and is_rounded(name, module)
-            if watched and first_of_input(name) == name:
+            recorded = name.startswith(self._modules) and is_int8_linear(name, module)
+            if recorded and shared_input_name(name) == name:
                 self._hook_linear(name, module)
         if "head." in self._modules:
             head = self._model.head.register_forward_hook(
@@ -224,10 +228,10 @@ class _Watch:
             hook.remove()
 
     def statistics(self) -> dict[str, InputStatistics]:
-        return {name: gathered.statistics() for name, gathered in self._gathered.items()}
+        return {name: inputs.statistics() for name, inputs in self._inputs.items()}
 
     def _hook_linear(self, name: str, module: nn.Module) -> None:
-        # in the served graph the values' bias is part of the output's
+        # the served graph folds the value bias into the output bias
         value_bias: Tensor | None = None
         if name.endswith(".output") and self._model.config.attention_bias:
             value_bias = self._model.get_parameter(f"{name.removesuffix('output')}value.bias")
@@ -238,6 +242,6 @@ class _Watch:
         self._hooks.append(module.register_forward_pre_hook(before))
 
     def _add(self, name: str, rows: Tensor) -> None:
-        if name not in self._gathered:
-            self._gathered[name] = _Gathered(self._every)
-        self._gathered[name].add(rows.reshape(-1, rows.shape[-1]))
+        if name not in self._inputs:
+            self._inputs[name] = _InputAccumulator(self._every)
+        self._inputs[name].add(rows.reshape(-1, rows.shape[-1]))

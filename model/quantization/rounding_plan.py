@@ -1,17 +1,19 @@
-"""How the inputs of linear maps are prepared, so that rounding them to int8 loses little.
+"""Rounding plan: smoothing factors and float32 channels of each linear layer's input.
 
-Activations get one scale per row at run time; weights one per output. What makes both kinds of
-rounding harmless is exact before rounding:
-- Equalizing: input channels are multiplied, and weight columns divided, by factors that share the
-  range between the two (`model.quantization.smoothing`).
-- The few channels that make the rows' scales largest are computed in float32 (Dettmers et al. 2022,
-  section 3, with channels fixed in advance): where a layer norm's outputs enter attention, in the
-  head, and of GELU's outputs. There is one outlier or two, and the rest gain little.
-- GELU's outputs have no factors, for they would be a product of the widest rows in the graph. Where
-  they are multiplied with a gate's, factors can be part of the gate's weights.
-- What attention gives has factors only, so that they can be part of the values' weights.
-- Before the feed-forward part no channel is in float32: adding the two products there would be a
-  pass over the widest rows.
+Activations have one scale per row at run time, weights one per output. Two exact transformations
+keep the loss of rounding small:
+- Smoothing: input channels are multiplied, and weight columns divided, by factors that balance the
+  ranges of both (`model.quantization.smoothing`).
+- Float32 channels: the few channels with the largest effect on the rows' scales are computed in
+  float32 (Dettmers et al. 2022, section 3, but with fixed channels): in the layer norm outputs that
+  enter attention, in the head, and in GELU's outputs. One or two are outliers; more gain little.
+
+Where they apply:
+- GELU's outputs have no factors, which would cost a product over the widest rows of the graph. With
+  a gated feed-forward network, the factors are part of the gate's weights.
+- Attention outputs have factors only, which are part of the values' weights.
+- The input of the feed-forward network has no float32 channels: adding the two products would cost
+  a pass over the widest rows.
 """
 
 from __future__ import annotations
@@ -32,10 +34,10 @@ from model.quantization.calibration import (
     VOCABULARY,
     InputStatistics,
     collect_statistics,
-    first_of_input,
-    is_rounded,
+    is_int8_linear,
+    shared_input_name,
 )
-from model.quantization.smoothing import equalizing_factors
+from model.quantization.smoothing import smoothing_factors
 
 # measured: LOG.md, 2026-11-20
 FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 4, 32
@@ -44,22 +46,24 @@ CALIBRATION_TOKENS = 16_384
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundingPlan:
-    """The factors of every rounded input.
+    """Smoothing factors of every rounded input.
 
     Attributes:
-        factors: (in,) float32 by the linear map's name, and for the product with the embedding
-            table by `VOCABULARY`; zero for channels in float32. Maps of one input share theirs.
+        factors: (in,) float32 by the linear layer's name, and by `VOCABULARY` for the output
+            projection; zero for channels in float32. Layers that share an input share factors.
     """
 
     factors: dict[str, Tensor]
 
     @classmethod
-    def of(cls, model: TiedEncoder, statistics: Mapping[str, InputStatistics]) -> RoundingPlan:
-        """Decide by the weights and by what the inputs are on real text.
+    def from_statistics(
+        cls, model: TiedEncoder, statistics: Mapping[str, InputStatistics]
+    ) -> RoundingPlan:
+        """Choose factors and channels from the weights and the inputs' statistics.
 
         Args:
             model: the encoder, on the CPU.
-            statistics: from `model.quantization.calibration`.
+            statistics: by layer, from `model.quantization.calibration`.
         """
         found: dict[str, Tensor] = {}
         gate = ["ffn_gate"] if model.config.gated_ffn else []
@@ -78,70 +82,73 @@ class RoundingPlan:
             if not gate:
                 hidden = f"blocks.{block}.ffn_out"
                 found[hidden] = torch.ones(model.config.d_ff)
-                found[hidden][float_channels_of(statistics[hidden], FLOAT_HIDDEN_CHANNELS)] = 0
+                found[hidden][choose_float_channels(statistics[hidden], FLOAT_HIDDEN_CHANNELS)] = 0
         if isinstance(dense := getattr(model.head, "dense", None), nn.Linear):
             rows = statistics["head.dense"]
             found["head.dense"] = _factors(dense.weight, rows, FLOAT_CHANNELS)
-        found[VOCABULARY] = _factors(model.projection(), statistics[VOCABULARY], 0)
+        found[VOCABULARY] = _factors(model.output_projection(), statistics[VOCABULARY], 0)
         return cls(found)
 
     @classmethod
-    def by_rows(
+    def from_rows(
         cls, model: TiedEncoder, rows: TokenRows, mask_token_id: int, seed: int
     ) -> RoundingPlan:
-        """Decide by some rows (rows, T) of the training text.
+        """Choose factors and channels from a sample of training rows.
 
         Args:
             model: the encoder, on any device.
-            rows: token ids.
-            mask_token_id: the mask.
-            seed: of the choice.
+            rows: (rows, T) token ids.
+            mask_token_id: id of the mask token.
+            seed: of the sample.
         """
         count = math.ceil(CALIBRATION_TOKENS / rows.shape[1])
         generator = np.random.default_rng(seed)
         chosen = generator.choice(len(rows), min(count, len(rows)), replace=False)
         there = copy.deepcopy(model).cpu().eval()
         texts = list(rows[chosen].astype(np.int64))
-        return cls.of(there, collect_statistics(there, texts, mask_token_id))
+        return cls.from_statistics(there, collect_statistics(there, texts, mask_token_id))
 
     def check(self, model: TiedEncoder) -> None:
-        """See that there are factors for every map of the encoder, and nothing else.
+        """Check that the factors fit the encoder's linear layers.
 
         Raises:
-            ValueError: a map has none, a name or a shape does not fit, a factor is negative or
+            ValueError: factors are missing or unexpected, have the wrong shape, are negative or
                 not finite.
         """
         expected = {VOCABULARY: model.config.table_width} | {
             name: module.weight.shape[1]
             for name, module in model.named_modules()
-            if is_rounded(name, module)
+            if is_int8_linear(name, module)
         }
         if wrong := sorted(set(expected) ^ set(self.factors)):
-            raise ValueError(f"factors are missing or left over: {', '.join(wrong)}")
+            raise ValueError(f"factors are missing or unexpected: {', '.join(wrong)}")
         for name, factors in self.factors.items():
             if factors.shape != (expected[name],):
-                raise ValueError(f"{name} has factors of shape {tuple(factors.shape)}")
+                raise ValueError(
+                    f"factors of {name} must have shape ({expected[name]},), "
+                    f"not {tuple(factors.shape)}"
+                )
             if not (factors.isfinite().all() and (factors >= 0).all()):
-                raise ValueError(f"{name} has a factor that is negative or not finite")
+                raise ValueError(f"factors of {name} must be finite and at least 0")
             outer = name.endswith(".ffn_out")
             in_int8 = name.endswith((".output", ".ffn_in", ".ffn_gate", VOCABULARY))
             if (in_int8 or (outer and model.config.gated_ffn)) and not factors.all():
-                raise ValueError(f"{name} has channels in float32, and it can have none")
+                raise ValueError(f"factors of {name} must be above 0: it has no float32 channels")
             gelu = outer and not model.config.gated_ffn
             if gelu and not ((factors == 0) | (factors == 1)).all():
-                raise ValueError(f"{name} has a factor other than 0 and 1")
-            first = first_of_input(name)
+                raise ValueError(f"factors of {name} must be 0 or 1")
+            first = shared_input_name(name)
             if not torch.equal(factors, self.factors[first]):
-                raise ValueError(f"{name} has other factors than {first}, and the same input")
+                raise ValueError(f"{name} and {first} share an input and must have equal factors")
 
 
-def float_channels_of(statistics: InputStatistics, count: int) -> NDArray[np.int64]:
-    """One by one, the channel without which the rows' largest magnitudes are smallest.
+def choose_float_channels(statistics: InputStatistics, count: int) -> NDArray[np.int64]:
+    """Choose channels for float32: greedily, those whose removal most reduces the rows' maxima.
 
     Args:
         statistics: of the input on real text.
-        count: how many to compute in float32; at most an eighth of all are, for a narrow encoder
-            would otherwise be mostly float32.
+        count: number of channels; limited to an eighth of all, because a narrow encoder would
+            otherwise be mostly float32.
 
     Returns:
         Ascending indices.
@@ -169,8 +176,8 @@ def _linear_factors(
 
 def _factors(weight: Tensor, statistics: InputStatistics, float_channels: int) -> Tensor:
     in_int8 = np.ones(weight.shape[1], np.bool_)
-    in_int8[float_channels_of(statistics, float_channels)] = False
+    in_int8[choose_float_channels(statistics, float_channels)] = False
     factors = np.zeros(weight.shape[1], np.float32)
     columns = weight.detach().numpy()[:, in_int8]
-    factors[in_int8] = equalizing_factors(statistics.rows[:, in_int8], columns)
+    factors[in_int8] = smoothing_factors(statistics.rows[:, in_int8], columns)
     return torch.from_numpy(factors)

@@ -1,1 +1,1 @@
-"""The training loop, its state and its evaluation."""
+"""Pretraining: loop, saved state, evaluation."""

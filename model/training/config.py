@@ -1,18 +1,9 @@
-"""Configuration of a pretraining run, and its learning rate by step."""
+"""Configuration of a pretraining run, and its learning rate schedule."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-
-
-def learning_rate(config: TrainConfig, step: int) -> float:
-    """The rate of the step with this number, which begins at 1."""
-    rise = step / config.warmup_steps if config.warmup_steps else 1.0
-    decay_steps = config.decay_steps or config.steps - config.warmup_steps
-    fall = (config.steps - step) / decay_steps
-    return config.learning_rate * min(rise, fall, 1.0)
-
 
 _MAY_BE_ZERO = {
     "average_decay",
@@ -24,30 +15,39 @@ _MAY_BE_ZERO = {
 }
 
 
+def learning_rate(config: TrainConfig, step: int) -> float:
+    """Return the learning rate of a step; steps are counted from 1."""
+    rise = step / config.warmup_steps if config.warmup_steps else 1.0
+    decay_steps = config.decay_steps or config.steps - config.warmup_steps
+    fall = (config.steps - step) / decay_steps
+    return config.learning_rate * min(rise, fall, 1.0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
-    """How a pretraining run goes; every field is a flag of `fillmask-train pretrain`.
+    """Hyperparameters of a pretraining run; each is a flag of `fillmask-train pretrain`.
 
     Attributes:
         steps: optimizer steps of the whole run.
         row_tokens: length of each packed row, special tokens included.
         batch_rows: rows in one pass.
-        accumulate_passes: passes whose gradients make one step.
-        learning_rate: peak rate, reached after warm-up.
+        accumulate_passes: passes whose gradients are summed for one step.
+        learning_rate: peak learning rate, reached after warm-up.
         warmup_steps: steps of linear rise to the peak.
-        decay_steps: last steps of the run, of linear decay to zero; the peak rate is kept until
-            then. 0 for all that follow the warm-up.
-        average_decay: share of the weights' exponential average that a step keeps (see
-            `model.training.weight_average`); the average is evaluated and published. 0 for none.
-        weight_decay: AdamW's, on matrices only (Loshchilov & Hutter 2019).
-        clip_norm: bound on the global gradient norm.
+        decay_steps: last steps of the run, with linear decay to zero; the peak rate is constant
+            until then. 0 for all steps after the warm-up.
+        average_decay: decay of the weights' exponential average per step (see
+            `model.training.weight_average`); the average is evaluated and saved as the model. 0
+            for no average.
+        weight_decay: of AdamW, on matrices only (Loshchilov & Hutter 2019).
+        clip_norm: largest global gradient norm.
         select_rate: share of tokens to predict.
-        short_share: share of passes made of short texts on their own (`model.data.short_texts`).
+        short_share: share of passes over short texts (`model.data.short_texts`).
         seed: of initial weights, order of rows and masking.
-        evaluate_every_steps: interval of held-out figures.
-        evaluation_rows: held-out rows scored at each interval, at most.
+        evaluate_every_steps: interval of held-out evaluation.
+        evaluation_rows: most held-out rows per evaluation.
         checkpoint_every_steps: interval of checkpoints that `--resume` continues from.
-        round_weights: hold the weights on int8's grid, for a last phase
+        round_weights: compute with weights rounded to int8, for a last phase
             (`model.quantization.rounding`).
     """
 
@@ -86,13 +86,13 @@ class TrainConfig:
         if self.row_tokens < 8:
             raise ValueError(f"row_tokens must be at least 8, not {self.row_tokens}")
         if not self.select_rate < 1:
-            raise ValueError(f"select_rate must lie between 0 and 1, not {self.select_rate!r}")
+            raise ValueError(f"select_rate must be between 0 and 1, not {self.select_rate!r}")
         if not self.short_share <= 1:
-            raise ValueError(f"short_share must lie between 0 and 1, not {self.short_share!r}")
+            raise ValueError(f"short_share must be between 0 and 1, not {self.short_share!r}")
         if not self.average_decay < 1:
-            raise ValueError(f"average_decay must lie between 0 and 1, not {self.average_decay!r}")
+            raise ValueError(f"average_decay must be between 0 and 1, not {self.average_decay!r}")
         if self.average_decay and self.round_weights:
-            raise ValueError("average_decay must be 0 with round_weights: averages leave the grid")
+            raise ValueError("average_decay must be 0 with round_weights: averages are not rounded")
 
     def _check_schedule(self) -> None:
         if self.warmup_steps >= self.steps:

@@ -1,4 +1,4 @@
-"""Held-out figures: what an encoder restores of text it has not seen, and how sure that is."""
+"""Held-out evaluation: loss and accuracy on masked tokens, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from model.data.corpus import TokenRows
-from model.data.masking import Corrupted, Masker
+from model.data.masking import MaskedBatch, Masker
 from model.encoder.encoder import TiedEncoder
 
 EVALUATION_SEED = 20_181_011  # fixed, so that every run of a model predicts the same positions
-BATCH_ROWS = 32  # fixed as well, for the masking follows the batches
+BATCH_ROWS = 32  # fixed as well, because the masks depend on the batches
 TOP_K = 5
 RESAMPLES = 2000
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class HeldOutFigures:
-    """Over all selected positions of the held-out rows.
+class HeldOutMetrics:
+    """Means over all selected positions of the held-out rows.
 
     Attributes:
         loss: mean cross-entropy in nats.
         perplexity: exp(loss).
         top_1: share of positions whose true token ranks first.
         top_5: share of positions whose true token is among the first five.
-        predicted_tokens: how many positions were predicted.
+        predicted_tokens: number of selected positions.
     """
 
     loss: float
@@ -41,13 +41,13 @@ class HeldOutFigures:
     predicted_tokens: int
 
     def to_dict(self) -> dict[str, float]:
-        """All figures as plain numbers."""
+        """Return all metrics as plain numbers."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """The ends of confidence intervals of the figures of the same names."""
+    """Bounds of the confidence intervals of the metrics of the same names."""
 
     loss: tuple[float, float]
     perplexity: tuple[float, float]
@@ -55,17 +55,17 @@ class Intervals:
     top_5: tuple[float, float]
 
     def to_dict(self) -> dict[str, tuple[float, float]]:
-        """All intervals as pairs of plain numbers."""
+        """Return all intervals as pairs of plain numbers."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictions:
-    """What something that fills masks says of the M selected positions of a batch.
+    """Predictions of a model at the M selected positions of a batch.
 
     Attributes:
-        label_log_probs: (M,) float, of the true tokens, in nats.
-        top_ids: (M, 5) int64, the likeliest tokens, best first.
+        label_log_probs: (M,) float, log-probabilities of the true tokens, in nats.
+        top_ids: (M, 5) int64, the most likely tokens, best first.
     """
 
     label_log_probs: NDArray[np.floating]
@@ -80,7 +80,7 @@ class RowScores:
         loss: (N,) float64, cross-entropy in nats.
         first: (N,) int64, positions whose true token ranks first.
         among_five: (N,) int64, positions whose true token is among the first five.
-        predicted: (N,) int64, positions.
+        predicted: (N,) int64, selected positions.
     """
 
     loss: NDArray[np.float64]
@@ -88,18 +88,17 @@ class RowScores:
     among_five: NDArray[np.int64]
     predicted: NDArray[np.int64]
 
-    def figures(self) -> HeldOutFigures:
-        """The figures over all rows."""
+    def metrics(self) -> HeldOutMetrics:
+        """Compute the metrics over all rows."""
         loss, top_1, top_5 = self._means(self._sums().sum(axis=0))
         count = int(self.predicted.sum())
-        return HeldOutFigures(float(loss), math.exp(loss), float(top_1), float(top_5), count)
+        return HeldOutMetrics(float(loss), math.exp(loss), float(top_1), float(top_5), count)
 
     def intervals(self, resamples: int = RESAMPLES, confidence: float = CONFIDENCE) -> Intervals:
-        """Percentile bootstrap intervals (Efron and Tibshirani 1993, section 13.3).
+        """Compute percentile bootstrap intervals (Efron and Tibshirani 1993, section 13.3).
 
-        Rows are drawn again, not positions: those of a row share its topic and its context. The
-        intervals say how far another sample of such rows may lie, and nothing of other masks or of
-        other kinds of text.
+        Rows are resampled, not positions, because the positions of a row share topic and context.
+        The intervals cover another sample of such rows, not other masks or other kinds of text.
         """
         sums, rng = self._sums(), np.random.default_rng(EVALUATION_SEED)
         rows = len(sums)
@@ -112,33 +111,33 @@ class RowScores:
         return Intervals(loss, (math.exp(loss[0]), math.exp(loss[1])), top_1, top_5)
 
     def _sums(self) -> NDArray[np.float64]:
-        """(N, 4)."""
+        """Stack the sums: (N, 4)."""
         return np.stack([self.loss, self.first, self.among_five, self.predicted], axis=1)
 
     @staticmethod
     def _means(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(4, ...) sums to (3, ...) means over positions."""
+        """Divide sums (4, ...) by the number of positions: means (3, ...)."""
         means: NDArray[np.float64] = sums[:3] / sums[3]
         return means
 
 
 def evaluate(model: TiedEncoder, groups: Iterable[TokenRows], masker: Masker) -> RowScores:
-    """Corrupt held-out rows with a fixed seed and score the encoder's predictions.
+    """Mask held-out rows with a fixed seed and score the encoder's predictions.
 
     Args:
-        model: evaluated where its weights lie; its training mode is restored afterwards.
+        model: evaluated on its own device; its training mode is restored afterwards.
         groups: (N, T) token ids each, of any T.
-        masker: the corruption.
+        masker: selects and masks positions.
 
     Raises:
-        ValueError: there is no row, or nothing could be selected.
+        ValueError: there is no row, or no position was selected.
     """
     device = next(model.parameters()).device
 
-    def predict(corrupted: Corrupted) -> Predictions:
+    def predict(masked: MaskedBatch) -> Predictions:
         with torch.inference_mode():
-            labels = corrupted.labels.to(device)
-            logits_MV = model(corrupted.input_ids.to(device), corrupted.selected.to(device)).float()
+            labels = masked.labels.to(device)
+            logits_MV = model(masked.input_ids.to(device), masked.selected.to(device)).float()
             losses = F.cross_entropy(logits_MV, labels, reduction="none")
             top_ids = logits_MV.topk(TOP_K, dim=-1).indices
         return Predictions(-losses.cpu().numpy(), top_ids.cpu().numpy())
@@ -152,20 +151,18 @@ def evaluate(model: TiedEncoder, groups: Iterable[TokenRows], masker: Masker) ->
 
 
 def score(
-    predict: Callable[[Corrupted], Predictions],
+    predict: Callable[[MaskedBatch], Predictions],
     groups: Iterable[TokenRows],
     masker: Masker,
 ) -> RowScores:
-    """Corrupt held-out rows with a fixed seed and score whatever predicts them.
+    """Mask held-out rows with a fixed seed and score the predictions of a function.
 
     Raises:
-        ValueError: there is no row, or nothing could be selected.
+        ValueError: there is no row, or no position was selected.
     """
-    batches = [
-        _score_batch(predict(corrupted), corrupted) for corrupted in _corrupt(groups, masker)
-    ]
+    batches = [_score_batch(predict(masked), masked) for masked in _masked_batches(groups, masker)]
     if not any(batch.predicted.any() for batch in batches):
-        raise ValueError("there is nothing to evaluate: no held-out token was selected")
+        raise ValueError("no held-out token was selected; evaluate on more text")
     return RowScores(
         loss=np.concatenate([batch.loss for batch in batches]),
         first=np.concatenate([batch.first for batch in batches]),
@@ -174,7 +171,7 @@ def score(
     )
 
 
-def _corrupt(groups: Iterable[TokenRows], masker: Masker) -> Iterator[Corrupted]:
+def _masked_batches(groups: Iterable[TokenRows], masker: Masker) -> Iterator[MaskedBatch]:
     generator = torch.Generator().manual_seed(EVALUATION_SEED)
     for rows in groups:
         for start in range(0, len(rows), BATCH_ROWS):
@@ -183,10 +180,10 @@ def _corrupt(groups: Iterable[TokenRows], masker: Masker) -> Iterator[Corrupted]
             )
 
 
-def _score_batch(predictions: Predictions, corrupted: Corrupted) -> RowScores:
-    row_of_position, _ = np.nonzero(corrupted.selected.numpy())
-    rows = len(corrupted.selected)
-    hits = predictions.top_ids == corrupted.labels.numpy()[:, None]
+def _score_batch(predictions: Predictions, masked: MaskedBatch) -> RowScores:
+    row_of_position, _ = np.nonzero(masked.selected.numpy())
+    rows = len(masked.selected)
+    hits = predictions.top_ids == masked.labels.numpy()[:, None]
     loss = np.zeros(rows)
     np.subtract.at(loss, row_of_position, predictions.label_log_probs)
     return RowScores(

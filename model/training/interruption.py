@@ -11,10 +11,10 @@ SECONDS_PER_HOUR = 3600
 
 
 class StopRequest:
-    """Answers, between steps, whether to stop; used as a context that listens for SIGTERM.
+    """Stop condition of a run; as a context manager it handles SIGTERM.
 
     Args:
-        hours: after which to stop; None for no limit.
+        hours: time limit; None for none.
     """
 
     def __init__(self, hours: float | None = None) -> None:
@@ -23,7 +23,7 @@ class StopRequest:
         self._terminated = False
 
     def __call__(self) -> bool:
-        """Return whether the time is over or the process was asked to terminate."""
+        """Return whether the time limit has passed or SIGTERM has arrived."""
         return self._terminated or time.monotonic() >= self._end
 
     def __enter__(self) -> Self:

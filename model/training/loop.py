@@ -1,7 +1,7 @@
-"""The pretraining loop: masked-language modelling on packed rows and on short texts.
+"""Pretraining loop: masked-language modelling on packed rows and short texts.
 
-A step's rows, its masking and its learning rate follow from the seed and the step's number alone,
-so a run resumed from a checkpoint repeats what the uninterrupted run would have done.
+A step's rows, masks and learning rate depend only on the seed and the step's number, so a resumed
+run computes the same steps as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from model.checkpoints.checkpoint import save_checkpoint
 from model.data.corpus import SpecialTokens, TokenRows, epoch_order
-from model.data.masking import Corrupted, Masker
+from model.data.masking import MaskedBatch, Masker
 from model.data.short_texts import ShortTexts
 from model.encoder.encoder import TiedEncoder
 from model.quantization.rounding import RoundedEncoder
@@ -34,16 +34,16 @@ ADAM_BETAS = (0.9, 0.98)  # Liu et al. 2019, section 4
 
 
 class Pretraining:
-    """One run.
+    """Pretraining run that can be saved and resumed.
 
     Args:
         model: the encoder to train; moved to the device.
         rows: (rows, row_tokens) training rows.
         held_out: (rows, row_tokens) evaluation rows.
-        short_texts: what the config's share of passes is made of; None where that is 0.
+        short_texts: batches for the passes of `short_share`; None if that is 0.
         tokenizer_json: saved with every checkpoint.
-        special: the tokenizer's framing ids.
-        config: how the run goes.
+        special: ids of the tokenizer's special tokens.
+        config: hyperparameters.
         directory: receives the checkpoint, train_state.pt, metrics.jsonl and curve.png.
         device: "cpu" or "cuda".
     """
@@ -63,11 +63,11 @@ class Pretraining:
     ) -> None:
         if len(rows) < config.batch_rows:
             raise ValueError(
-                f"the text fills {len(rows)} rows of {config.row_tokens} tokens, "
-                f"fewer than one batch of {config.batch_rows}"
+                f"the text fills {len(rows)} rows of {config.row_tokens} tokens, but a batch has "
+                f"{config.batch_rows}: add text or lower batch_rows"
             )
         if len(held_out) == 0:
-            raise ValueError(f"the held-out text fills no row of {config.row_tokens} tokens")
+            raise ValueError(f"the held-out text must fill a row of {config.row_tokens} tokens")
         self.model = model.to(device)
         self.rows, self.held_out, self.short_texts = rows, held_out, short_texts
         self.tokenizer_json = tokenizer_json
@@ -82,17 +82,19 @@ class Pretraining:
         directory.mkdir(parents=True, exist_ok=True)
 
     def resume(self) -> None:
-        """Continue from the state the directory holds.
+        """Continue from the state in the directory.
 
         Raises:
-            ValueError: there is none, or it belongs to a run that is not this one.
+            ValueError: there is none, or it belongs to another run.
         """
         state = read_state(self.directory, self.config, self.device)
         try:
             self.model.load_state_dict(state["model"])
         except RuntimeError:
             path = self.directory / STATE_NAME
-            raise ValueError(f"{path} belongs to a run with another encoder") from None
+            raise ValueError(
+                f"{path} belongs to a run with another encoder; use its --config"
+            ) from None
         self.optimizer.load_state_dict(state["optimizer"])
         self.step = state["step"]
         if self.average:
@@ -101,17 +103,17 @@ class Pretraining:
             self.rounded = RoundedEncoder(self.model, RoundingPlan(state["rounding"]))
 
     def run(self, until_step: int | None = None, stop: Callable[[], bool] = lambda: False) -> None:
-        """Train, logging and saving regularly.
+        """Train, log and save at the configured intervals.
 
         Args:
-            until_step: the last step; the whole run by default.
-            stop: asked after each step; where it says so, the run is saved and ends early.
+            until_step: last step; the whole run by default.
+            stop: called after each step; if it returns True, the run is saved and ends.
         """
         config = self.config
         last = config.steps if until_step is None else min(until_step, config.steps)
         if config.round_weights and self.rounded is None:
             mask = self.masker.mask_token_id
-            plan = RoundingPlan.by_rows(self.model, self.rows, mask, config.seed)
+            plan = RoundingPlan.from_rows(self.model, self.rows, mask, config.seed)
             self.rounded = RoundedEncoder(self.model, plan)
         log = MetricsLog(self.directory, self.step + 1)
         tokens_per_step = config.batch_rows * config.accumulate_passes * config.row_tokens
@@ -124,7 +126,7 @@ class Pretraining:
             dynamic_ncols=True,
         ) as bar:
             while self.step < last:
-                loss = self._one_step()
+                loss = self._train_step()
                 self.step += 1
                 bar.update(tokens_per_step)
                 tokens = self.step * tokens_per_step
@@ -146,9 +148,9 @@ class Pretraining:
                     break
 
     def save(self) -> None:
-        """Write the checkpoint and what resuming needs, each in one atomic rename."""
+        """Write the checkpoint and the state for resuming, each atomically."""
         plan = self.rounded.plan if self.rounded else None
-        save_checkpoint(self.directory, self._published(), self.tokenizer_json, plan)
+        save_checkpoint(self.directory, self._published_model(), self.tokenizer_json, plan)
         state = {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -158,24 +160,24 @@ class Pretraining:
         }
         write_state(self.directory, self.config, state)
 
-    def _one_step(self) -> float:
+    def _train_step(self) -> float:
         config = self.config
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(config, self.step + 1)
         self.optimizer.zero_grad(set_to_none=True)
-        # what chance decides in this step depends on its number only
+        # the randomness of a step depends only on the seed and its number
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
         passes = [
-            self.masker(self._pass(self.step * config.accumulate_passes + i), generator)
+            self.masker(self._batch(self.step * config.accumulate_passes + i), generator)
             for i in range(config.accumulate_passes)
         ]
-        # where nothing was selected the loss is 0, not 0 / 0
-        predicted = max(1, sum(len(corrupted.labels) for corrupted in passes))
+        # without selected tokens the loss is 0, not 0 / 0
+        predicted = max(1, sum(len(masked.labels) for masked in passes))
         loss_sum = 0.0
-        for corrupted in passes:
+        for masked in passes:
             with self._autocast():
-                # one divisor for all passes, so that every predicted token counts alike
-                loss = self._summed_loss(corrupted) / predicted
+                # one divisor for all passes, so that every predicted token has the same weight
+                loss = self._summed_loss(masked) / predicted
             loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
             loss_sum += float(loss.detach())
         if not math.isfinite(loss_sum):
@@ -186,56 +188,56 @@ class Pretraining:
             self.average.update()
         return loss_sum
 
-    def _summed_loss(self, corrupted: Corrupted) -> torch.Tensor:
-        """Cross-entropy in nats, summed over the positions to predict."""
+    def _summed_loss(self, masked: MaskedBatch) -> torch.Tensor:
+        """Return the cross-entropy in nats, summed over the selected positions."""
         input_ids, selected = (
-            corrupted.input_ids.to(self.device),
-            corrupted.selected.to(self.device),
+            masked.input_ids.to(self.device),
+            masked.selected.to(self.device),
         )
-        labels = corrupted.labels.to(self.device)
+        labels = masked.labels.to(self.device)
         if self.rounded:
             logits_MV = self.rounded.logits(input_ids, selected)
             return F.cross_entropy(logits_MV.float(), labels, reduction="sum")
-        hidden_ME = self.model.head(self.model.hidden(input_ids, at_NT=selected))
-        table_VE = self.model.projection()
+        hidden_ME = self.model.head(self.model.hidden(input_ids, selected_NT=selected))
+        table_VE = self.model.output_projection()
         return summed_cross_entropy(hidden_ME, table_VE, self.model.head_bias, labels)
 
-    def _published(self) -> TiedEncoder:
-        """The encoder as it is saved and judged."""
+    def _published_model(self) -> TiedEncoder:
+        """Return the encoder to save and evaluate: rounded, averaged or as it is."""
         if self.rounded:
-            return self.rounded.settled()
+            return self.rounded.rounded_copy()
         return self.average.model if self.average else self.model
 
     def _autocast(self) -> torch.autocast:
         kind = self.device.type
         return torch.autocast(kind, torch.bfloat16, enabled=has_bfloat16(kind))
 
-    def _pass(self, number: int) -> torch.Tensor:
-        """The rows of the run's `number`-th pass; short texts come at even distances."""
+    def _batch(self, number: int) -> torch.Tensor:
+        """Return the rows of the run's `number`-th pass; short texts are evenly spread."""
         share = self.config.short_share
         short_before = math.floor(number * share)
         if self.short_texts and math.floor((number + 1) * share) > short_before:
             rows = self.short_texts.batch(short_before)
         else:
-            rows = self._packed(number - short_before)
+            rows = self._packed_batch(number - short_before)
         return torch.from_numpy(rows.astype(np.int64))
 
-    def _packed(self, number: int) -> TokenRows:
-        """The `number`-th batch of packed rows: every epoch its own seeded order."""
+    def _packed_batch(self, number: int) -> TokenRows:
+        """Return the `number`-th batch of packed rows; each epoch has its own seeded order."""
         rows, size = len(self.rows), self.config.batch_rows
         epoch, index = divmod(number, rows // size)
         order = epoch_order(rows, self.config.seed, epoch)
         batch: TokenRows = self.rows[order[index * size : (index + 1) * size]]
         return batch
 
-    def _evaluate(self, log: MetricsLog, tokens: int, say: Callable[[str], None]) -> None:
+    def _evaluate(self, log: MetricsLog, tokens: int, write: Callable[[str], None]) -> None:
         rows = self.held_out[: self.config.evaluation_rows]
         with self._autocast():
-            figures = evaluate(self._published(), [rows], self.evaluation_masker).figures()
+            figures = evaluate(self._published_model(), [rows], self.evaluation_masker).metrics()
         held_out = {f"held_out_{name}": value for name, value in figures.to_dict().items()}
         log.append(step=self.step, tokens=tokens, **held_out)
         draw_curve(log)
-        say(
+        write(
             f"step {self.step}: held-out loss {figures.loss:.3f}, "
             f"top 1 {100 * figures.top_1:.1f} %, top 5 {100 * figures.top_5:.1f} %, "
             f"perplexity {figures.perplexity:.1f}"
@@ -243,7 +245,7 @@ class Pretraining:
 
 
 def has_bfloat16(device: str) -> bool:
-    """Whether the device multiplies bfloat16 matrices natively."""
+    """Return whether the device multiplies bfloat16 matrices natively."""
     if device == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return bool(torch.cpu.get_capabilities().get("avx512_bf16"))

@@ -1,4 +1,4 @@
-"""What a run leaves behind to be read: metrics.jsonl and curve.png."""
+"""Training log of a run: metrics.jsonl and curve.png."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from model.files import replacing
+from model.files import atomic_replace
 
 LOG_NAME = "metrics.jsonl"
 CURVE_NAME = "curve.png"
@@ -14,34 +14,34 @@ MILLION = 1e6
 
 
 class MetricsLog:
-    """One JSON object a line, appended and flushed as the run goes.
+    """Log with one JSON object per line, flushed after each line.
 
     Args:
-        directory: where metrics.jsonl lies.
-        first_step: lines of this step and later are dropped: a resumed run writes them anew.
+        directory: of metrics.jsonl.
+        first_step: lines of this step and later are dropped, because a resumed run repeats them.
     """
 
     def __init__(self, directory: Path, first_step: int) -> None:
         self.path = directory / LOG_NAME
         kept = [line for line in self.read() if line["step"] < first_step]
-        with replacing(self.path) as temporary:
+        with atomic_replace(self.path) as temporary:
             temporary.write_text("".join(json.dumps(line) + "\n" for line in kept))
 
     def read(self) -> list[dict[str, Any]]:
-        """Every whole line so far; a process killed while it wrote leaves a part of one."""
+        """Return every complete line; a killed process may leave a partial one."""
         if not self.path.exists():
             return []
         *whole, _ = self.path.read_text().split("\n")
         return [json.loads(line) for line in whole]
 
     def append(self, **figures: float) -> None:
-        """Add a line."""
+        """Append a line."""
         with self.path.open("a") as stream:
             stream.write(json.dumps(figures) + "\n")
 
 
 def draw_curve(log: MetricsLog) -> None:
-    """Draw training and held-out loss and held-out accuracy against tokens seen."""
+    """Plot training and held-out loss and held-out accuracy by tokens seen."""
     # imported here: drawing is rare, and the import costs half a second of every start
     from matplotlib.figure import Figure  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
 """Exponential average of an encoder's weights over the steps of a run.
 
-At a high learning rate the average predicts better than the weights it follows, without the decay
-that would end the run (Polyak and Juditsky 1992; measured in LOG.md, 2026-11-22).
+At a high learning rate the average predicts better than the current weights, without a final decay
+of the learning rate (Polyak and Juditsky 1992; measured in LOG.md, 2026-11-22).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from model.encoder.encoder import TiedEncoder
 
 
 class WeightAverage:
-    """Follows an encoder, from its present weights on.
+    """Exponential moving average of an encoder's weights, from its current ones on.
 
     Args:
-        model: the encoder that is trained.
+        model: the encoder in training.
         decay: share of the average that a step keeps, in (0, 1).
 
     Attributes:
@@ -30,7 +30,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take in the weights after a step."""
+        """Update the average with the weights after a step."""
         for average, weight in zip(
             self.model.parameters(), self._followed.parameters(), strict=True
         ):

@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.running_server import ROOT, running_server
 from export.commands import VERIFICATION_TEXTS
-from export.write_bundle import BundleLabel, SampleTexts, write_bundle
+from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from model.checkpoints.checkpoint import load_checkpoint
 from service.bundles.bundle import default_bundle_path
 from tests.arm.emulation import Emulation, UnavailableError, environment
@@ -84,7 +84,7 @@ def write_fp32_bundle(path: Path) -> Path:
     assert package is not None
     assert package.submodule_search_locations is not None
     checkpoint = load_checkpoint(Path(package.submodule_search_locations[0]) / "model")
-    label = BundleLabel(
+    label = BundleMetadata(
         name="fp32", license="Apache-2.0", description="", max_tokens=64, precision="fp32"
     )
     texts = VERIFICATION_TEXTS.read_text(encoding="utf-8").splitlines()

@@ -31,7 +31,7 @@ def checkpoint_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def checkpoint(checkpoint_path: Path) -> Checkpoint:
-    """The same, loaded."""
+    """The random checkpoint, loaded."""
     return load_checkpoint(checkpoint_path)
 
 

@@ -1,4 +1,4 @@
-"""Batches for the exported graphs, and what PyTorch says of them."""
+"""Configurations and batches for the exported graphs, with PyTorch's results."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class PaddedBatch:
         }
 
     def logits(self, model: TiedEncoder) -> NDArray[np.float32]:
-        """What PyTorch computes."""
+        """Compute the logits with PyTorch."""
         with torch.inference_mode():
             result = model(
                 torch.from_numpy(self.input_ids),
@@ -100,7 +100,7 @@ class PaddedBatch:
         return logits
 
     def requests(self, targets: NDArray[np.int64], top_k: int) -> list[ModelPass]:
-        """The same texts without padding; targets (M, K) are dealt out row by row."""
+        """Return the texts without padding; targets (M, K) are distributed row by row."""
         requests, start = [], 0
         for ids, keep, masked in zip(
             self.input_ids, self.attention_mask, self.mask_indicator, strict=True

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from export.agreement import Fp32Answers, Int8Figures, measure_agreement
+from export.agreement import Fp32Predictions, Int8Figures, measure_agreement
 from export.verify import VerificationError
-from export.write_bundle import BundleLabel, SampleTexts, write_bundle
+from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from model.checkpoints.checkpoint import Checkpoint
 from model.encoder.encoder import TiedEncoder
 from service.bundles.bundle import read_bundle
@@ -24,7 +24,7 @@ from tests.model.samples import VERSES
 @pytest.fixture
 def runtime(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) -> Runtime:
     """The checkpoint's graph in fp32, which stands for another encoder than the one compared."""
-    label = BundleLabel(name="x", license="", description="", max_tokens=None, precision="fp32")
+    label = BundleMetadata(name="x", license="", description="", max_tokens=None, precision="fp32")
     write_bundle(checkpoint, tmp_path / "bundle", label, texts)
     return Runtime(tmp_path / "bundle" / "model.onnx")
 
@@ -39,7 +39,7 @@ def agreement(
     runtime: Runtime, model: TiedEncoder, texts: Sequence[str], tokenizer: Tokenizer, tokens: int
 ) -> Int8Figures:
     """Both steps at once."""
-    return measure_agreement(runtime, Fp32Answers.of(model, texts, tokenizer, tokens))
+    return measure_agreement(runtime, Fp32Predictions.from_texts(model, texts, tokenizer, tokens))
 
 
 def shaken(model: TiedEncoder) -> TiedEncoder:
@@ -97,11 +97,11 @@ def test_figures_are_what_they_say(
 def test_texts_that_are_too_long_are_passed_over(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer
 ) -> None:
-    """Where all are, nothing could be said."""
+    """If all texts are too long, nothing is compared."""
     shortest = min(VERSES, key=lambda verse: len(tokenizer.encode(verse).input_ids))
     length = len(tokenizer.encode(shortest).input_ids)
     two = [shortest, " ".join(VERSES)]
     figures = agreement(runtime, checkpoint.model, two, tokenizer, length)
     assert figures.masks == length - 2
-    with pytest.raises(VerificationError, match="no text is short enough"):
-        Fp32Answers.of(checkpoint.model, [shortest], tokenizer, length - 1)
+    with pytest.raises(VerificationError, match="too long"):
+        Fp32Predictions.from_texts(checkpoint.model, [shortest], tokenizer, length - 1)

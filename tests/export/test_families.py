@@ -82,7 +82,7 @@ def test_the_served_graph_equals_transformers(case: Case, tmp_path: Path) -> Non
 
 
 def test_the_reference_graph_equals_transformers(case: Case) -> None:
-    """The same in onnx's own evaluator, padding and all."""
+    """onnx's own evaluator agrees, with padding."""
     graph = reference_graph(case.model.config, encoder_weights(case.model))
     onnx.checker.check_model(graph, full_check=True)
     feed = {

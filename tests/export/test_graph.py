@@ -17,7 +17,7 @@ from export.graph import served_graph
 from export.graph_files import int8_weights
 from export.int8_operators import Int8GraphBuilder
 from export.operators import GraphBuilder, float_tensor
-from export.ranking import ROUND
+from export.ranking import MASKS_PER_ROUND
 from export.weights import encoder_weights
 from model.checkpoints.checkpoint import Checkpoint
 from model.encoder.encoder import TiedEncoder
@@ -75,13 +75,13 @@ def test_fp32_agrees_with_pytorch(name: str, tmp_path: Path) -> None:
 def test_long_rows_are_attended_in_rounds(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What encoders of long texts compute some slots at a time is what they compute at once."""
+    """Attention in chunks gives the same result as attention at once."""
     config = CONFIGS[name]
     model = random_encoder(config)
     batch = Batch.pack(padded_batch(config.vocab_size).requests(np.zeros((5, 1), np.int64), 50))
     at_once = _runtime(tmp_path, model, int8=False).run(batch)
     monkeypatch.setattr("export.attention.LONG_TOKENS", 1)
-    monkeypatch.setattr("export.attention.ASKING_AT_ONCE", 5)
+    monkeypatch.setattr("export.attention.CHUNK_SLOTS", 5)
     in_rounds = _runtime(tmp_path, model, int8=False).run(batch)
     nodes = onnx.load(tmp_path / "model.onnx").graph.node
     # one for each layer but the last, whose masks ask alone, and one that ranks
@@ -136,7 +136,9 @@ def _assert_alike(first: BatchOutputs, second: BatchOutputs, tolerance: float) -
 
 
 @pytest.mark.parametrize("int8", [False, True], ids=["fp32", "int8"])
-@pytest.mark.parametrize("masks", [ROUND - 1, ROUND, ROUND + 1, 2 * ROUND + 5])
+@pytest.mark.parametrize(
+    "masks", [MASKS_PER_ROUND - 1, MASKS_PER_ROUND, MASKS_PER_ROUND + 1, 2 * MASKS_PER_ROUND + 5]
+)
 def test_many_masks_are_ranked_in_rounds(masks: int, int8: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it
     """Each mask of a batch answers as in a batch of its own text alone, whatever round it is in."""
     config = CONFIGS["bert"]

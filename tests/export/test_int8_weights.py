@@ -11,8 +11,8 @@ from export.int8_weights import Int8Weights
 from export.quantize import GELU_SMALLEST_STEP, GELU_ZERO, QuantizedRows
 from model.quantization.calibration import InputStatistics
 from model.quantization.rounding import round_weight
-from model.quantization.rounding_plan import RoundingPlan, float_channels_of
-from model.quantization.smoothing import equalizing_factors
+from model.quantization.rounding_plan import RoundingPlan, choose_float_channels
+from model.quantization.smoothing import smoothing_factors
 from tests.model.oracle import gelu_tanh
 
 Floats = NDArray[np.float64]
@@ -30,19 +30,19 @@ def _weight() -> NDArray[np.float32]:
     return np.random.default_rng(1).normal(size=(40, 96)).astype(np.float32)
 
 
-def _int8(x: Floats, float_channels: int, *, equalized: bool = True) -> Int8Weights:
+def _int8(x: Floats, float_channels: int, *, smoothed: bool = True) -> Int8Weights:
     statistics = InputStatistics(x.T @ x, x[::2].astype(np.float32))
     in_int8 = np.ones(96, np.bool_)
-    in_int8[float_channels_of(statistics, float_channels)] = False
+    in_int8[choose_float_channels(statistics, float_channels)] = False
     factors = in_int8.astype(np.float32)
-    if equalized:
-        found = equalizing_factors(statistics.rows[:, in_int8], _weight()[:, in_int8])
+    if smoothed:
+        found = smoothing_factors(statistics.rows[:, in_int8], _weight()[:, in_int8])
         factors[in_int8] = found
     return Int8Weights(RoundingPlan({NAME: torch.from_numpy(factors)}), {NAME: statistics.gram})
 
 
 def _product(x: Floats, int8: Int8Weights, rows: QuantizedRows, *, rounded: bool) -> Floats:
-    """What the graph computes, in float64."""
+    """Compute the graph's result in float64."""
     y = x * int8.factors(NAME)
     scale = np.abs(y).max(axis=1, keepdims=True) / 127 if rounded else 1e-9
     channels = int8.channels(NAME).float32
@@ -89,7 +89,7 @@ def test_float_channels_have_no_part_in_the_rounded_product() -> None:
 def test_a_gelus_outputs_come_close() -> None:
     """Unsigned rows about 16, with steps no finer than their negative part needs."""
     x = gelu_tanh(_inputs())
-    int8 = _int8(x, 12, equalized=False)
+    int8 = _int8(x, 12, smoothed=False)
     channels = int8.channels(NAME).int8
     rows = int8.rows(NAME, _weight()).dequantized()[:, channels]
     y = x[:, channels]
@@ -106,11 +106,11 @@ def test_a_gelus_outputs_come_close() -> None:
 def test_what_training_has_rounded_is_not_rounded_again(float_channels: int) -> None:
     """Weights on their grid come back bit for bit up to float32's own rounding."""
     plan = _int8(_inputs(), float_channels).plan
-    settled = round_weight(torch.from_numpy(_weight()), plan.factors[NAME]).numpy()
+    rounded_copy = round_weight(torch.from_numpy(_weight()), plan.factors[NAME]).numpy()
     int8 = Int8Weights(plan, {})
-    found = int8.rows(NAME, settled).dequantized() * int8.factors(NAME)
+    found = int8.rows(NAME, rounded_copy).dequantized() * int8.factors(NAME)
     in_int8 = int8.channels(NAME).int8
-    np.testing.assert_allclose(found[:, in_int8], settled[:, in_int8], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found[:, in_int8], rounded_copy[:, in_int8], rtol=1e-6, atol=1e-9)
     floats = int8.channels(NAME).float32
-    np.testing.assert_array_equal(settled[:, floats], _weight()[:, floats])
-    assert np.abs(settled - _weight()).max() > 1e-4
+    np.testing.assert_array_equal(rounded_copy[:, floats], _weight()[:, floats])
+    assert np.abs(rounded_copy - _weight()).max() > 1e-4

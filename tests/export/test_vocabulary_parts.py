@@ -46,14 +46,14 @@ def run(directory: Path, model: TiedEncoder, request: ModelPass, *, int8: bool) 
 @pytest.mark.parametrize("int8", [False, True], ids=["fp32", "int8"])
 @pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
 @pytest.mark.parametrize("rows", PARTS)
-def test_parts_make_the_whole(
+def test_parts_rank_like_one_table(
     rows: int,
     tied: bool,  # noqa: FBT001 - pytest passes it
     int8: bool,  # noqa: FBT001 - pytest passes it
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The same ids in the same order, for more of them than a part has, and every target."""
+    """Ids, their order and all targets agree, even with more ids than a part has."""
     model = random_encoder(replace(BERT, tied=tied))
     targets = np.tile(np.arange(BERT.vocab_size), (20, 1))
     request = ModelPass(np.arange(5, 29), np.arange(20), 60, targets)  # 20 masks: two rounds

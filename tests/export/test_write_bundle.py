@@ -18,7 +18,7 @@ from export.commands import main
 from export.graph_files import save_graph
 from export.verify import VerificationError
 from export.weights import encoder_weights
-from export.write_bundle import BundleLabel, SampleTexts, write_bundle
+from export.write_bundle import BundleMetadata, SampleTexts, write_bundle
 from model.checkpoints.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -33,8 +33,8 @@ from service.engine.runtime import Runtime
 from tests.model.samples import VERSES, plan_of, random_encoder
 
 
-def _label(precision: str = "fp32", max_tokens: int | None = None) -> BundleLabel:
-    return BundleLabel(
+def _label(precision: str = "fp32", max_tokens: int | None = None) -> BundleMetadata:
+    return BundleMetadata(
         name="tiny",
         license="CC0-1.0",
         description="A test.",
@@ -80,10 +80,10 @@ def test_weights_that_training_has_rounded_are_served_as_they_are(
     trained = RoundedEncoder(checkpoint.model, plan_of(checkpoint.model))
     assert checkpoint.tokenizer_json is not None
     tokenizer_json = checkpoint.tokenizer_json
-    save_checkpoint(tmp_path / "settled", trained.settled(), tokenizer_json, trained.plan)
-    settled = load_checkpoint(tmp_path / "settled")
+    save_checkpoint(tmp_path / "rounded_copy", trained.rounded_copy(), tokenizer_json, trained.plan)
+    rounded_copy = load_checkpoint(tmp_path / "rounded_copy")
     no_calibration = SampleTexts(texts.verification, calibration=[])
-    write_bundle(settled, tmp_path / "bundle", _label("int8"), no_calibration)
+    write_bundle(rounded_copy, tmp_path / "bundle", _label("int8"), no_calibration)
     stored = onnx.load(tmp_path / "bundle" / "model.onnx").graph.initializer
     arrays = {t.name: onnx.numpy_helper.to_array(t, str(tmp_path / "bundle")) for t in stored}
 
@@ -92,7 +92,7 @@ def test_weights_that_training_has_rounded_are_served_as_they_are(
         found: NDArray[np.float32] = values.astype(np.float32).T * scales[:, None]
         return found
 
-    weights = encoder_weights(settled.model)
+    weights = encoder_weights(rounded_copy.model)
     table = arrays["embeddings.word.weight"] * arrays["embeddings.word.weight.scales"][:, None]
     table = table * arrays["embeddings.word.weight.factors"]
     np.testing.assert_allclose(table, weights["embeddings.word.weight"], rtol=1e-5, atol=1e-7)
@@ -110,7 +110,7 @@ def test_weights_that_training_has_rounded_are_served_as_they_are(
     np.testing.assert_allclose(arrays[f"{value}.float32_weight"], expected[:, ~in_int8], rtol=1e-6)
 
 
-def test_replaces_a_bundle_and_keeps_what_lies_beside_it(
+def test_replaces_a_bundle_and_keeps_other_files(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
     """A second export takes the first one's place; a model card beside it stays."""
@@ -186,12 +186,12 @@ def test_refusals(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) ->
     with pytest.raises(CheckpointError, match="no masked-language-model head"):
         write_bundle(headless, tmp_path / "bundle", _label(), texts)
     mute = Checkpoint(checkpoint.model, None, head_is_new=False)
-    with pytest.raises(CheckpointError, match=r"no tokenizer\.json"):
+    with pytest.raises(CheckpointError, match="must contain a tokenizer"):
         write_bundle(mute, tmp_path / "bundle", _label(), texts)
     (tmp_path / "photos").mkdir()
     with pytest.raises(ValueError, match="is not a bundle"):
         write_bundle(checkpoint, tmp_path / "photos", _label(), texts)
-    with pytest.raises(ValueError, match="max_tokens must lie between 3 and 24"):
+    with pytest.raises(ValueError, match="max_tokens must be between 3 and 24"):
         write_bundle(checkpoint, tmp_path / "bundle", _label(max_tokens=25), texts)
 
 
@@ -216,7 +216,7 @@ def test_the_mask_and_the_special_tokens_are_the_checkpoints(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (-1, r"tokenizer\.json has (\d+) tokens, more than the encoder's table of"),
+        (-1, r"tokenizer\.json has (\d+) tokens, but the embedding table has"),
         (2000, r"the encoder's table (\d+) rows: the vocabulary was cut short"),
     ],
 )
@@ -272,7 +272,7 @@ def test_renews_golden_prompts(
     assert rest == made | {"bundle.json": b""}
     sentences.write_text("word " * 99)
     assert main([str(path), "--renew-golden", "--texts", str(sentences)]) == 2
-    assert "no verification text is short enough" in capsys.readouterr().err
+    assert "every verification text is too long" in capsys.readouterr().err
 
 
 def test_command_line_fails_with_one_sentence(
@@ -285,4 +285,4 @@ def test_command_line_fails_with_one_sentence(
     assert error.count("\n") == 1
     with pytest.raises(SystemExit):
         main([str(tmp_path)])
-    assert "--output BUNDLE or --reference" in capsys.readouterr().err
+    assert "exactly one of --output" in capsys.readouterr().err

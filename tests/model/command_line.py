@@ -1,4 +1,4 @@
-"""What the tests of `fillmask-train` say on its command line."""
+"""Command lines for the tests of `fillmask-train`."""
 
 from __future__ import annotations
 

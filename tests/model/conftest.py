@@ -1,4 +1,4 @@
-"""What every test of model/ stands on."""
+"""Fixtures for the tests of model/."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tokenizer() -> Tokenizer:
 def rows(tokenizer: Tokenizer) -> NDArray[np.int32]:
     """64 rows of the verses over and over."""
     documents = [VERSES[i % 3] for i in range(100)]
-    return pack_rows(documents, tokenizer, SpecialTokens.of(tokenizer), ROW_TOKENS)[:64]
+    return pack_rows(documents, tokenizer, SpecialTokens.from_tokenizer(tokenizer), ROW_TOKENS)[:64]
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def pretraining(tokenizer: Tokenizer, rows: NDArray[np.int32], tmp_path: Path) -
             rows=rows[8:],
             held_out=rows[:held_out_rows],
             tokenizer_json=tokenizer.to_str().encode(),
-            special=SpecialTokens.of(tokenizer),
+            special=SpecialTokens.from_tokenizer(tokenizer),
             config=TrainConfig(**(fields | changes)),
             directory=tmp_path / name,
             device="cpu",

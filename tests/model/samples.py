@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
-from model.quantization.calibration import VOCABULARY, first_of_input, is_rounded
+from model.quantization.calibration import VOCABULARY, is_int8_linear, shared_input_name
 from model.quantization.rounding_plan import RoundingPlan
 
 SMALL: dict[str, Any] = {
@@ -54,19 +54,19 @@ def plan_of(model: TiedEncoder) -> RoundingPlan:
     generator = torch.Generator().manual_seed(4)
     factors = {VOCABULARY: torch.rand(model.config.table_width, generator=generator) + 0.5}
     for name, module in model.named_modules():
-        if is_rounded(name, module):
+        if is_int8_linear(name, module):
             factors[name] = torch.rand(module.in_features, generator=generator) + 0.5
             if name.endswith((".query", ".ffn_out", ".dense")):
                 factors[name][[1, 5]] = 0
         if name in factors:
-            factors[name] = factors[first_of_input(name)]
+            factors[name] = factors[shared_input_name(name)]
         if name.endswith(".ffn_out"):
             factors[name] = (factors[name] > 0).float()
     return RoundingPlan(factors)
 
 
 def randomise(model: nn.Module, seed: int) -> None:
-    """Draw every parameter anew: matrices to keep the scale, vectors about their usual value."""
+    """Randomise every parameter: matrices keep their scale, vectors vary about their default."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -25,7 +25,7 @@ def text(name: str, content: str) -> Callable[[], Any]:
 
 
 def bigger_tokenizer() -> None:
-    """A checkpoint beside a tokenizer of more entries than its table."""
+    """A checkpoint, and a tokenizer with more tokens than its table has rows."""
     save_small("start", None)
     tokenizer = Tokenizer.from_file("tokenizer.json")
     tokenizer.add_special_tokens([AddedToken("[EXTRA]", special=True)])
@@ -51,9 +51,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "an empty directory": (
         lambda: Path("empty").mkdir(),
         ["pretrain", "empty", "--output=run"],
-        "empty holds no .txt",
+        "empty contains no .txt",
     ),
-    "too little text": (text("text.txt", VERSES[0]), TRAIN, "fewer than one batch of 4"),
+    "too little text": (text("text.txt", VERSES[0]), TRAIN, "but a batch has 4"),
     "a text that is none": (
         lambda: Path("text.txt").write_bytes(b"\xff\xfe\xff"),
         [*TRAIN, "--tokenizer=tokenizer.json"],
@@ -62,7 +62,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "too little held out": (
         text("held-out.txt", "the cat"),
         [*TRAIN, "--held-out=held-out.txt"],
-        "held-out text fills no row of 16 tokens",
+        "held-out text must fill a row of 16 tokens",
     ),
     "warm-up to the end": (list, [*TRAIN, "--warmup-steps=4"], "warmup_steps (4) must be fewer"),
     "a rate of nothing": (list, [*TRAIN, "--learning-rate=0"], "learning_rate must be positive"),
@@ -70,23 +70,23 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "a start without tokenizer": (
         lambda: save_small("start", None),
         [*START, "--init=start"],
-        "start has no tokenizer.json: name one with --tokenizer",
+        "start has no tokenizer.json; name one with --tokenizer",
     ),
     "a tokenizer too big": (
         bigger_tokenizer,
         [*START, "--init=start", "--tokenizer=bigger.json"],
-        "the checkpoint's embedding table 61",
+        "the checkpoint's table only 61 rows",
     ),
-    "a start and a configuration": (list, [*TRAIN, "--init=start"], "leave out --config"),
+    "a start and a configuration": (list, [*TRAIN, "--init=start"], "remove --config"),
     "a size the tokenizer decides": (
         text("encoder.json", json.dumps(ENCODER | {"vocab_size": 9})),
         TRAIN,
-        "leave out vocab_size",
+        "remove vocab_size",
     ),
     "a broken state": (
         lambda: (main([*TRAIN, "--until-step=1"]), Path("run/train_state.pt").write_bytes(b"PK")),
         [*TRAIN, "--resume"],
-        "train_state.pt is not a whole training state",
+        "train_state.pt is incomplete",
     ),
     "no such tokenizer": (list, [*TRAIN, "--tokenizer=nowhere.json"], "nowhere.json"),
     "a tokenizer that is none": (
@@ -107,14 +107,14 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "a configuration that is a list": (
         text("encoder.json", "[]"),
         TRAIN,
-        "encoder.json must hold a JSON object",
+        "encoder.json must contain a JSON object",
     ),
     "a configuration that is no JSON": (
         text("encoder.json", "{"),
         TRAIN,
         "encoder.json is not valid JSON",
     ),
-    "nothing to resume": (list, [*TRAIN, "--resume"], "there is no run to resume"),
+    "nothing to resume": (list, [*TRAIN, "--resume"], "start the run without --resume"),
     "another run's state": (
         lambda: main([*TRAIN, "--until-step=1"]),
         [*TRAIN, "--resume", "--seed=7"],
@@ -128,17 +128,17 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
         [*TRAIN, "--resume"],
         "another encoder",
     ),
-    "more than all": (list, [*TRAIN, "--short-share=1.5"], "short_share must lie between 0 and 1"),
+    "more than all": (list, [*TRAIN, "--short-share=1.5"], "short_share must be between 0 and 1"),
     "no short text": (
         text("text.txt", "word " * 3_000),
         [*TRAIN, "--short-share=0.5"],
-        "no text has 6 to",
+        "must have texts of 6 to",
     ),
     "evaluation of nothing": (list, ["evaluate", "run", "--held-out=text.txt"], "does not exist"),
     "evaluation without tokenizer": (
         lambda: save_small("run", None),
         ["evaluate", "run", "--held-out=text.txt"],
-        "run has no tokenizer.json",
+        "run needs a tokenizer.json",
     ),
     "a table of other documents": (mixing(), MIX, "more documents than rows in the table"),
     "a negative share": (mixing(shares={"x": -1}), MIX, "shares must map sources to numbers"),
@@ -147,7 +147,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "parameters of a list": (
         text("list.json", "[]"),
         ["parameters", "list.json"],
-        "list.json must hold a JSON object",
+        "list.json must contain a JSON object",
     ),
 }
 
@@ -159,7 +159,7 @@ def test_a_mistake_is_one_line_and_exit_status_2(
     arguments: list[str],
     message: str,
 ) -> None:
-    """Every mistake of the user's ends in one line on standard error and status 2."""
+    """Every mistake ends with one line on standard error and status 2."""
     prepare()
     capsys.readouterr()
     assert main(arguments) == 2

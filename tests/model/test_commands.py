@@ -51,7 +51,7 @@ def test_one_row_in_a_hundred_is_set_aside(
     Path("text.txt").write_text(repetitive_text(150))
     assert pretrain("--output=run", "--tokenizer=tokenizer.json") == 0
     documents = read_documents([Path("text.txt")])
-    rows = pack_rows(documents, tokenizer, SpecialTokens.of(tokenizer), 16).tolist()
+    rows = pack_rows(documents, tokenizer, SpecialTokens.from_tokenizer(tokenizer), 16).tolist()
     assert len(rows) > 200
     assert given["held_out"].tolist() == rows[::100]
     assert given["rows"].tolist() == [row for i, row in enumerate(rows) if i % 100]

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from model.files import replacing
+from model.files import atomic_replace
 
 
 def test_a_file_is_replaced_at_the_end(tmp_path: Path) -> None:
     """Until then the file from before is there, and afterwards nothing else."""
     path = tmp_path / "file"
     path.write_text("before")
-    with replacing(path) as temporary:
+    with atomic_replace(path) as temporary:
         temporary.write_text("after")
         assert path.read_text() == "before"
     assert path.read_text() == "after"
@@ -26,7 +26,7 @@ def test_an_error_leaves_the_file_from_before(tmp_path: Path) -> None:
     path.write_text("before")
 
     def fail() -> None:
-        with replacing(path) as temporary:
+        with atomic_replace(path) as temporary:
             temporary.write_text("aft")
             raise OSError("disk full")
 
@@ -42,6 +42,6 @@ def test_content_is_on_the_disk_before_the_name(
     """The file is synchronised under its temporary name, the directory after the rename."""
     path, seen = tmp_path / "file", []
     monkeypatch.setattr("model.files._sync", lambda what: seen.append((what.name, path.exists())))
-    with replacing(path) as temporary:
+    with atomic_replace(path) as temporary:
         temporary.write_text("content")
     assert seen == [("file.tmp", False), (tmp_path.name, True)]

@@ -25,8 +25,8 @@ def test_a_mistake_ends_the_process_with_status_2(tmp_path: Path) -> None:
     assert "nowhere.json" in line
 
 
-def test_the_serving_install_is_told_what_it_lacks() -> None:
-    """Where torch is not installed the command says how to get it, in one line and status 2."""
+def test_a_missing_dependency_is_named() -> None:
+    """Without torch the command prints how to install it, in one line, with status 2."""
     ended = run(
         "-c",
         "import sys; sys.modules['torch'] = None\n"

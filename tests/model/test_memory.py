@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save_file
 
 from model.checkpoints.tensor_files import TensorFiles
-from model.memory import give_back, paged_out
+from model.memory import page_out_files, release_memory
 
 VALUES = 8_000_000  # 32 MB
 
@@ -36,7 +36,7 @@ def test_mapped_weights_leave_memory_and_come_back(tmp_path: Path) -> None:
     tensor = TensorFiles(tmp_path)["a"]
     total = tensor.sum(dtype=torch.float64)
     before_mb = mapped_mb()
-    give_back([tensor])
+    release_memory([tensor])
     assert mapped_mb() < before_mb - 25
     assert tensor.sum(dtype=torch.float64) == total
 
@@ -44,7 +44,7 @@ def test_mapped_weights_leave_memory_and_come_back(tmp_path: Path) -> None:
 def test_what_no_file_holds_stays() -> None:
     """Weights made in memory, or changed after they were read, keep their values."""
     tensor = torch.arange(VALUES, dtype=torch.float32)
-    give_back([tensor, tensor[:3], torch.empty(0)])
+    release_memory([tensor, tensor[:3], torch.empty(0)])
     assert torch.equal(tensor, torch.arange(VALUES, dtype=torch.float32))
 
 
@@ -53,7 +53,7 @@ def test_a_changed_mapped_weight_stays_changed(tmp_path: Path) -> None:
     save_file({"a": torch.zeros(VALUES)}, tmp_path / "model.safetensors")
     tensor = TensorFiles(tmp_path)["a"]
     tensor += 1
-    give_back([tensor])
+    release_memory([tensor])
     assert tensor.sum(dtype=torch.float64) == VALUES
 
 
@@ -64,10 +64,10 @@ def test_files_that_are_read_through_take_little_memory(tmp_path: Path) -> None:
     tensor = TensorFiles(tmp_path)["a"]
     total = tensor.sum(dtype=torch.float64)
     full_mb = mapped_mb()
-    with paged_out("weights.bin"):
+    with page_out_files("weights.bin"):
         time.sleep(0.3)
         assert mapped_mb() > full_mb - 5
-    with paged_out("weights.bin", ".safetensors"):
+    with page_out_files("weights.bin", ".safetensors"):
         deadline = time.monotonic() + 10
         while mapped_mb() > full_mb - 25 and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -79,7 +79,7 @@ def test_files_that_are_read_through_take_little_memory(tmp_path: Path) -> None:
 def test_an_error_ends_the_paging() -> None:
     """No thread is left behind."""
     threads = threading.active_count()
-    with pytest.raises(ValueError, match="inside"), paged_out("weights.bin"):
+    with pytest.raises(ValueError, match="inside"), page_out_files("weights.bin"):
         raise ValueError("inside")
     assert threading.active_count() == threads
 
@@ -88,12 +88,12 @@ def test_an_error_ends_the_paging() -> None:
 TEN_BLOCKS = """
 import resource
 import torch
-from model.memory import keep_freed
+from model.memory import keep_freed_memory
 
 def faults(kept):
     if kept:
-        keep_freed()
-    for _ in range(5):  # until what lies between blocks has found its place
+        keep_freed_memory()
+    for _ in range(5):  # until the heap between blocks is stable
         torch.zeros(16_000_000).add_(1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(10):
@@ -118,11 +118,11 @@ def test_what_is_kept_is_not_asked_of_linux_again() -> None:
 FORTY_SHAPES = """
 import torch
 from torch.nn import functional as F
-from model.memory import keep_few_kernels
+from model.memory import limit_kernel_cache
 
 def kernel(few):
     if few:
-        keep_few_kernels()
+        limit_kernel_cache()
     weight = torch.randn(64, 32).to_mkldnn()
     for rows in range(1, 41):
         F.linear(torch.randn(rows, 32).to_mkldnn(), weight)
@@ -136,7 +136,7 @@ kernel(few={few})
 @pytest.mark.skipif("USE_MKLDNN=ON" not in torch.__config__.show(), reason="no oneDNN in PyTorch")
 @pytest.mark.parametrize(("few", "kernel"), [(False, "cache_hit"), (True, "cache_miss")])
 def test_kernels_of_old_shapes_are_let_go(*, few: bool, kernel: str) -> None:
-    """The first shape's kernel is made anew after 40; without the setting it is still there."""
+    """After 40 shapes the first kernel is compiled again; without the setting it is cached."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ONEDNN_")}
     done = subprocess.run(
         [sys.executable, "-c", FORTY_SHAPES.format(few=few)],

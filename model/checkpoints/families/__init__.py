@@ -1,7 +1,7 @@
-"""Checkpoint families: how each names its tensors and its configuration fields.
+"""Checkpoint families: the names of their tensors and configuration fields.
 
-A family is a small mapping onto the one encoder. Hugging Face's `config.json` says in `model_type`
-which family a checkpoint belongs to.
+A family is a small mapping onto `TiedEncoder`. The field `model_type` of Hugging Face's
+`config.json` selects the family.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from model.checkpoints.families import (
     mpnet,
     roberta,
 )
-from model.checkpoints.families.family import Family, Reading
+from model.checkpoints.families.family import Family, ParsedConfig
 from model.checkpoints.families.fields import Fields
 
 FAMILIES: dict[str, Family] = {
@@ -32,4 +32,4 @@ FAMILIES: dict[str, Family] = {
     "xlm-roberta": roberta.FAMILY,
 }
 
-__all__ = ["FAMILIES", "Family", "Fields", "Reading"]
+__all__ = ["FAMILIES", "Family", "Fields", "ParsedConfig"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from model.checkpoints.families import bert
-from model.checkpoints.families.family import Family, Reading
+from model.checkpoints.families.family import Family, ParsedConfig
 from model.checkpoints.families.fields import Fields
 from model.encoder.config import EncoderConfig
 
 _LAYER = "encoder.albert_layer_groups.{}.albert_layers.{}"
-# fields of the published files that transformers has never read
-_LEFTOVERS = {
+# fields of published files that transformers never reads
+_UNUSED_FIELDS = {
     "gap_size": 0,
     "net_structure_type": 0,
     "num_memory_blocks": 0,
@@ -17,25 +17,28 @@ _LEFTOVERS = {
 }
 
 
-def read(fields: Fields) -> Reading:
-    """ALBERT's config.json: a group of layers is one block, which is used several times over."""
-    for name, value in _LEFTOVERS.items():
-        fields.require(name, value)
-    fields.require("inner_group_num", 1)
-    fields.require("position_embedding_type", "absolute")
-    usual = fields.usual()
-    layers, groups = usual["num_layers"], fields.get("num_hidden_groups", 1)
+def read(fields: Fields) -> ParsedConfig:
+    """Read ALBERT's config.json; the layers of a group share one block."""
+    for name, value in _UNUSED_FIELDS.items():
+        fields.expect(name, value)
+    fields.expect("inner_group_num", 1)
+    fields.expect("position_embedding_type", "absolute")
+    common = fields.common()
+    layers, groups = common["num_layers"], fields.get("num_hidden_groups", 1)
     if not all(type(count) is int and 0 < count <= layers for count in (layers, groups)):
-        raise ValueError("num_hidden_layers and num_hidden_groups must be whole numbers above 0")
+        raise ValueError(
+            "num_hidden_groups must be a whole number between 1 and num_hidden_layers "
+            f"(got {groups!r} and {layers!r})"
+        )
     config = EncoderConfig(
-        **usual,
+        **common,
         type_vocab_size=fields.get("type_vocab_size", 2),
         norm_eps=fields.number("layer_norm_eps", 1e-12),
         activation=fields.activation("hidden_act", "gelu_new"),
         embedding_size=fields.get("embedding_size", 128),
         block_order=tuple(int(layer / (layers / groups)) for layer in range(layers)),
     )
-    return Reading(config)
+    return ParsedConfig(config)
 
 
 FAMILY = Family(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from model.checkpoints.families.family import Family, Reading
+from model.checkpoints.families.family import Family, ParsedConfig
 from model.checkpoints.families.fields import Fields
 from model.encoder.config import EncoderConfig
 
@@ -25,16 +25,16 @@ BLOCKS = {
 IGNORED = (r"pooler\..*", r"embeddings\.position_ids", r"embeddings\.token_type_ids")
 
 
-def read(fields: Fields) -> Reading:
-    """BERT's config.json."""
-    fields.require("position_embedding_type", "absolute")
+def read(fields: Fields) -> ParsedConfig:
+    """Read BERT's config.json."""
+    fields.expect("position_embedding_type", "absolute")
     config = EncoderConfig(
-        **fields.usual(),
+        **fields.common(),
         type_vocab_size=fields.get("type_vocab_size", 2),
         norm_eps=fields.number("layer_norm_eps", 1e-12),
         activation=fields.activation("hidden_act"),
     )
-    return Reading(config)
+    return ParsedConfig(config)
 
 
 FAMILY = Family(

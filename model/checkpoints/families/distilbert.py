@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from model.checkpoints.families.family import Family, Reading
+from model.checkpoints.families.family import Family, ParsedConfig
 from model.checkpoints.families.fields import Fields
 from model.encoder.config import EncoderConfig
 
 
-def read(fields: Fields) -> Reading:
-    """DistilBERT's config.json; its sinusoids, where it has them, are stored like learnt ones."""
+def read(fields: Fields) -> ParsedConfig:
+    """Read DistilBERT's config.json; sinusoidal positions are stored like learned ones."""
     fields.get("sinusoidal_pos_embds", default=False)
     config = EncoderConfig(
-        vocab_size=fields.take("vocab_size"),
-        d_model=fields.take("dim"),
-        num_layers=fields.take("n_layers"),
-        num_heads=fields.take("n_heads"),
-        d_ff=fields.take("hidden_dim"),
-        max_positions=fields.take("max_position_embeddings"),
+        vocab_size=fields.required("vocab_size"),
+        d_model=fields.required("dim"),
+        num_layers=fields.required("n_layers"),
+        num_heads=fields.required("n_heads"),
+        d_ff=fields.required("hidden_dim"),
+        max_positions=fields.required("max_position_embeddings"),
         type_vocab_size=0,
         activation=fields.activation("activation"),
         tied=fields.get("tie_word_embeddings", default=True),
     )
-    return Reading(config)
+    return ParsedConfig(config)
 
 
 FAMILY = Family(

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.checkpoints.families import bert
-from model.checkpoints.families.family import Family, Reading
+from model.checkpoints.families.family import Family, ParsedConfig
 from model.checkpoints.families.fields import Fields
 
 
-def read(fields: Fields) -> Reading:
-    """ELECTRA's config.json; embeddings as wide as the hidden states are not projected."""
+def read(fields: Fields) -> ParsedConfig:
+    """Read ELECTRA's config.json; embeddings of width d_model have no projection."""
     embedding_size = fields.get("embedding_size", 128)
     config = bert.read(fields).config
     width = 0 if embedding_size == config.d_model else embedding_size
-    return Reading(replace(config, embedding_size=width, head_activation="gelu_erf"))
+    return ParsedConfig(replace(config, embedding_size=width, head_activation="gelu_erf"))
 
 
 FAMILY = Family(

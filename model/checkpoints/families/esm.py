@@ -1,34 +1,32 @@
-"""ESM-2 and ESM-1b (Lin et al. 2023; Rives et al. 2021), as Hugging Face's EsmForMaskedLM does."""
+"""ESM-2 and ESM-1b (Lin et al. 2023; Rives et al. 2021), as stored by EsmForMaskedLM."""
 
 from __future__ import annotations
 
-from model.checkpoints.families.family import Family, Reading
+from model.checkpoints.families.family import Family, ParsedConfig
 from model.checkpoints.families.fields import Fields
-from model.checkpoints.families.roberta import HEAD, PAD_TOKEN_ID, after_padding
+from model.checkpoints.families.roberta import HEAD, PAD_TOKEN_ID, offset_positions
 from model.encoder.config import EncoderConfig
 
 _POSITIONS = ("absolute", "rotary")
 
 
-def read(fields: Fields) -> Reading:
-    """ESM's config.json: positions are learnt or rotations, and masks are words dropped out."""
-    fields.require("is_folding_model", False)  # noqa: FBT003 - the file's own value
-    fields.require("esmfold_config", None)
+def read(fields: Fields) -> ParsedConfig:
+    """Read ESM's config.json: learned or rotary positions, optional token dropout."""
+    fields.expect("is_folding_model", False)  # noqa: FBT003 - the file's own value
+    fields.expect("esmfold_config", None)
     fields.get("vocab_list", None)
-    fields.require("hidden_act", "gelu")
+    fields.expect("hidden_act", "gelu")
     pad_token_id = fields.get("pad_token_id", PAD_TOKEN_ID)
     mask_token_id = fields.get("mask_token_id", None)
     token_dropout = fields.get("token_dropout", default=False)
     positions = fields.get("position_embedding_type", "absolute")
     if positions not in _POSITIONS:
-        raise ValueError(
-            f"position_embedding_type = {positions!r} is not supported, only absolute and rotary"
-        )
+        raise ValueError(f"position_embedding_type must be absolute or rotary, not {positions!r}")
     if token_dropout and mask_token_id is None:
         raise ValueError("token_dropout needs the field mask_token_id")
     rotary_base = fields.number("rope_theta", 10_000.0)
     config = EncoderConfig(
-        **fields.usual(),
+        **fields.common(),
         type_vocab_size=0,
         norm_placement="pre",
         norm_eps=fields.number("layer_norm_eps", 1e-12),
@@ -38,8 +36,8 @@ def read(fields: Fields) -> Reading:
         rotary_base=rotary_base if positions == "rotary" else None,
         token_dropout_id=mask_token_id if token_dropout else None,
     )
-    reading = Reading(config)
-    return reading if positions == "rotary" else after_padding(reading, pad_token_id)
+    parsed = ParsedConfig(config)
+    return parsed if positions == "rotary" else offset_positions(parsed, pad_token_id)
 
 
 FAMILY = Family(

@@ -1,4 +1,4 @@
-"""What a family has to say about its checkpoints."""
+"""Family: the mapping of a checkpoint format onto the encoder."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from model.checkpoints.families.fields import Fields
 from model.encoder.config import EncoderConfig
 
-# TensorFlow-era checkpoints call a layer norm's parameters gamma and beta
+# checkpoints converted from TensorFlow call a layer norm's parameters gamma and beta
 _OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What a config.json says.
+class ParsedConfig:
+    """Result of reading a config.json.
 
     Attributes:
-        config: the encoder.
-        skipped_positions: rows of the position table before that of a text's first token.
+        config: sizes and choices of the encoder.
+        skipped_positions: unused rows of the position table before that of the first token.
     """
 
     config: EncoderConfig
@@ -28,44 +28,44 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """One small mapping of a checkpoint format onto `TiedEncoder`.
+    """Mapping of a checkpoint format onto `TiedEncoder`.
 
     Attributes:
-        read: the fields of config.json; ValueError where a value would change the maths in a way
-            the encoder does not know.
-        prefix: that of the encoder's tensors in a checkpoint with a head.
+        read: reads config.json; raises ValueError for values whose mathematics the encoder does
+            not support.
+        prefix: of the encoder's tensors in a checkpoint with a head.
         names: modules or tensors of the checkpoint to those of the encoder; `{}` stands for a
-            number. A tensor that holds several is cut into as many parts of equal length.
-        decoder: the map from the head to the vocabulary, whose weight is the table where the
-            checkpoint is tied.
-        bias: the name of that map's bias, where it is not the decoder's own.
-        ignored: patterns (full match, after the prefix) of tensors that play no part.
+            number. A tensor with several names is split into that many parts of equal length.
+        decoder: module of the output projection; in a tied checkpoint its weight is the embedding
+            table.
+        bias: name of the output projection's bias if it is not `{decoder}.bias`.
+        ignored: patterns of tensors to ignore (full match, after the prefix).
     """
 
-    read: Callable[[Fields], Reading]
+    read: Callable[[Fields], ParsedConfig]
     prefix: str
     names: Mapping[str, str | tuple[str, ...]]
     decoder: str
     bias: str = ""
     ignored: tuple[str, ...] = ()
 
-    def plain(self, name: str) -> str:
-        """A tensor's name without prefix, as of today."""
+    def strip_prefix(self, name: str) -> str:
+        """Return a tensor's current name without the prefix."""
         for old, new in _OLD_NAMES.items():
             if name.endswith(old):
                 name = name.removesuffix(old) + new
         return name.removeprefix(self.prefix)
 
-    def plays_no_part(self, plain: str) -> bool:
-        """Whether a tensor has nothing to do with masked-language modelling."""
-        return any(re.fullmatch(pattern, plain) for pattern in self.ignored)
+    def is_ignored(self, name: str) -> bool:
+        """Return whether masked-language modelling does not need a tensor."""
+        return any(re.fullmatch(pattern, name) for pattern in self.ignored)
 
-    def renamed(self, plain: str) -> tuple[str, ...]:
-        """The encoder's tensors that one of the checkpoint's holds; none for an unknown name."""
-        module, _, kind = plain.rpartition(".")
-        for of, suffix in ((plain, ""), (module, f".{kind}")):
-            numbers = re.findall(r"(?<=\.)\d+(?=\.|$)", of)
-            pattern = re.sub(r"(?<=\.)\d+(?=\.|$)", "{}", of)
+    def encoder_names(self, name: str) -> tuple[str, ...]:
+        """Return the encoder's names for a checkpoint's tensor; none if it is unknown."""
+        module, _, parameter = name.rpartition(".")
+        for path, suffix in ((name, ""), (module, f".{parameter}")):
+            numbers = re.findall(r"(?<=\.)\d+(?=\.|$)", path)
+            pattern = re.sub(r"(?<=\.)\d+(?=\.|$)", "{}", path)
             if pattern in self.names:
                 ours = self.names[pattern]
                 parts = (ours,) if isinstance(ours, str) else ours

@@ -1,4 +1,4 @@
-"""The fields of a checkpoint's config.json, taken one by one until nothing unknown is left."""
+"""Strict reader of a checkpoint's config.json that rejects unknown fields."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ACTIVATIONS: dict[str, Activation] = {
     "gelu_fast": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
 }
-# what transformers writes into every file and what has no part in a masked language model's answers
-_HARMLESS = re.compile(
+# fields that do not change the predictions of a masked language model
+_IRRELEVANT = re.compile(
     r"""
     _name_or_path | _attn_implementation.* | attn_implementation | _commit_hash
     | architectures | transformers_version | torch_dtype | dtype | model_max_length
@@ -35,7 +35,7 @@ _HARMLESS = re.compile(
     """,
     re.VERBOSE,
 )
-# by field, the only values under which the encoder computes what the file describes
+# values of these fields that the encoder supports
 _REQUIRED: dict[str, tuple[Any, ...]] = {
     "is_decoder": (False,),
     "is_encoder_decoder": (False,),
@@ -43,7 +43,7 @@ _REQUIRED: dict[str, tuple[Any, ...]] = {
     "add_cross_attention": (False,),
     "pruned_heads": ({}, None),
 }
-_USUAL_SIZES = {
+_COMMON_SIZES = {
     "vocab_size": "vocab_size",
     "d_model": "hidden_size",
     "num_layers": "num_hidden_layers",
@@ -51,91 +51,99 @@ _USUAL_SIZES = {
     "d_ff": "intermediate_size",
     "max_positions": "max_position_embeddings",
 }
-_OWN_CODE = "AutoModel"
+_REMOTE_CODE = "AutoModel"
 
 
 class Fields:
-    """A config.json's fields.
+    """Fields of a config.json; each one is removed as it is read.
 
     Args:
         values: the file's object, without `model_type`.
+
+    Raises:
+        ValueError: the checkpoint needs code of its own, or has an unsupported value.
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._left = dict(values)
         for name, allowed in _REQUIRED.items():
-            self.require(name, *allowed)
-        own_code = self._left.pop("auto_map", None) or {}
-        if isinstance(own_code, dict) and any(name.startswith(_OWN_CODE) for name in own_code):
-            raise ValueError("it names code of its own for the model (auto_map), which is not run")
+            self.expect(name, *allowed)
+        remote_code = self._left.pop("auto_map", None) or {}
+        if isinstance(remote_code, dict) and any(
+            name.startswith(_REMOTE_CODE) for name in remote_code
+        ):
+            raise ValueError(
+                "auto_map names custom model code, which is never run; "
+                "use a checkpoint of a supported architecture"
+            )
 
-    def take(self, name: str) -> Any:
-        """The value of a field.
+    def required(self, name: str) -> Any:
+        """Return the value of a required field.
 
         Raises:
             ValueError: it is missing.
         """
         if name not in self._left:
-            raise ValueError(f"it lacks the field {name}")
+            raise ValueError(f"the field {name} is missing")
         return self._left.pop(name)
 
-    def usual(self) -> dict[str, Any]:
-        """What most families call alike, by the names of EncoderConfig: sizes, and the tie.
+    def common(self) -> dict[str, Any]:
+        """Return fields that most families share, by the names of EncoderConfig: sizes and `tied`.
 
         Raises:
             ValueError: a size is missing.
         """
-        sizes = {ours: self.take(theirs) for ours, theirs in _USUAL_SIZES.items()}
+        sizes = {ours: self.required(theirs) for ours, theirs in _COMMON_SIZES.items()}
         return sizes | {"tied": self.get("tie_word_embeddings", default=True)}
 
     def get(self, name: str, default: T) -> Any | T:
-        """The value of a field that may be missing or null."""
+        """Return the value of an optional field; the default replaces null, too."""
         value = self._left.pop(name, default)
         return default if value is None else value
 
-    def require(self, name: str, *allowed: Any) -> None:
-        """See that a field, where it is there, has one of the values.
+    def expect(self, name: str, *allowed: Any) -> None:
+        """Check that a field is missing or has one of the allowed values.
 
         Raises:
-            ValueError: it has another.
+            ValueError: it has another value.
         """
         value = self._left.pop(name, allowed[0])
         # 0 is not False
         if not any(value == one and type(value) is type(one) for one in allowed):
             shown = " or ".join(repr(one) for one in allowed)
-            raise ValueError(f"{name} = {value!r} is not supported, only {shown}")
+            raise ValueError(f"{name} must be {shown}, not {value!r}")
 
     def activation(self, name: str, default: str = "gelu") -> Activation:
-        """A field that names an activation.
+        """Return the activation that a field names.
 
         Raises:
             ValueError: it is not a GELU.
         """
         value = self.get(name, default)
         if not isinstance(value, str) or value not in ACTIVATIONS:
-            raise ValueError(f"{name} = {value!r} is not supported, only {', '.join(ACTIVATIONS)}")
+            raise ValueError(f"{name} must be one of {', '.join(ACTIVATIONS)}, not {value!r}")
         return ACTIVATIONS[value]
 
     def number(self, name: str, default: float) -> float:
-        """A field that holds a number, whole or not, as a float.
+        """Return the number in a field as a float.
 
         Raises:
-            ValueError: it holds something else.
+            ValueError: it is not a number.
         """
         value = self.get(name, default)
         if type(value) not in {int, float}:
             raise ValueError(f"{name} must be a number, not {value!r}")
         return float(value)
 
-    def end(self) -> None:
-        """Refuse what was not taken.
+    def reject_unknown(self) -> None:
+        """Reject fields that were not read.
 
         Raises:
-            ValueError: a field is unknown, and might change the maths.
+            ValueError: a field is unknown, so it could change the mathematics.
         """
-        unknown = sorted(name for name in self._left if not _HARMLESS.fullmatch(name))
+        unknown = sorted(name for name in self._left if not _IRRELEVANT.fullmatch(name))
         if unknown:
             raise ValueError(
-                f"it has fields this family does not know: {', '.join(unknown)}; "
-                "remove them if they have no part in the encoder's maths"
+                f"unknown fields: {', '.join(unknown)}; "
+                "remove them if they do not change the encoder's mathematics"
             )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from model.checkpoints.families.family import Family, Reading
+from model.checkpoints.families.family import Family, ParsedConfig
 from model.checkpoints.families.fields import Fields
 from model.encoder.config import EncoderConfig
 
 _LOCAL, _GLOBAL = "sliding_attention", "full_attention"
 _BASES = {_GLOBAL: ("global_rope_theta", 160_000.0), _LOCAL: ("local_rope_theta", 10_000.0)}
-# how it is computed elsewhere, not what
-_MEANS = (
+# fields about how other libraries compute, which do not change the result
+_RUNTIME_FIELDS = (
     "deterministic_flash_attn",
     "reference_compile",
     "repad_logits_with_grad",
@@ -21,18 +21,18 @@ _MEANS = (
 )
 
 
-def read(fields: Fields) -> Reading:
-    """ModernBERT's config.json, as written before transformers 5 or since."""
-    for name in _MEANS:
+def read(fields: Fields) -> ParsedConfig:
+    """Read ModernBERT's config.json, as written before and since transformers 5."""
+    for name in _RUNTIME_FIELDS:
         fields.get(name, None)
-    fields.require("position_embedding_type", "absolute", "sans_pos")
-    usual = fields.usual()
-    local_layers = _local_layers(fields, usual["num_layers"])
+    fields.expect("position_embedding_type", "absolute", "sans_pos")
+    common = fields.common()
+    local_layers = _local_layers(fields, common["num_layers"])
     bases = _rotary_bases(fields)
     window = fields.get("local_attention", 128)
     mlp_bias = fields.get("mlp_bias", default=False)
     config = EncoderConfig(
-        **usual,
+        **common,
         type_vocab_size=0,
         norm_placement="pre",
         norm_eps=fields.number("norm_eps", 1e-5),
@@ -52,32 +52,36 @@ def read(fields: Fields) -> Reading:
         head_dense_bias=fields.get("classifier_bias", default=False),
         head_bias=fields.get("decoder_bias", default=True),
     )
-    return Reading(config)
+    return ParsedConfig(config)
 
 
 def _local_layers(fields: Fields, layers: Any) -> tuple[int, ...]:
     every = fields.get("global_attn_every_n_layers", 3)
     if not all(type(count) is int and count > 0 for count in (layers, every)):
-        raise ValueError("num_hidden_layers, global_attn_every_n_layers: whole numbers above 0")
+        raise ValueError(
+            "num_hidden_layers and global_attn_every_n_layers must be whole numbers above 0"
+        )
     default = [_LOCAL if layer % every else _GLOBAL for layer in range(layers)]
     kinds = fields.get("layer_types", default)
     if not isinstance(kinds, list) or len(kinds) != layers or set(kinds) - {_LOCAL, _GLOBAL}:
-        raise ValueError(f"layer_types must name {_LOCAL} or {_GLOBAL} for each layer")
+        raise ValueError(f"layer_types must list {_LOCAL} or {_GLOBAL} for each layer")
     return tuple(layer for layer, kind in enumerate(kinds) if kind == _LOCAL)
 
 
 def _rotary_bases(fields: Fields) -> dict[str, float]:
     parameters: dict[str, Any] = fields.get("rope_parameters", {})
-    fields.require("rope_scaling", None)
+    fields.expect("rope_scaling", None)
     bases = {}
     for kind, (name, default) in _BASES.items():
         of_kind = dict(parameters.get(kind) or {})
         if of_kind.pop("rope_type", "default") != "default":
-            raise ValueError("rope_parameters: only the rope_type default is supported")
+            raise ValueError("rope_parameters: rope_type must be default")
         older = fields.number(name, default)
         bases[kind] = float(of_kind.pop("rope_theta", older))
         if of_kind:
-            raise ValueError(f"rope_parameters: {min(of_kind)} is not supported")
+            raise ValueError(
+                f"rope_parameters: {min(of_kind)} is not supported; only rope_theta is"
+            )
     return bases
 
 

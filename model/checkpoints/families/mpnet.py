@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.checkpoints.families import bert, roberta
-from model.checkpoints.families.family import Family, Reading
+from model.checkpoints.families.family import Family, ParsedConfig
 from model.checkpoints.families.fields import Fields
 
-BUCKETS = 32  # transformers computes with as many, whatever the file says
+BUCKETS = 32  # transformers always uses 32, whatever the file says
 
 
-def read(fields: Fields) -> Reading:
-    """MPNet's config.json."""
-    fields.require("relative_attention_num_buckets", BUCKETS)
-    reading = roberta.after_padding(bert.read(fields), roberta.PAD_TOKEN_ID)
-    config = replace(reading.config, type_vocab_size=0, relative_buckets=BUCKETS)
-    return Reading(config, reading.skipped_positions)
+def read(fields: Fields) -> ParsedConfig:
+    """Read MPNet's config.json."""
+    fields.expect("relative_attention_num_buckets", BUCKETS)
+    parsed = roberta.offset_positions(bert.read(fields), roberta.PAD_TOKEN_ID)
+    config = replace(parsed.config, type_vocab_size=0, relative_buckets=BUCKETS)
+    return ParsedConfig(config, parsed.skipped_positions)
 
 
 FAMILY = Family(

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.quality import plain_facts
 from benchmarks.quality.cloze import PROBE, Tally
-from model.data.decontamination import LeftOut, probe_sentences
+from model.data.decontamination import SentenceFilter, probe_sentences
 from service.bundles.bundle import default_bundle_path, read_bundle
 from service.tokenization.tokenizer import Tokenizer
 
@@ -30,9 +30,9 @@ def test_each_of_six_kinds_has_ten_facts_that_the_built_in_model_could_tell() ->
 
 def test_no_fact_is_a_prompt_of_the_cloze_probe() -> None:
     """The two measure different sentences."""
-    cloze = LeftOut(probe_sentences(PROBE))
+    cloze = SentenceFilter(probe_sentences(PROBE))
     facts = list(probe_sentences(plain_facts.FACTS))
-    assert [fact for fact in facts if cloze.is_in(fact)] == []
+    assert [fact for fact in facts if cloze.matches(fact)] == []
 
 
 def test_rates_and_misses_are_printed(

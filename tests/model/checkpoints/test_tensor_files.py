@@ -43,7 +43,7 @@ def pickled_shards(directory: Path) -> None:
 
 
 def write_index(directory: Path, name: str, suffix: str) -> None:
-    """Which tensor lies in which part."""
+    """Map tensors to shards."""
     parts = {f"{key}": f"model-0000{n}-of-00002.{suffix}" for n, key in enumerate(TENSORS, 1)}
     index = {"metadata": {}, "weight_map": parts}
     (directory / f"{name}.index.json").write_text(json.dumps(index))
@@ -62,14 +62,14 @@ def test_every_layout_is_read(save: Callable[[Path], None], tmp_path: Path) -> N
 
 
 def test_safetensors_come_first(tmp_path: Path) -> None:
-    """Where both formats lie side by side, the pickle is not opened."""
+    """If a directory has both formats, the pickle is not opened."""
     single(tmp_path)
     (tmp_path / "pytorch_model.bin").write_bytes(b"no pickle at all")
     assert set(TensorFiles(tmp_path)) == set(TENSORS)
 
 
 class Bomb:
-    """What a pickle may hold to have code run."""
+    """Object whose pickle runs code."""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
         return (exec, ("raise SystemExit",))
@@ -113,7 +113,7 @@ def index_with(directory: Path, content: str) -> None:
 BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no weights": (
         lambda d: (d / "model.bin").touch(),
-        r"model\.safetensors does not exist, nor pytorch_model\.bin",
+        r"neither model\.safetensors nor pytorch_model\.bin",
     ),
     "a file cut short": (
         cut_single,
@@ -121,26 +121,26 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "a pickle cut short": (
         cut_pickled,
-        r"pytorch_model\.bin is not a file of tensors alone",
+        r"pytorch_model\.bin must contain only tensors",
     ),
     "a pickle with code": (
         lambda d: (d / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Bomb()})),
-        r"pytorch_model\.bin is not a file of tensors alone",
+        r"pytorch_model\.bin must contain only tensors",
     ),
     "a pickle of something else": (
         lambda d: torch.save([1, 2], d / "pytorch_model.bin"),
-        r"pytorch_model\.bin does not hold tensors by name",
+        r"pytorch_model\.bin must map names to tensors",
     ),
     "a part missing": (
         lose_part,
         r"model-00001-of-00002\.safetensors does not exist",
     ),
-    "a part with another tensor": (other_part, r"[bc]\.bias is in the index or in the parts, not"),
+    "a part with another tensor": (other_part, r"index does not match its files: [bc]\.bias"),
     "an index that is no JSON": (lambda d: index_with(d, "{"), "is not an index of tensors"),
     "an index of a list": (lambda d: index_with(d, "[]"), "is not an index of tensors"),
     "an index that leads away": (
         lambda d: index_with(d, '{"weight_map": {"a": "../x.safetensors"}}'),
-        r"names '\.\./x\.safetensors', which has a path in it",
+        r"without a path \(got '\.\./x\.safetensors'\)",
     ),
 }
 

@@ -90,13 +90,13 @@ def test_paths_without_text_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"nowhere\.txt does not exist"):
         text_files([tmp_path / "nowhere.txt"])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"empty holds no \.txt or \.txt\.xz file"):
+    with pytest.raises(ValueError, match=r"empty contains no \.txt or \.txt\.xz file"):
         text_files([tmp_path / "empty"])
 
 
 def token_stream(tokenizer: Tokenizer, documents: list[str]) -> list[int]:
     """Every document's tokens one by one, each followed by the separator."""
-    separator = SpecialTokens.of(tokenizer).sep
+    separator = SpecialTokens.from_tokenizer(tokenizer).sep
     stream: list[int] = []
     for document in documents:
         stream += [*tokenizer.encode(document, add_special_tokens=False).ids, separator]
@@ -105,10 +105,10 @@ def token_stream(tokenizer: Tokenizer, documents: list[str]) -> list[int]:
 
 @pytest.mark.parametrize("row_tokens", [8, 13, 64])
 @pytest.mark.parametrize("count", [1, 5, 300])
-def test_rows_hold_the_whole_stream(tokenizer: Tokenizer, count: int, row_tokens: int) -> None:
+def test_rows_contain_all_tokens(tokenizer: Tokenizer, count: int, row_tokens: int) -> None:
     """Framed by [CLS] and [SEP], rows are the tokens end to end; only an unfilled row is lost."""
     documents = [VERSES[i % 3] for i in range(count)]
-    special = SpecialTokens.of(tokenizer)
+    special = SpecialTokens.from_tokenizer(tokenizer)
     rows = pack_rows(documents, tokenizer, special, row_tokens)
     stream = token_stream(tokenizer, documents)
     assert rows.dtype == np.int32
@@ -124,7 +124,7 @@ def test_packing_does_not_depend_on_how_documents_are_grouped(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tokenizer is called with many documents at once; how many changes no row."""
-    special = SpecialTokens.of(tokenizer)
+    special = SpecialTokens.from_tokenizer(tokenizer)
     whole = pack_rows(VERSES, tokenizer, special, 9)
     monkeypatch.setattr(corpus, "DOCUMENTS_PER_CALL", 2)
     np.testing.assert_array_equal(pack_rows(iter(VERSES), tokenizer, special, 9), whole)
@@ -132,7 +132,7 @@ def test_packing_does_not_depend_on_how_documents_are_grouped(
 
 def test_no_text_gives_no_row(tokenizer: Tokenizer) -> None:
     """(0, row_tokens) for no document and for one too short."""
-    special = SpecialTokens.of(tokenizer)
+    special = SpecialTokens.from_tokenizer(tokenizer)
     assert pack_rows([], tokenizer, special, 16).shape == (0, 16)
     assert pack_rows(["the cat"], tokenizer, special, 16).shape == (0, 16)
 
@@ -142,7 +142,7 @@ def test_special_tokens_are_found(tokenizer: Tokenizer) -> None:
     own = Tokenizer.from_str(tokenizer.to_str())
     own.add_special_tokens([AddedToken("[EXTRA]", special=True)])
     own.add_tokens(["ordinary"])
-    special = SpecialTokens.of(own)
+    special = SpecialTokens.from_tokenizer(own)
     framing = [special.pad, special.cls, special.sep, special.mask]
     assert framing == [own.token_to_id(name) for name in ("[PAD]", "[CLS]", "[SEP]", "[MASK]")]
     assert {own.id_to_token(i) for i in special.all if i not in framing} == {"[UNK]", "[EXTRA]"}
@@ -153,7 +153,7 @@ def test_special_tokens_are_found(tokenizer: Tokenizer) -> None:
     "names",
     [("<s>", "</s>", "<mask>", "<pad>"), ("<cls>", "<eos>", "<mask>", "<pad>")],
 )
-def test_other_families_call_them_otherwise(names: tuple[str, ...], tokenizer: Tokenizer) -> None:
+def test_special_tokens_of_other_families(names: tuple[str, ...], tokenizer: Tokenizer) -> None:
     """RoBERTa's names and ESM's, also beside BERT's where only the former are special."""
     text = tokenizer.to_str()
     for usual, name in zip(("[CLS]", "[SEP]", "[MASK]", "[PAD]"), names, strict=True):
@@ -161,13 +161,15 @@ def test_other_families_call_them_otherwise(names: tuple[str, ...], tokenizer: T
     other = Tokenizer.from_str(text)
     expected = [other.token_to_id(name) for name in names]
     other.add_tokens(["[CLS]", "[SEP]", "[MASK]", "[PAD]"])
-    special = SpecialTokens.of(other)
+    special = SpecialTokens.from_tokenizer(other)
     assert [special.cls, special.sep, special.mask, special.pad] == expected
-    assert SpecialTokens.of(other, "[MASK]").mask == other.token_to_id("[MASK]")
+    assert SpecialTokens.from_tokenizer(other, "[MASK]").mask == other.token_to_id("[MASK]")
 
 
 def test_a_tokenizer_without_mask_is_refused(tokenizer: Tokenizer) -> None:
-    """What it lacks is listed."""
+    """The error lists the missing tokens."""
     renamed = tokenizer.to_str().replace("[MASK]", "[BLANK]").replace("[PAD]", "[FILL]")
-    with pytest.raises(ValueError, match=r"lacks \[MASK\] or <mask>, \[PAD\] or <pad>$"):
-        SpecialTokens.of(Tokenizer.from_str(renamed))
+    with pytest.raises(
+        ValueError, match=r"must have the special tokens \[MASK\] or <mask>, \[PAD\] or <pad>$"
+    ):
+        SpecialTokens.from_tokenizer(Tokenizer.from_str(renamed))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from model.commands import main
-from model.data.decontamination import LeftOut, measured_sentences, probe_sentences
+from model.data.decontamination import SentenceFilter, evaluation_sentences, probe_sentences
 
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
 
@@ -29,20 +29,20 @@ LONG = "one two three four five six seven eight nine ten eleven twelve thirteen 
 )
 def test_sentences_are_found_by_their_words(line: str, *, found: bool) -> None:
     """Short ones as a whole, long ones by any 13 words in a row; twelve are not enough."""
-    assert LeftOut(["We eat soup with a spoon.", LONG]).is_in(line) is found
+    assert SentenceFilter(["We eat soup with a spoon.", LONG]).matches(line) is found
 
 
 def test_lines_with_a_sentence_are_dropped() -> None:
     """Only those lines, and a document may end up empty."""
-    left_out = LeftOut(["time is money"])
-    assert left_out.without("Hello.\nTime is money, he said.\nBye.") == "Hello.\nBye."
-    assert left_out.without("Time is money.") == ""
+    measured = SentenceFilter(["time is money"])
+    assert measured.remove_from("Hello.\nTime is money, he said.\nBye.") == "Hello.\nBye."
+    assert measured.remove_from("Time is money.") == ""
 
 
 def test_sentences_of_two_words_are_rejected() -> None:
     """They would take too much text with them."""
-    with pytest.raises(ValueError, match=r"'Dogs bark\.' is too short"):
-        LeftOut(["Dogs bark."])
+    with pytest.raises(ValueError, match=r"'Dogs bark\.' must have at least 3 words"):
+        SentenceFilter(["Dogs bark."])
 
 
 def test_a_probe_gives_its_texts_with_each_answer(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_file_that_is_no_probe_is_rejected(tmp_path: Path, line: str) -> None:
     """The error names the file and the line."""
     probe = tmp_path / "probe.tsv"
     probe.write_text(f"use\tA [MASK].\tb\n{line}\n")
-    with pytest.raises(ValueError, match=r"probe\.tsv: line 2 must have a kind"):
+    with pytest.raises(ValueError, match=r"probe\.tsv: line 2 must have three columns"):
         list(probe_sentences(probe))
 
 
@@ -66,19 +66,19 @@ def test_every_sentence_measured_on_can_be_left_out(probe: str) -> None:
     """The probes of the benchmarks can be read, and all their sentences are found."""
     path = Path(__file__).parents[3] / "benchmarks" / "quality" / f"{probe}.tsv"
     sentences = list(probe_sentences(path))
-    left_out = LeftOut(sentences)
+    measured = SentenceFilter(sentences)
     assert len(sentences) >= 60
-    assert all(map(left_out.is_in, sentences))
+    assert all(map(measured.matches, sentences))
 
 
 def test_held_out_text_is_found_by_thirteen_words(tmp_path: Path) -> None:
     """Lines of a text file count whole; those of fewer than 13 words are nobody's."""
     held_out = tmp_path / "held_out.txt"
     held_out.write_text(f"Time is money.\n{LONG}\n\nYes.\n")
-    left_out = LeftOut(measured_sentences(held_out))
-    assert left_out.is_in(LONG.split(maxsplit=1)[1].upper())
-    assert not left_out.is_in("Time is money.")
-    assert not left_out.is_in(LONG.rsplit(maxsplit=3)[0])
+    measured = SentenceFilter(evaluation_sentences(held_out))
+    assert measured.matches(LONG.split(maxsplit=1)[1].upper())
+    assert not measured.matches("Time is money.")
+    assert not measured.matches(LONG.rsplit(maxsplit=3)[0])
 
 
 def test_a_mixture_leaves_out_what_is_measured(tmp_path: Path) -> None:

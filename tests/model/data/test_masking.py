@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.data.masking import Corrupted, Masker
+from model.data.masking import MaskedBatch, Masker
 from tests.model.samples import random_ids
 
 VOCAB_SIZE = 60
@@ -23,7 +23,7 @@ SPECIAL = (0, 1, 4, MASK, 59)  # neither together nor only in front
 PAD = 0
 
 
-def corrupt(input_ids: Tensor, seed: int = 0, **changes: Any) -> Corrupted:
+def corrupt(input_ids: Tensor, seed: int = 0, **changes: Any) -> MaskedBatch:
     """One corruption with the usual masker."""
     masker = Masker(VOCAB_SIZE, MASK, SPECIAL, **changes)
     return masker(input_ids, torch.Generator().manual_seed(seed))
@@ -44,26 +44,26 @@ def original() -> Tensor:
 
 
 @pytest.fixture(scope="module")
-def corrupted(original: Tensor) -> Corrupted:
-    """Its corruption."""
+def masked(original: Tensor) -> MaskedBatch:
+    """The masked batch."""
     return corrupt(original)
 
 
 def ordinary(input_ids: Tensor) -> Tensor:
-    """Where no special token stands."""
+    """Positions of ordinary tokens."""
     return torch.tensor([[int(i) not in SPECIAL for i in row] for row in input_ids])
 
 
 @pytest.mark.parametrize("rate", [0.15, 0.4])
 def test_the_selected_share(original: Tensor, rate: float) -> None:
-    """Of the ordinary tokens the rate asked for is selected, 15 % unless told otherwise."""
+    """The configured share of ordinary tokens is selected, 15 % by default."""
     result = corrupt(original) if rate == 0.15 else corrupt(original, select_rate=rate)
     assert_binomial(int(result.selected.sum()), int(ordinary(original).sum()), rate)
 
 
-def test_of_the_selected_80_10_10(original: Tensor, corrupted: Corrupted) -> None:
-    """80 % become the mask, 10 % are drawn anew, 10 % stay; a draw may hit the true token."""
-    before, after = original[corrupted.selected], corrupted.input_ids[corrupted.selected]
+def test_of_the_selected_80_10_10(original: Tensor, masked: MaskedBatch) -> None:
+    """80 % become the mask, 10 % a random token (perhaps the true one), 10 % stay."""
+    before, after = original[masked.selected], masked.input_ids[masked.selected]
     hit = 1 / (VOCAB_SIZE - len(SPECIAL))
     draws = len(before)
     assert_binomial(int((after == MASK).sum()), draws, 0.8)
@@ -71,25 +71,25 @@ def test_of_the_selected_80_10_10(original: Tensor, corrupted: Corrupted) -> Non
     assert_binomial(int(((after != MASK) & (after != before)).sum()), draws, 0.1 * (1 - hit))
 
 
-def test_special_tokens_are_never_selected(original: Tensor, corrupted: Corrupted) -> None:
+def test_special_tokens_are_never_selected(original: Tensor, masked: MaskedBatch) -> None:
     """No special or padding token is selected or changed."""
     special = ~ordinary(original)
     assert special.sum() > 4000
-    assert not (corrupted.selected & special).any()
-    assert torch.equal(corrupted.input_ids[special], original[special])
+    assert not (masked.selected & special).any()
+    assert torch.equal(masked.input_ids[special], original[special])
 
 
-def test_special_tokens_are_never_drawn(original: Tensor, corrupted: Corrupted) -> None:
+def test_special_tokens_are_never_drawn(original: Tensor, masked: MaskedBatch) -> None:
     """Random tokens are all the ordinary ones and none of the special ones."""
-    drawn = corrupted.input_ids[corrupted.selected & (corrupted.input_ids != original)]
+    drawn = masked.input_ids[masked.selected & (masked.input_ids != original)]
     assert set(drawn.tolist()) - {MASK} == set(range(VOCAB_SIZE)) - set(SPECIAL)
 
 
-def test_what_is_not_selected_stays(original: Tensor, corrupted: Corrupted) -> None:
+def test_other_positions_are_unchanged(original: Tensor, masked: MaskedBatch) -> None:
     """Outside the selection nothing changes, and the caller's batch is left alone."""
-    untouched = ~corrupted.selected
-    assert torch.equal(corrupted.input_ids[untouched], original[untouched])
-    assert MASK in corrupted.input_ids[corrupted.selected]
+    untouched = ~masked.selected
+    assert torch.equal(masked.input_ids[untouched], original[untouched])
+    assert MASK in masked.input_ids[masked.selected]
     copy = original.clone()
     corrupt(original, seed=5)
     assert torch.equal(original, copy)
@@ -109,17 +109,17 @@ def test_labels_are_the_originals_in_row_major_order(original: Tensor) -> None:
     assert result.labels.tolist() == labels
 
 
-def test_a_seed_decides_the_corruption(original: Tensor, corrupted: Corrupted) -> None:
-    """The same seed gives the same corruption, another seed another, torch's own state no say."""
+def test_the_seed_decides_the_masks(original: Tensor, masked: MaskedBatch) -> None:
+    """Masks depend on the seed alone, not on torch's global state."""
     torch.manual_seed(1)
     again = corrupt(original)
-    assert torch.equal(again.input_ids, corrupted.input_ids)
-    assert torch.equal(again.selected, corrupted.selected)
-    assert torch.equal(again.labels, corrupted.labels)
-    assert not torch.equal(corrupt(original, seed=1).selected, corrupted.selected)
+    assert torch.equal(again.input_ids, masked.input_ids)
+    assert torch.equal(again.selected, masked.selected)
+    assert torch.equal(again.labels, masked.labels)
+    assert not torch.equal(corrupt(original, seed=1).selected, masked.selected)
 
 
-def test_rows_are_corrupted_independently(original: Tensor) -> None:
+def test_rows_are_masked_independently(original: Tensor) -> None:
     """Equal rows get different selections, and one generator never repeats itself."""
     masker, generator = Masker(VOCAB_SIZE, MASK, SPECIAL), torch.Generator().manual_seed(0)
     twins = original[:1].repeat(2, 1)
@@ -145,7 +145,7 @@ def test_a_batch_of_special_tokens_selects_nothing() -> None:
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, float("nan")])
 def test_a_rate_that_is_no_share_is_refused(rate: float) -> None:
-    """The rate lies between 0 and 1, both excluded."""
+    """The rate is above 0 and below 1."""
     with pytest.raises(ValueError, match="select_rate"):
         Masker(VOCAB_SIZE, MASK, SPECIAL, rate)
 

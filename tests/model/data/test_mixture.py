@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from model.data.mixture import Mixture, mix, read_titles
+from model.data.mixture import Mixture, mix, read_document_sources
 
 DOCUMENTS = [f"text {i}" for i in range(2000)]
 TITLES = [("news" if i % 2 else "books", f"Author {i % 5}, Jr.") for i in range(2000)]
@@ -19,7 +19,7 @@ NEWS = {text for text, title in zip(DOCUMENTS, TITLES, strict=True) if title[0] 
 
 
 def chosen(seed: int = 0, only: dict[str, tuple[str, ...]] | None = None, **shares: float) -> Any:
-    """What the mixture takes of the 1,000 news and 1,000 books."""
+    """Selection from 1,000 news and 1,000 books."""
     return mix(iter(DOCUMENTS), TITLES, Mixture(shares, only or {}, seed))
 
 
@@ -51,12 +51,12 @@ def test_only_the_authors_named_are_taken() -> None:
 
 
 def test_leaving_an_author_out_moves_no_other_choice() -> None:
-    """What is taken under a restriction was taken without it."""
+    """A restriction removes documents and adds none."""
     assert set(chosen(only={"news": ("Author 1",)}, news=0.5)) < set(chosen(news=0.5))
 
 
 def test_a_seed_decides_choice_and_order() -> None:
-    """The same seed gives the same list, another seed another, and neither is file order."""
+    """The seed decides the order, which is never file order."""
     first = chosen(news=0.5)
     assert first == chosen(news=0.5)
     assert set(first) != set(chosen(seed=1, news=0.5))
@@ -78,7 +78,7 @@ def test_titles_are_read_in_file_order(tmp_path: Path) -> None:
     with lzma.open(tmp_path / "titles.tsv.xz", "wt") as stream:
         stream.write(table)
     for name in ("titles.tsv", "titles.tsv.xz"):
-        assert read_titles(tmp_path / name) == [("books", "Austen"), ("news", "")]
+        assert read_document_sources(tmp_path / name) == [("books", "Austen"), ("news", "")]
 
 
 @pytest.mark.parametrize("row", ["books\tEmma\tAusten", "books\tEmma\tAusten\t9\t9", ""])
@@ -86,8 +86,8 @@ def test_a_row_of_other_width_is_named(tmp_path: Path, row: str) -> None:
     """The first line without four columns is a ValueError with its number."""
     path = tmp_path / "titles.tsv"
     path.write_text(f"news\tA\tB\t7\n{row}\nnews\tA\tB\t7\n")
-    with pytest.raises(ValueError, match="line 2 does not have 4 columns"):
-        read_titles(path)
+    with pytest.raises(ValueError, match="line 2 must have 4 columns"):
+        read_document_sources(path)
 
 
 def test_a_mixture_is_read(tmp_path: Path) -> None:
@@ -133,5 +133,5 @@ def test_a_mixture_lacking_fields_is_refused(tmp_path: Path, text: str) -> None:
     """All three fields are required."""
     path = tmp_path / "mixture.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match="exactly shares, only_authors and seed"):
+    with pytest.raises(ValueError, match="exactly the fields shares, only_authors and seed"):
         Mixture.read(path)

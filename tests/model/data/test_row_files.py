@@ -9,7 +9,7 @@ import pytest
 
 from model import commands
 from model.data.corpus import TokenRows
-from model.data.row_files import TrainingRows, digest, stored_rows
+from model.data.row_files import TrainingRows, load_or_build_rows, sha256_of
 from tests.model.command_line import pretrain
 from tests.model.samples import repetitive_text
 
@@ -39,7 +39,7 @@ def test_rows_are_made_once_and_mapped(
     """Values and lengths stay; ids take two bytes where all of them fit."""
     made, key = some_rows(largest), {"texts": "a"}
     for make in (lambda: made, unexpected):
-        rows = stored_rows(tmp_path / "rows", key, make)
+        rows = load_or_build_rows(tmp_path / "rows", key, make)
         pairs: list[tuple[TokenRows, TokenRows]] = [
             (rows.packed, made.packed),
             (rows.held_out, made.held_out),
@@ -54,19 +54,19 @@ def test_rows_are_made_once_and_mapped(
 
 def test_rows_of_another_key_are_replaced(tmp_path: Path) -> None:
     """None of the old short texts is left either."""
-    stored_rows(tmp_path / "rows", {"texts": "a"}, some_rows)
+    load_or_build_rows(tmp_path / "rows", {"texts": "a"}, some_rows)
     other = TrainingRows(np.zeros((1, 8), np.int32), np.zeros((1, 8), np.int32), {})
-    rows = stored_rows(tmp_path / "rows", {"texts": "b"}, lambda: other)
+    rows = load_or_build_rows(tmp_path / "rows", {"texts": "b"}, lambda: other)
     assert rows.packed.shape == (1, 8)
     assert rows.short == {}
 
 
 def test_rows_cut_short_are_made_again(tmp_path: Path) -> None:
     """A process killed before the last file leaves no key, and what there is does not count."""
-    stored_rows(tmp_path / "rows", {"texts": "a"}, some_rows)
+    load_or_build_rows(tmp_path / "rows", {"texts": "a"}, some_rows)
     (tmp_path / "rows" / "key.json").unlink()
     (tmp_path / "rows" / "packed.npy").write_bytes(b"\x93NUMPY")
-    rows = stored_rows(tmp_path / "rows", {"texts": "a"}, some_rows)
+    rows = load_or_build_rows(tmp_path / "rows", {"texts": "a"}, some_rows)
     np.testing.assert_array_equal(rows.packed, some_rows().packed)
 
 
@@ -75,10 +75,10 @@ def test_a_digest_follows_contents_and_their_parts(tmp_path: Path) -> None:
     a, b = tmp_path / "a", tmp_path / "b"
     a.write_text("one")
     b.write_text("two")
-    assert digest([a, b]) != digest([b, a]) != digest([a])
-    before = digest([a])
+    assert sha256_of([a, b]) != sha256_of([b, a]) != sha256_of([a])
+    before = sha256_of([a])
     a.write_text("once")
-    assert digest([a]) != before
+    assert sha256_of([a]) != before
 
 
 def test_a_resumed_run_tokenizes_nothing(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

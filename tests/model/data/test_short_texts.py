@@ -30,7 +30,7 @@ SENTENCES = [
     "They left!",
 ]
 TOKENIZER = train_word_pieces([PARAGRAPH, *VERSES], vocab_size=400)
-SPECIAL = SpecialTokens.of(TOKENIZER)
+SPECIAL = SpecialTokens.from_tokenizer(TOKENIZER)
 
 
 def cut(document: str, seed: int, tokenizer: Tokenizer = TOKENIZER) -> list[str]:
@@ -79,7 +79,7 @@ def test_rows_are_framed_and_of_their_length() -> None:
 
 def test_texts_that_are_all_too_long_are_an_error() -> None:
     """A ValueError says which lengths are taken."""
-    with pytest.raises(ValueError, match="no text has 6 to 64 tokens"):
+    with pytest.raises(ValueError, match="texts of 6 to 64 tokens"):
         short_rows([" ".join(["the"] * 80)], TOKENIZER, SPECIAL, 0)
 
 
@@ -118,14 +118,14 @@ def test_passes_of_short_texts_come_at_even_distances(
     """The run's share of them; neither kind of pass leaves out a batch."""
     run: Pretraining = pretraining(short_share=share)
     run.short_texts = ShortTexts(groups(), batch_tokens=32, seed=0)
-    passes = [run._pass(number) for number in range(12)]
+    passes = [run._batch(number) for number in range(12)]
     assert [n for n, rows in enumerate(passes) if rows.shape[1] != ROW_TOKENS] == short
     twin = ShortTexts(groups(), batch_tokens=32, seed=0)
     for place, number in enumerate(short):
         assert torch.equal(passes[number], torch.from_numpy(twin.batch(place)).long())
     packed = [rows for n, rows in enumerate(passes) if n not in short]
     for place, rows in enumerate(packed):
-        assert torch.equal(rows, torch.from_numpy(run._packed(place)).long())
+        assert torch.equal(rows, torch.from_numpy(run._packed_batch(place)).long())
 
 
 def test_a_run_of_short_texts_alone_learns_from_them(pretraining: Any, no_curve: None) -> None:
@@ -133,6 +133,6 @@ def test_a_run_of_short_texts_alone_learns_from_them(pretraining: Any, no_curve:
     run: Pretraining = pretraining(short_share=1.0, learning_rate=1e-2, steps=60)
     text = np.tile(np.arange(5, 17, dtype=np.int32), (8, 1))
     run.short_texts = ShortTexts({12: text}, batch_tokens=96, seed=0)
-    first = run._one_step()
+    first = run._train_step()
     run.run()
-    assert run._one_step() < 0.5 * first
+    assert run._train_step() < 0.5 * first

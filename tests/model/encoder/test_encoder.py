@@ -14,7 +14,7 @@ from torch import Tensor
 
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
-from model.encoder.positions import fixed_positions
+from model.encoder.positions import sinusoidal_positions
 from model.forward import mlm_forward_tied
 from tests.model import oracle
 from tests.model.samples import in_float64, random_encoder, random_ids, small_config
@@ -101,7 +101,7 @@ def test_agrees_with_the_oracle(config: EncoderConfig) -> None:
 def test_each_choice_moves_the_answer_as_the_oracle_says(
     base: dict[str, Any], change: dict[str, Any]
 ) -> None:
-    """The same weights under another choice give another answer, by as much as in the oracle."""
+    """Each choice changes the result of the same weights, as in the oracle."""
     before = random_encoder(small_config(**base))
     after = random_encoder(small_config(**(base | change)))
     after.load_state_dict(before.state_dict(), strict=False)
@@ -179,13 +179,13 @@ def test_nothing_masked_gives_no_row() -> None:
 def test_only_masked_positions_reach_the_head(monkeypatch: pytest.MonkeyPatch) -> None:
     """The projection is asked for M hidden states, never for all N x T."""
     model, shapes = random_encoder(small_config()), []
-    whole = TiedEncoder.project
+    whole = TiedEncoder.logits
 
-    def project(self: TiedEncoder, hidden_MD: Tensor) -> Tensor:
+    def logits(self: TiedEncoder, hidden_MD: Tensor) -> Tensor:
         shapes.append(tuple(hidden_MD.shape))
         return whole(self, hidden_MD)
 
-    monkeypatch.setattr(TiedEncoder, "project", project)
+    monkeypatch.setattr(TiedEncoder, "logits", logits)
     mask_indicator = torch.zeros(3, 9)
     mask_indicator[0, 2] = mask_indicator[2, 5] = 1
     model(random_ids((3, 9), 61), mask_indicator)
@@ -194,7 +194,7 @@ def test_only_masked_positions_reach_the_head(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_only_masked_positions_reach_the_last_feed_forward_part(placement: str) -> None:
-    """Where nothing looks at the other positions any more, they are not computed."""
+    """The last block computes only the selected positions after attention."""
     model, seen = random_encoder(small_config(norm_placement=placement)), []
     for name, module in model.named_modules():
         if name.endswith("ffn_in"):
@@ -209,14 +209,14 @@ def test_an_input_too_long_is_refused() -> None:
     """One token over the last position is a ValueError that says both lengths."""
     model = random_encoder(small_config())
     model.hidden(random_ids((1, 17), 61))
-    with pytest.raises(ValueError, match=r"input_ids have 18 positions.* at most 17"):
+    with pytest.raises(ValueError, match=r"at most 17 positions \(got 18\)"):
         model.hidden(random_ids((1, 18), 61))
 
 
 @pytest.mark.parametrize(("positions", "width"), [(1, 2), (50, 24), (600, 6), (9, 7)])
 def test_fixed_positions_are_the_sinusoids_of_the_paper(positions: int, width: int) -> None:
     """Sines and cosines of pos / 10000^(2i/D), to float32 rounding, for even and odd widths."""
-    found, expected = fixed_positions(positions, width), oracle.sinusoids(positions, width)
+    found, expected = sinusoidal_positions(positions, width), oracle.sinusoids(positions, width)
     np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-6)
 
 

@@ -43,7 +43,7 @@ def test_without_its_mask_padding_would_count() -> None:
     assert (masked[2] - unmasked[2]).abs().max() > 0.01
 
 
-def test_a_sequence_of_padding_only_harms_nobody() -> None:
+def test_a_sequence_of_padding_changes_no_other() -> None:
     """Its neighbours' answers stay finite and the same to 1e-5."""
     model = random_encoder(small_config())
     input_ids, mask_indicator = random_ids((2, 5), 61), torch.tensor([[0, 1, 0, 0, 1], [0] * 5])

@@ -60,7 +60,7 @@ def by_state_dict(model: TiedEncoder) -> TiedEncoder:
 
 
 def by_assigned_state_dict(model: TiedEncoder) -> TiedEncoder:
-    """The same, the tensors themselves taken over."""
+    """Load the weights into another encoder by assignment."""
     second = TiedEncoder(model.config)
     second.load_state_dict(model.state_dict(), assign=True)
     return second
@@ -102,7 +102,7 @@ def test_a_copy_is_tied_to_itself_only() -> None:
         second.embeddings.word.weight[7, 3] += 1
         identity = torch.eye(24)
         looked_up = (second.embeddings.word.weight - model.embeddings.word.weight)[7, 3]
-        projected = second.project(identity) - model.project(identity)
+        projected = second.logits(identity) - model.logits(identity)
     assert looked_up.item() == pytest.approx(1, abs=1e-6)
     assert projected[3, 7].item() == pytest.approx(1, abs=1e-6)
     assert projected.count_nonzero() == 1

@@ -30,8 +30,8 @@ def test_weights_lie_on_a_grid_of_their_own_row() -> None:
     factors = torch.rand(500, generator=generator) + 0.5
     factors[:3] = 0
     rounded = round_weight(weight, factors)
-    equalized = rounded[:, 3:] / factors[3:]
-    multiples = equalized / (equalized.abs().amax(dim=1, keepdim=True) / 127)
+    smoothed = rounded[:, 3:] / factors[3:]
+    multiples = smoothed / (smoothed.abs().amax(dim=1, keepdim=True) / 127)
     torch.testing.assert_close(multiples, multiples.round(), rtol=0, atol=1e-3)
     torch.testing.assert_close(rounded, weight, rtol=0, atol=0.04)
     torch.testing.assert_close(round_weight(rounded, factors), rounded, rtol=1e-6, atol=1e-8)
@@ -48,22 +48,22 @@ def test_logits_move_a_little() -> None:
     assert torch.equal(rounded.model(IDS, ALL), plain)
 
 
-def test_the_settled_encoder_computes_what_training_computed() -> None:
+def test_the_rounded_copy_computes_what_training_computed() -> None:
     """Every rounded tensor is in it, the table for lookup and head alike."""
     rounded = rounded_encoder()
-    settled = rounded.settled()
-    torch.testing.assert_close(settled(IDS, ALL), rounded.logits(IDS, ALL))
+    rounded_copy = rounded.rounded_copy()
+    torch.testing.assert_close(rounded_copy(IDS, ALL), rounded.logits(IDS, ALL))
     for name in (TABLE, "blocks.0.value.weight", "blocks.1.ffn_out.weight", "head.dense.weight"):
-        assert not torch.equal(settled.get_parameter(name), rounded.model.get_parameter(name))
+        assert not torch.equal(rounded_copy.get_parameter(name), rounded.model.get_parameter(name))
 
 
 def test_gradients_reach_the_weights_behind_the_rounded_ones() -> None:
-    """They are those of the settled encoder, as if it had been the one trained."""
+    """They are those of the rounded encoder, as if it had been the one trained."""
     rounded = rounded_encoder()
     gradients = []
     for model, logits in (
         (rounded.model, rounded.logits(IDS, ALL)),
-        (settled := rounded.settled(), settled(IDS, ALL)),
+        (rounded_copy := rounded.rounded_copy(), rounded_copy(IDS, ALL)),
     ):
         loss = torch.nn.functional.cross_entropy(logits, torch.arange(24))
         loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it

@@ -10,7 +10,7 @@ from torch import nn
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
 from model.quantization.calibration import VOCABULARY, InputStatistics
-from model.quantization.rounding_plan import FLOAT_CHANNELS, RoundingPlan, float_channels_of
+from model.quantization.rounding_plan import FLOAT_CHANNELS, RoundingPlan, choose_float_channels
 from tests.model.samples import plan_of, random_encoder, small_config
 
 CONFIGS = {
@@ -24,7 +24,7 @@ CONFIGS = {
 def searched_plan(model: TiedEncoder) -> RoundingPlan:
     """By a few random texts."""
     rows = np.random.default_rng(4).integers(0, model.config.vocab_size, (40, 12), np.int32)
-    return RoundingPlan.by_rows(model, rows, mask_token_id=0, seed=0)
+    return RoundingPlan.from_rows(model, rows, mask_token_id=0, seed=0)
 
 
 def statistics_of(rows: np.ndarray) -> InputStatistics:
@@ -33,18 +33,18 @@ def statistics_of(rows: np.ndarray) -> InputStatistics:
 
 
 def test_a_channel_that_widens_every_row_goes_before_one_that_is_widest_once() -> None:
-    """What counts is what a channel does to the rows' scales, not its single largest value."""
+    """The choice depends on the rows' scales, not on a channel's largest value."""
     x = np.random.default_rng(3).uniform(-1, 1, (400, 32))
     x[:, 7] = 10
     x[11, 5] = 100
-    assert float_channels_of(statistics_of(np.delete(x, 11, axis=0)), 1).tolist() == [7]
-    assert float_channels_of(statistics_of(x), 2).tolist() == [5, 7]
+    assert choose_float_channels(statistics_of(np.delete(x, 11, axis=0)), 1).tolist() == [7]
+    assert choose_float_channels(statistics_of(x), 2).tolist() == [5, 7]
 
 
 def test_a_narrow_map_keeps_most_channels_in_int8() -> None:
     """At most an eighth is computed in float32."""
     x = np.random.default_rng(2).normal(size=(50, 20))
-    assert len(float_channels_of(statistics_of(x), FLOAT_CHANNELS)) == 2
+    assert len(choose_float_channels(statistics_of(x), FLOAT_CHANNELS)) == 2
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -76,22 +76,22 @@ def test_the_largest_channels_are_the_float_ones() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"blocks.0.query": None}, "missing or left over: blocks.0.query"),
-        ({"blocks.9.query": torch.ones(24)}, "missing or left over: blocks.9.query"),
-        ({"blocks.0.query": torch.ones(23)}, "blocks.0.query has factors of shape"),
-        ({"blocks.0.query": -torch.ones(24)}, "blocks.0.query has a factor that is negative"),
-        ({"blocks.0.key": torch.rand(24)}, "blocks.0.key has other factors than blocks.0.query"),
-        ({"blocks.1.output": torch.zeros(24)}, "blocks.1.output has channels in float32"),
-        ({"blocks.1.ffn_in": torch.zeros(24)}, "blocks.1.ffn_in has channels in float32"),
-        ({VOCABULARY: torch.zeros(24)}, "vocabulary has channels in float32"),
-        ({"blocks.1.ffn_out": torch.full((40,), 0.5)}, "blocks.1.ffn_out has a factor other than"),
-        ({VOCABULARY: torch.full((24,), torch.nan)}, "vocabulary has a factor"),
+        ({"blocks.0.query": None}, "missing or unexpected: blocks.0.query"),
+        ({"blocks.9.query": torch.ones(24)}, "missing or unexpected: blocks.9.query"),
+        ({"blocks.0.query": torch.ones(23)}, "blocks.0.query must have shape"),
+        ({"blocks.0.query": -torch.ones(24)}, "blocks.0.query must be finite and at least 0"),
+        ({"blocks.0.key": torch.rand(24)}, "blocks.0.key and blocks.0.query share an input"),
+        ({"blocks.1.output": torch.zeros(24)}, "blocks.1.output must be above 0"),
+        ({"blocks.1.ffn_in": torch.zeros(24)}, "blocks.1.ffn_in must be above 0"),
+        ({VOCABULARY: torch.zeros(24)}, "vocabulary must be above 0"),
+        ({"blocks.1.ffn_out": torch.full((40,), 0.5)}, "blocks.1.ffn_out must be 0 or 1"),
+        ({VOCABULARY: torch.full((24,), torch.nan)}, "vocabulary must be finite"),
     ],
 )
 def test_a_plan_of_another_encoder_is_refused(
     change: dict[str, torch.Tensor | None], message: str
 ) -> None:
-    """Names, shapes and values are looked at."""
+    """Names, shapes and values are checked."""
     model = random_encoder(small_config())
     factors = {**plan_of(model).factors, **change}
     plan = RoundingPlan({name: f for name, f in factors.items() if f is not None})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from model.quantization.smoothing import WEIGHT_ERRORS, equalizing_factors
+from model.quantization.smoothing import WEIGHT_ERRORS, smoothing_factors
 
 Floats = NDArray[np.float32]
 
@@ -24,7 +24,7 @@ def test_the_error_falls() -> None:
     rows = generator.normal(size=(200, 48)).astype(np.float32)
     rows *= generator.lognormal(sigma=1.5, size=48).astype(np.float32)
     weight = generator.normal(size=(30, 48)).astype(np.float32)
-    factors = equalizing_factors(rows, weight)
+    factors = smoothing_factors(rows, weight)
     smooth = np.sqrt(np.abs(weight).max(axis=0) / np.abs(rows).max(axis=0))
     found, none, formula = (
         _expected_error(rows, weight, f) for f in (factors, np.ones(48, np.float32), smooth)
@@ -40,7 +40,7 @@ def test_channels_that_are_never_used_do_no_harm() -> None:
     rows, weight = np.ones((5, 6), np.float32), np.ones((4, 6), np.float32)
     rows[:, 0] = 0
     weight[:, 1] = 0
-    factors = equalizing_factors(rows, weight)
+    factors = smoothing_factors(rows, weight)
     assert np.isfinite(factors).all()
     assert (factors > 0).all()
 
@@ -50,6 +50,4 @@ def test_the_same_again() -> None:
     generator = np.random.default_rng(1)
     rows = generator.normal(size=(20, 8)).astype(np.float32)
     weight = generator.normal(size=(4, 8)).astype(np.float32)
-    np.testing.assert_array_equal(
-        equalizing_factors(rows, weight), equalizing_factors(rows, weight)
-    )
+    np.testing.assert_array_equal(smoothing_factors(rows, weight), smoothing_factors(rows, weight))

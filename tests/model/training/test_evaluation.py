@@ -52,11 +52,11 @@ def expected(model: TiedEncoder, groups: list[NDArray[np.int32]]) -> dict[str, f
 
 
 def test_figures_are_the_oracles(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
-    """Of rows of two lengths: loss and perplexity to 1e-5, shares and the count exactly."""
+    """Rows of two lengths: loss and perplexity to 1e-5, shares and the count exactly."""
     groups = [rows[:, :7], rows]
     with torch.no_grad():  # biased towards a few tokens, so that some predictions are right
         model.head_bias.add_(8 * torch.linspace(0, 1, 61) ** 8)
-    figures = evaluate(model, groups, MASKER).figures().to_dict()
+    figures = evaluate(model, groups, MASKER).metrics().to_dict()
     reference = expected(model, groups)
     assert 0 < reference["top_1"] < reference["top_5"] < 1
     assert figures == pytest.approx(reference, rel=1e-5)
@@ -69,7 +69,7 @@ def test_an_encoder_that_knows_nothing_scores_the_vocabulary(rows: NDArray[np.in
     model = TiedEncoder(small_config(head_transform=False, head_bias=False))
     with torch.no_grad():
         model.embeddings.word.weight.zero_()
-    figures = evaluate(model, [rows], MASKER).figures()
+    figures = evaluate(model, [rows], MASKER).metrics()
     assert figures.loss == pytest.approx(math.log(61), rel=1e-6)
     assert figures.perplexity == pytest.approx(61, rel=1e-5)
 
@@ -77,11 +77,11 @@ def test_an_encoder_that_knows_nothing_scores_the_vocabulary(rows: NDArray[np.in
 def test_the_same_model_gets_the_same_figures(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
     """The positions to predict are fixed; torch's own state has no say and is left alone."""
     torch.manual_seed(1)
-    first = evaluate(model, [rows], MASKER).figures()
+    first = evaluate(model, [rows], MASKER).metrics()
     after = torch.rand(1)
     torch.manual_seed(1)
     assert torch.equal(torch.rand(1), after)
-    assert evaluate(model, [rows], MASKER).figures() == first
+    assert evaluate(model, [rows], MASKER).metrics() == first
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -100,7 +100,7 @@ def test_the_training_mode_is_restored(
 @pytest.mark.parametrize("rows", [np.empty((0, 16), np.int32), np.full((4, 16), 2, np.int32)])
 def test_nothing_to_predict_is_an_error(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
     """No row, or special tokens only, is a ValueError and no division by zero."""
-    with pytest.raises(ValueError, match="nothing to evaluate"):
+    with pytest.raises(ValueError, match="no held-out token was selected"):
         evaluate(model, [rows], MASKER)
 
 
@@ -110,11 +110,11 @@ def scores_of(first: NDArray[np.int64], predicted: NDArray[np.int64]) -> RowScor
 
 
 def test_intervals_are_as_wide_as_sampling_theory_says() -> None:
-    """Of 2,000 rows of 20 independent positions, 30 % right: 1.96 standard errors, to 10 %."""
+    """2,000 rows of 20 independent positions, 30 % right: 1.96 standard errors, to 10 %."""
     rng = np.random.default_rng(0)
     predicted = np.full(2000, 20)
     scores = scores_of(rng.binomial(20, 0.3, size=2000), predicted)
-    share = scores.figures().top_1
+    share = scores.metrics().top_1
     low, high = scores.intervals().top_1
     half_width = 1.96 * math.sqrt(share * (1 - share) / 40_000)
     assert high - share == pytest.approx(half_width, rel=0.1)

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from model.checkpoints.checkpoint import load_checkpoint
-from model.data.masking import Corrupted
+from model.data.masking import MaskedBatch
 from model.encoder.encoder import TiedEncoder
 from model.training import loop
 from model.training.loss import summed_cross_entropy
@@ -65,16 +65,16 @@ def test_logits_are_computed_at_masked_positions_only(
 
     Training projects within its loss, evaluation by the encoder.
     """
-    whole, fused, predicted, projected = TiedEncoder.project, summed_cross_entropy, [], []
+    whole, fused, predicted, projected = TiedEncoder.logits, summed_cross_entropy, [], []
     run = pretraining(steps=10, evaluate_every_steps=10)
     masker = run.masker
 
-    def mask(input_ids: Tensor, generator: torch.Generator) -> Corrupted:
-        corrupted: Corrupted = masker(input_ids, generator)
-        predicted.append((int(corrupted.selected.sum()), 24))
-        return corrupted
+    def mask(input_ids: Tensor, generator: torch.Generator) -> MaskedBatch:
+        masked: MaskedBatch = masker(input_ids, generator)
+        predicted.append((int(masked.selected.sum()), 24))
+        return masked
 
-    def project(self: TiedEncoder, hidden_MD: Tensor) -> Tensor:
+    def logits(self: TiedEncoder, hidden_MD: Tensor) -> Tensor:
         projected.append(tuple(hidden_MD.shape))
         return whole(self, hidden_MD)
 
@@ -83,7 +83,7 @@ def test_logits_are_computed_at_masked_positions_only(
         return fused(hidden_ME, *others)
 
     run.masker = run.evaluation_masker = mask
-    monkeypatch.setattr(TiedEncoder, "project", project)
+    monkeypatch.setattr(TiedEncoder, "logits", logits)
     monkeypatch.setattr(loop, "summed_cross_entropy", loss)
     run.run()
     assert len(projected) == 11  # ten steps and one evaluation
@@ -94,17 +94,17 @@ def test_logits_are_computed_at_masked_positions_only(
 def test_training_has_the_loss_that_logits_have(pretraining: Any, fp32: None) -> None:
     """The first step's loss is the encoder's cross-entropy at the selected positions."""
     run = pretraining(select_rate=0.5)
-    corrupted = run.masker(run._pass(0), torch.Generator().manual_seed(run.config.seed * 1_000_003))
+    masked = run.masker(run._batch(0), torch.Generator().manual_seed(run.config.seed * 1_000_003))
     with torch.no_grad():
-        logits = run.model(corrupted.input_ids, corrupted.selected)
-    expected = float(torch.nn.functional.cross_entropy(logits, corrupted.labels))
-    assert run._one_step() == pytest.approx(expected, abs=1e-5)
+        logits = run.model(masked.input_ids, masked.selected)
+    expected = float(torch.nn.functional.cross_entropy(logits, masked.labels))
+    assert run._train_step() == pytest.approx(expected, abs=1e-5)
 
 
-def by_content(input_ids: Tensor, _: torch.Generator) -> Corrupted:
-    """A corruption without chance: every token that is even is to be restored from id 4."""
+def by_content(input_ids: Tensor, _: torch.Generator) -> MaskedBatch:
+    """Replace every even token above 4 by id 4, without randomness."""
     selected = (input_ids % 2 == 0) & (input_ids > 4)
-    return Corrupted(input_ids.masked_fill(selected, 4), selected, input_ids[selected])
+    return MaskedBatch(input_ids.masked_fill(selected, 4), selected, input_ids[selected])
 
 
 def test_accumulated_passes_make_the_gradient_of_one_batch(pretraining: Any, fp32: None) -> None:
@@ -112,10 +112,10 @@ def test_accumulated_passes_make_the_gradient_of_one_batch(pretraining: Any, fp3
     together = pretraining(name="together", batch_rows=16)
     apart = pretraining(name="apart", batch_rows=8, accumulate_passes=2)
     together.rows = apart.rows = random_ids((56, ROW_TOKENS), 50).int().numpy()
-    halves = [int(by_content(apart._pass(i), torch.Generator()).selected.sum()) for i in (0, 1)]
+    halves = [int(by_content(apart._batch(i), torch.Generator()).selected.sum()) for i in (0, 1)]
     assert halves[0] != halves[1]  # else a mean of two means would pass too
     together.masker = apart.masker = by_content
-    assert apart._one_step() == pytest.approx(together._one_step(), abs=1e-5)
+    assert apart._train_step() == pytest.approx(together._train_step(), abs=1e-5)
     pairs = zip(apart.model.parameters(), together.model.parameters(), strict=True)
     for accumulated, whole in pairs:
         torch.testing.assert_close(accumulated.grad, whole.grad, rtol=0, atol=1e-5)
@@ -124,7 +124,7 @@ def test_accumulated_passes_make_the_gradient_of_one_batch(pretraining: Any, fp3
 def test_the_gradient_is_clipped(pretraining: Any) -> None:
     """Its global norm is the bound when it would exceed it."""
     run = pretraining(clip_norm=1e-3)
-    run._one_step()
+    run._train_step()
     squares = sum(float((p.grad**2).sum()) for p in run.model.parameters())
     assert math.sqrt(squares) == pytest.approx(1e-3, rel=1e-3)
 
@@ -145,7 +145,7 @@ def test_the_table_is_one_entry_of_the_optimizer(pretraining: Any) -> None:
 def test_every_epoch_takes_every_row_once_in_its_own_order(pretraining: Any) -> None:
     """Seven batches of 8 are the 56 rows; the next epoch has another order."""
     run = pretraining()
-    epochs = [torch.cat([run._pass(7 * epoch + i) for i in range(7)]) for epoch in (0, 1)]
+    epochs = [torch.cat([run._batch(7 * epoch + i) for i in range(7)]) for epoch in (0, 1)]
     for epoch in epochs:
         assert sorted(epoch.tolist()) == sorted(run.rows.tolist())
     assert not torch.equal(*epochs)
@@ -157,14 +157,14 @@ def test_steps_of_several_passes_share_no_row(pretraining: Any) -> None:
     taken: list[tuple[int, ...]] = []
     run.rows = random_ids((56, ROW_TOKENS), 50).int().numpy()
 
-    def look(input_ids: Tensor, generator: torch.Generator) -> Corrupted:
+    def look(input_ids: Tensor, generator: torch.Generator) -> MaskedBatch:
         taken.extend(map(tuple, input_ids.tolist()))
         return by_content(input_ids, generator)
 
     run.masker = look
     for step in range(3):
         run.step = step
-        run._one_step()
+        run._train_step()
     assert len(taken) == len(set(taken)) == 48
 
 
@@ -189,9 +189,9 @@ def test_a_loss_that_is_no_number_stops_the_run(pretraining: Any, no_curve: None
 
 def test_too_little_text_is_refused(pretraining: Any) -> None:
     """Fewer rows than a batch, and no held-out row, are ValueErrors before any training."""
-    with pytest.raises(ValueError, match="fills 56 rows of 16 tokens, fewer than one batch of 57"):
+    with pytest.raises(ValueError, match="fills 56 rows of 16 tokens, but a batch has 57"):
         pretraining(batch_rows=57)
-    with pytest.raises(ValueError, match="held-out text fills no row of 16 tokens"):
+    with pytest.raises(ValueError, match="held-out text must fill a row of 16 tokens"):
         pretraining(held_out_rows=0)
 
 

@@ -1,4 +1,4 @@
-"""What a run leaves to be read."""
+"""The training log and its plot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_figures_are_appended_one_object_a_line(tmp_path: Path) -> None:
     assert [line["step"] for line in log.read()] == [1, 2]
 
 
-def test_a_resumed_run_writes_its_steps_anew(tmp_path: Path) -> None:
+def test_a_resumed_run_replaces_its_steps(tmp_path: Path) -> None:
     """Lines from the first step on are dropped, earlier ones kept to the byte."""
     log = MetricsLog(tmp_path, first_step=1)
     log.append(step=1, loss=0.1)

@@ -59,7 +59,7 @@ def test_an_average_is_resumed_bit_exact(pretraining: Any, no_curve: None) -> No
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"average_decay": 1.0}, "average_decay must lie between 0 and 1, not 1.0"),
+        ({"average_decay": 1.0}, "average_decay must be between 0 and 1, not 1.0"),
         ({"average_decay": -0.1}, "average_decay must be positive, not -0.1"),
         ({"average_decay": 0.9, "round_weights": True}, "must be 0 with round_weights"),
     ],
@@ -67,6 +67,6 @@ def test_an_average_is_resumed_bit_exact(pretraining: Any, no_curve: None) -> No
 def test_impossible_averages_are_rejected(
     pretraining: Any, changes: dict[str, Any], message: str
 ) -> None:
-    """A share of all or less than nothing, and an average of weights on a grid."""
+    """A decay of 1, a negative decay, and an average of rounded weights."""
     with pytest.raises(ValueError, match=message):
         pretraining(**changes)

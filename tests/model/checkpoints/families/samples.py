@@ -195,7 +195,7 @@ def _padding(model: Any) -> int:
 
 
 def reading_tokens(model: Any) -> int:
-    """How many tokens a model reads."""
+    """Longest input of a model in tokens."""
     skipped: dict[str, Callable[[], int]] = {
         "roberta": lambda: _padding(model) + 1,
         "camembert": lambda: _padding(model) + 1,

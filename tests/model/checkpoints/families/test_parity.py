@@ -51,7 +51,7 @@ def test_parameters_are_counted_from_the_configuration(name: str, tmp_path: Path
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_tensors_have_their_names_of_the_checkpoint(name: str, tmp_path: Path) -> None:
-    """What an error would name is what the file has."""
+    """Names in error messages are names in the file."""
     theirs = SAMPLES[name].make()
     theirs.save_pretrained(tmp_path)
     family = FAMILIES[theirs.config.model_type]
