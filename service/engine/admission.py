@@ -153,10 +153,10 @@ class Admission:
         """Whether there is no room, which is counted."""
         accepted_tokens = self._accepted[bulk] + unread_tokens
         if accepted_tokens + tokens > self._most[bulk]:
-            self._statistics.note_refusal("queue_full")
+            self._statistics.record_rejection("queue_full")
             return True
         if not bulk and self._seconds_for(accepted_tokens) > self._max_wait_s:
-            self._statistics.note_refusal("wait_too_long")
+            self._statistics.record_rejection("wait_too_long")
             return True
         return False
 

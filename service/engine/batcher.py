@@ -117,7 +117,7 @@ class Batcher:
         assert requests, "nobody would ever be told that nothing is done"  # noqa: S101
         tokens = sum(request.tokens for request in requests)
         bulk |= tokens > INTERACTIVE_BATCHES * self._max_batch_tokens
-        span = None if self._spans is None else self._spans.current()
+        span = None if self._spans is None else self._spans.current_context()
         submission = PendingRequest(self._loop.create_future(), len(requests), span)
         entries = [QueuedPass(request, submission, i, bulk) for i, request in enumerate(requests)]
         with self._lock:
@@ -218,13 +218,13 @@ class Batcher:
             batch = Batch.pack([entry.request for entry in entries])
             answers: list[PassOutputs | Exception] = [*batch.split(self._run(batch))]
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the caller's answer
-            self._statistics.note_failure()
+            self._statistics.record_failure()
             if len(entries) == 1:
                 return [error]
             _log.warning("a batch failed, each request is tried alone:\n%s", safe_traceback(error))
             return [answer for entry in entries for answer in self._compute([entry])]
         ended_s = time.perf_counter()
-        self._statistics.note_batch(
+        self._statistics.record_batch(
             batch.tokens,
             batch.slots,
             (started_s - entry.submission.arrived_s for entry in entries),
@@ -232,7 +232,7 @@ class Batcher:
         )
         if self._spans is not None:
             callers = {entry.submission: None for entry in entries}  # each once, in order
-            self._spans.note_batch(
+            self._spans.record_batch(
                 [(caller.span, caller.arrived_s) for caller in callers],
                 started_s,
                 ended_s,

@@ -14,7 +14,7 @@ from uvicorn.server import ServerState
 from service.http import client_timeouts
 from service.http.client_timeouts import ClientTimeouts
 from service.http.early_responses import error_response, overloaded_response, too_many_connections
-from service.http.exchange import Exchange, Flow
+from service.http.exchange import Exchange, PipelineFlowControl
 from service.http.request_parser import HttpError, RequestHead, RequestParser
 from service.http.throttle import LoopThrottle
 from service.http.unsent_responses import UnsentResponses
@@ -25,8 +25,8 @@ READ_BYTES = 16 * 1024  # of one read, and at most held of the requests behind t
 _UNSENT_BYTES = 16 * 1024
 # A client that has closed its writing side may still read. One that is gone resets the connection
 # when it is sent something, which the second write finds out.
-_GONE_CHECK_S = 0.1
-_GONE_CHECKS = 2
+_DISCONNECT_CHECK_S = 0.1
+_DISCONNECT_CHECKS = 2
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LINGER_S = 2  # after an error, for a reset would take it away from the client (RFC 9112, 9.6)
 _NEXT_WRITE = b"the head of an answer comes next"
@@ -44,7 +44,7 @@ class Connection(asyncio.BufferedProtocol):
     Args:
         max_connections: above it a connection is answered 429 and closed.
         statistics: counts connections and those that are refused.
-        breath: counts new connections.
+        throttle: counts new connections.
         unsent: bounds the answers that are being sent, over all connections.
         retry_after_s: given the path of a POST request and the number of requests before it that
             have no answer yet, returns after how many seconds there should be room for it, or None
@@ -59,7 +59,7 @@ class Connection(asyncio.BufferedProtocol):
         *,
         max_connections: int,
         statistics: ProcessStatistics,
-        breath: LoopThrottle,
+        throttle: LoopThrottle,
         unsent: UnsentResponses,
         retry_after_s: Callable[[str, int], int | None],
         config: uvicorn.Config,
@@ -74,12 +74,12 @@ class Connection(asyncio.BufferedProtocol):
         self._app_state = app_state
         self._max_connections = max_connections
         self._statistics = statistics
-        self._breath = breath
+        self._throttle = throttle
         self._unsent = unsent
         self._retry_after_s = retry_after_s
         self._parser = RequestParser(self)
         self._exchange: Exchange | None = None
-        self._refused: tuple[RequestHead, int] | None = None
+        self._rejected: tuple[RequestHead, int] | None = None
         self._head: bytes | None = None  # of an answer without a body so far
         self._half_closed = False
         self._lingers = False
@@ -89,14 +89,14 @@ class Connection(asyncio.BufferedProtocol):
         """Count a new client, and refuse it above the limit."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(_UNSENT_BYTES)
-        self._flow = Flow(self._transport, self._parser)
+        self._flow = PipelineFlowControl(self._transport, self._parser)
         self._server = get_local_addr(self._transport)
         self._client = get_remote_addr(self._transport)
         self._server_state.connections.add(cast("Any", self))
         self._statistics.open_connections += 1
-        self._breath.note_connection()
+        self._throttle.record_connection()
         if len(self._server_state.connections) > self._max_connections:
-            self._statistics.refused_connections["connections"] += 1
+            self._statistics.rejected_connections["connections"] += 1
             self._app = too_many_connections
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
@@ -104,7 +104,7 @@ class Connection(asyncio.BufferedProtocol):
         self._server_state.connections.discard(cast("Any", self))
         self._statistics.open_connections -= 1
         if self._exchange is not None:
-            self._exchange.note_disconnect()
+            self._exchange.notify_disconnect()
         self._flow.resume_writing()
         # no cycle keeps what has come until the next collection
         self._exchange = None
@@ -124,7 +124,7 @@ class Connection(asyncio.BufferedProtocol):
         self._half_closed = True
         if self.is_closing() or not self._parser.complete:
             return False
-        self._loop.call_later(_GONE_CHECK_S, self._check_gone, _GONE_CHECKS)
+        self._loop.call_later(_DISCONNECT_CHECK_S, self._check_disconnected, _DISCONNECT_CHECKS)
         return True
 
     def pause_writing(self) -> None:
@@ -173,23 +173,23 @@ class Connection(asyncio.BufferedProtocol):
         """Return whether the connection is being closed: nothing more is read or answered."""
         return self._lingers or self._transport.is_closing()
 
-    def cut_off(self) -> None:
+    def abort_slow_client(self) -> None:
         """End the connection and drop what the client has not read."""
-        self._statistics.refused_connections["slow_client"] += 1
+        self._statistics.rejected_connections["slow_client"] += 1
         self._transport.abort()
 
-    def check(self) -> None:
+    def check_timeouts(self) -> None:
         """End the connection if its client is too slow; to be called once a second."""
         now_s = self._loop.time()
-        self._timeouts.note_unread(self._transport.get_write_buffer_size(), now_s)
+        self._timeouts.record_unread(self._transport.get_write_buffer_size(), now_s)
         expired = self._timeouts.expired(now_s)
-        if expired == "answer":
-            self.cut_off()
-        elif expired == "next request" and not self.is_closing():
+        if expired == "response":
+            self.abort_slow_client()
+        elif expired == "keep-alive" and not self.is_closing():
             self._transport.close()
         elif expired == "request" and not self.is_closing():
-            sentence = f"The request was not there within {client_timeouts.REQUEST_S} s."
-            self._refuse(408, "slow_client", sentence)
+            message = f"The request was not there within {client_timeouts.REQUEST_TIMEOUT_S} s."
+            self._reject(408, "slow_client", message)
 
     def on_request(self, head: RequestHead) -> None:
         """Have a request answered whose head has come."""
@@ -199,7 +199,7 @@ class Connection(asyncio.BufferedProtocol):
         if head.method == b"POST" and not head.expects_continue:
             retry_after_s = self._retry_after_s(text, len(self._server_state.tasks))
             if retry_after_s is not None:
-                self._refused = head, retry_after_s
+                self._rejected = head, retry_after_s
                 return
         scope = {
             "type": "http",
@@ -224,19 +224,19 @@ class Connection(asyncio.BufferedProtocol):
     def on_body(self, body: bytes) -> None:
         """Hand a part of a body to the application."""
         if self._exchange is not None:
-            self._exchange.take_body(body)
+            self._exchange.add_body(body)
 
     def on_request_end(self) -> None:
         """Note that the present request has come whole."""
         if self._exchange is not None:
             self._exchange.end_body()
-        elif self._refused is not None:
-            self._answer_overloaded(*self._refused)
-            self._refused = None
+        elif self._rejected is not None:
+            self._send_overloaded(*self._rejected)
+            self._rejected = None
         if not self._busy:  # the next request begins before `_parse` would note the end of this one
-            self._note_request()
+            self._record_request()
 
-    def on_answered(self) -> None:
+    def on_response_complete(self) -> None:
         """Go on to the next request behind a complete answer."""
         self._server_state.total_requests += 1
         if not self.is_closing():
@@ -247,7 +247,7 @@ class Connection(asyncio.BufferedProtocol):
         """Return whether the present request has no complete answer yet."""
         if self._exchange is not None:
             return not self._exchange.response_complete
-        return self._refused is not None
+        return self._rejected is not None
 
     def _parse(self, data: bytes) -> None:
         """Parse more bytes, if there are any, and go on from request to request."""
@@ -259,9 +259,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._parser.next_request()
         except HttpError as error:
             reason = "large_head" if error.status in {414, 431} else "not_http"
-            self._refuse(error.status, reason, error.sentence)
+            self._reject(error.status, reason, error.message)
             return
-        self._note_request()
+        self._record_request()
         if self._half_closed and not self._parser.complete:
             self._transport.close()
         elif self._parser.held:
@@ -269,11 +269,11 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._flow.resume_reading()
 
-    def _note_request(self) -> None:
+    def _record_request(self) -> None:
         parser, now_s = self._parser, self._loop.time()
-        self._timeouts.note_request(begun=parser.begun, complete=parser.complete, now_s=now_s)
+        self._timeouts.record_request(begun=parser.begun, complete=parser.complete, now_s=now_s)
 
-    def _check_gone(self, checks: int) -> None:
+    def _check_disconnected(self, checks: int) -> None:
         """Send an interim answer to a client of which only the end has been heard."""
         exchange = self._exchange
         if self.is_closing() or exchange is None or exchange.response_started:
@@ -281,19 +281,19 @@ class Connection(asyncio.BufferedProtocol):
         if exchange.scope["http_version"] != "1.0":
             self._transport.write(_CONTINUE)
         if checks > 1:
-            self._loop.call_later(_GONE_CHECK_S, self._check_gone, checks - 1)
+            self._loop.call_later(_DISCONNECT_CHECK_S, self._check_disconnected, checks - 1)
 
-    def _answer_overloaded(self, head: RequestHead, retry_after_s: int) -> None:
+    def _send_overloaded(self, head: RequestHead, retry_after_s: int) -> None:
         headers = self._server_state.default_headers
         self._transport.write(overloaded_response(head, retry_after_s, headers))
         self._server_state.total_requests += 1
         if not head.keep_alive:
             self.close()
 
-    def _refuse(self, status: int, reason: str, sentence: str) -> None:
+    def _reject(self, status: int, reason: str, message: str) -> None:
         """Answer with an error, unless there has been an answer, and close."""
-        self._statistics.refused_connections[reason] += 1
+        self._statistics.rejected_connections[reason] += 1
         if self._exchange is None or not self._exchange.response_started:
             headers = self._server_state.default_headers
-            self._transport.write(error_response(status, sentence, headers))
+            self._transport.write(error_response(status, message, headers))
         self.close()

@@ -12,15 +12,15 @@ from service.http.request_parser import RequestHead
 from service.http.responses import Headers, error_json, send_error_message
 
 
-def error_response(status: int, sentence: str, headers: Headers) -> bytes:
+def error_response(status: int, message: str, headers: Headers) -> bytes:
     """Return an error after which the connection is closed.
 
     Args:
         status: HTTP status.
-        sentence: for the client.
+        message: for the client.
         headers: beside the content's type and length.
     """
-    body = error_json(sentence)
+    body = error_json(message)
     own = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close" % len(body)
     return b"%b%b%b\r\n\r\n%b" % (STATUS_LINE[status], _lines(headers), own, body)
 

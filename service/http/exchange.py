@@ -15,7 +15,7 @@ from service.http.request_parser import RequestHead, RequestParser
 from service.http.unsent_responses import Reader, UnsentResponses
 
 # an answer is handed on in parts of this size, the next one when the client has read the last
-PART_BYTES = 64 * 1024
+CHUNK_BYTES = 64 * 1024
 _log = logging.getLogger("uvicorn.error")
 
 
@@ -34,11 +34,11 @@ class Client(Reader, Protocol):
     def is_closing(self) -> bool:
         """Return whether the connection is being closed."""
 
-    def on_answered(self) -> None:
+    def on_response_complete(self) -> None:
         """Go on to the next request."""
 
 
-class Flow(FlowControl):
+class PipelineFlowControl(FlowControl):
     """Flow control that reads nothing more while bytes of later requests wait to be parsed."""
 
     def __init__(self, transport: asyncio.Transport, parser: RequestParser) -> None:
@@ -83,12 +83,12 @@ class Exchange(RequestResponseCycle):
             message_event=asyncio.Event(),
             expect_100_continue=head.expects_continue,
             keep_alive=head.keep_alive,
-            on_response=client.on_answered,
+            on_response=client.on_response_complete,
         )
         self._client = client
         self._unsent = unsent
 
-    def take_body(self, body: bytes) -> None:
+    def add_body(self, body: bytes) -> None:
         """Hold a part of the request's body for the application."""
         if not self.response_complete:
             self.body += body
@@ -102,7 +102,7 @@ class Exchange(RequestResponseCycle):
             self.more_body = False
             self.message_event.set()
 
-    def note_disconnect(self) -> None:
+    def notify_disconnect(self) -> None:
         """Tell the application that its client is gone."""
         if not self.response_complete:
             self.disconnected = True
@@ -116,15 +116,15 @@ class Exchange(RequestResponseCycle):
         if message["type"] == "http.response.start":
             if self.scope["method"] != "HEAD":
                 self._client.hold_head()
-        elif len(message.get("body", b"")) > PART_BYTES:
-            return self._send_in_parts(message)
+        elif len(message.get("body", b"")) > CHUNK_BYTES:
+            return self._send_in_chunks(message)
         return super().send(message)
 
-    async def _send_in_parts(self, message: Any) -> None:
+    async def _send_in_chunks(self, message: Any) -> None:
         body = message["body"]
         with self._unsent.sending(self._client, len(body)):
-            for start in range(0, len(body), PART_BYTES):
-                end = start + PART_BYTES
+            for start in range(0, len(body), CHUNK_BYTES):
+                end = start + CHUNK_BYTES
                 more = end < len(body) or message.get("more_body", False)
                 await super().send(message | {"body": body[start:end], "more_body": more})
-                self._unsent.note_progress(self._client)
+                self._unsent.record_progress(self._client)

@@ -18,12 +18,12 @@ _QUOTE = ord('"')
 _CHUNK_BYTES = 2**16
 
 
-def check_values(content: bytes, called: str) -> None:
+def check_value_count(content: bytes, label: str) -> None:
     """Reject a JSON text of more values than a request can use.
 
     Args:
         content: the text; it need not be valid.
-        called: the text's name in errors.
+        label: the text's name in errors.
 
     Raises:
         InvalidRequestError: it has more than MAX_VALUES, and more than one for 16 bytes.
@@ -33,7 +33,7 @@ def check_values(content: bytes, called: str) -> None:
     if len(content) <= most or sum(content.count(mark) for mark in _MARKS) <= most:
         return
     if (values := _marks_outside_strings(content)) > most:
-        raise InvalidRequestError(f"{called} has {values} JSON values; at most {most} are allowed.")
+        raise InvalidRequestError(f"{label} has {values} JSON values; at most {most} are allowed.")
 
 
 def _marks_outside_strings(content: bytes) -> int:

@@ -16,7 +16,7 @@ class MemoryBudget:
     """A number of bytes that requests claim while they hold them. For one event loop.
 
     Args:
-        called: its purpose, for errors.
+        label: its purpose, for errors.
         max_bytes: bound on all claims together.
         free_bytes: of each claim, that are not counted: requests of this size are never rejected.
             Connections are bounded, and so is their sum.
@@ -29,10 +29,10 @@ class MemoryBudget:
         growing: claims that may be evicted, the oldest first.
     """
 
-    def __init__(self, called: str, max_bytes: int, free_bytes: int) -> None:
+    def __init__(self, label: str, max_bytes: int, free_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.held_bytes = self.taken_bytes = 0
-        self._called = called
+        self._label = label
         self.free_bytes = free_bytes
         self.growing: dict[Claim, None] = {}
 
@@ -57,7 +57,7 @@ class MemoryBudget:
     def exhausted(self) -> OverloadedError:
         """Return the error of a claim for which there is no room."""
         return OverloadedError(
-            f"The service holds as many {self._called} as its memory allows; try again in "
+            f"The service holds as many {self._label} as its memory allows; try again in "
             f"{RETRY_AFTER_S} s.",
             RETRY_AFTER_S,
         )

@@ -26,16 +26,16 @@ class HttpError(Exception):
 
     Attributes:
         status: HTTP status of the answer.
-        sentence: what is wrong and what is allowed, for the client.
+        message: what is wrong and what is allowed, for the client.
     """
 
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
         self.status = status
-        self.sentence = sentence
+        self.message = message
 
 
-class Receiver(Protocol):
+class RequestReceiver(Protocol):
     """Takes the parts of a request, in order."""
 
     def on_request(self, request: "RequestHead") -> None:
@@ -86,7 +86,7 @@ class RequestParser:
         held: bytes of later requests, which wait to be parsed.
     """
 
-    def __init__(self, receiver: Receiver) -> None:
+    def __init__(self, receiver: RequestReceiver) -> None:
         self._receiver = receiver
         self._parser = httptools.HttpRequestParser(self)
         self.held = b""

@@ -34,18 +34,18 @@ async def send_json(send: Send, status: int, content: bytes, headers: Headers = 
     await send({"type": "http.response.body", "body": content})
 
 
-def error_json(sentence: str) -> bytes:
+def error_json(message: str) -> bytes:
     """The body that every error has."""
-    return to_json({"error": sentence})
+    return to_json({"error": message})
 
 
-async def send_error_message(send: Send, status: int, sentence: str, headers: Headers = ()) -> None:
-    """Answer with a sentence about what is wrong."""
-    await send_json(send, status, error_json(sentence), headers)
+async def send_error_message(send: Send, status: int, message: str, headers: Headers = ()) -> None:
+    """Answer with a message about what is wrong."""
+    await send_json(send, status, error_json(message), headers)
 
 
 async def send_error(send: Send, error: FillMaskError) -> None:
-    """Answer with the error's status and sentence."""
+    """Answer with the error's status and message."""
     headers = []
     if isinstance(error, OverloadedError):
         headers.append((b"retry-after", b"%d" % error.retry_after_s))

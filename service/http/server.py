@@ -53,10 +53,10 @@ def drop_new_connections(listener: socket.socket) -> None:
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # after the grace is over, for what does not end though it was told to
-_CEILING_S = 5
+_FORCED_EXIT_AFTER_S = 5
 _LAST_REQUESTS_S = 0.2
 _CLOSE = (b"connection", b"close")
-_TICKS_A_CHECK = 10  # of 0.1 s
+_TICKS_PER_CHECK = 10  # of 0.1 s
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class Server(uvicorn.Server):
         self._health = health
         self._drain_delay_s = drain_delay_s
         self._started = started
-        self._signalled_s: float | None = None
+        self._signal_s: float | None = None
         self._draining = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -114,22 +114,22 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of handlers
         """A signal has come."""
-        if self._signalled_s is not None:
+        if self._signal_s is not None:
             os._exit(128 + sig)
-        self._signalled_s = time.monotonic()
-        self._health.end("The service is shutting down.")
+        self._signal_s = time.monotonic()
+        self._health.stop("The service is shutting down.")
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second: look after the connections, and whether it is time to end."""
-        if self._signalled_s is not None and not self._draining:
+        if self._signal_s is not None and not self._draining:
             self._drain()
-        if self._signalled_s is not None:
-            self.should_exit |= time.monotonic() - self._signalled_s >= self._drain_delay_s
+        if self._signal_s is not None:
+            self.should_exit |= time.monotonic() - self._signal_s >= self._drain_delay_s
         self.should_exit |= self._health.failed
-        if counter % _TICKS_A_CHECK == 0:
+        if counter % _TICKS_PER_CHECK == 0:
             for connection in list(self.server_state.connections):
                 if isinstance(connection, Connection):
-                    connection.check()
+                    connection.check_timeouts()
         return await super().on_tick(counter)
 
     def _drain(self) -> None:
@@ -137,12 +137,16 @@ class Server(uvicorn.Server):
         # of each answer: those of the next second, and of this one
         self.config.encoded_headers.append(_CLOSE)
         self.server_state.default_headers.append(_CLOSE)
-        limit_s = self._drain_delay_s + (self.config.timeout_graceful_shutdown or 0) + _CEILING_S
-        ceiling = threading.Timer(limit_s, _end_the_process)
-        ceiling.daemon = True
-        ceiling.start()
+        limit_s = (
+            self._drain_delay_s
+            + (self.config.timeout_graceful_shutdown or 0)
+            + _FORCED_EXIT_AFTER_S
+        )
+        forced_exit = threading.Timer(limit_s, _force_exit)
+        forced_exit.daemon = True
+        forced_exit.start()
 
 
-def _end_the_process() -> None:
+def _force_exit() -> None:
     _log.critical("the process has not ended in its time, and is ended")
     os._exit(1)

@@ -5,10 +5,10 @@ import time
 from collections.abc import MutableMapping
 from typing import Any
 
-_ELSEWHERE = "fillmask.elsewhere"
+_EXCLUDED = "fillmask.excluded"
 
 
-class RequestsElsewhere:
+class ExcludedRequests:
     """A count of requests that wait for their clients or a thread, or have been queued already.
 
     The estimate of the work ahead of a request subtracts them from all that have begun. Otherwise
@@ -19,23 +19,23 @@ class RequestsElsewhere:
     """
 
     def __init__(self) -> None:
-        self.elsewhere = 0
+        self.count = 0
 
-    def leave(self, scope: MutableMapping[str, Any]) -> None:
+    def exclude(self, scope: MutableMapping[str, Any]) -> None:
         """Count a request, once."""
-        if _ELSEWHERE not in scope:
-            scope[_ELSEWHERE] = True
-            self.elsewhere += 1
+        if _EXCLUDED not in scope:
+            scope[_EXCLUDED] = True
+            self.count += 1
 
-    def come_back(self, scope: MutableMapping[str, Any]) -> None:
+    def include(self, scope: MutableMapping[str, Any]) -> None:
         """Count it no more: it joins the queue next, or has ended."""
-        if scope.pop(_ELSEWHERE, False):
-            self.elsewhere -= 1
+        if scope.pop(_EXCLUDED, False):
+            self.count -= 1
 
 
 PAUSE_S = 0.01
 # a wait that a pause does not make much longer, and in which nobody runs out of work
-CROWDED_WAIT_S = 5 * PAUSE_S
+THROTTLE_ABOVE_WAIT_S = 5 * PAUSE_S
 
 
 class LoopThrottle:
@@ -47,21 +47,21 @@ class LoopThrottle:
     """
 
     def __init__(self) -> None:
-        self._asked_for = False
+        self._pause_scheduled = False
         self._has_new_connection = False
 
-    def take(self) -> None:
+    def schedule_pause(self) -> None:
         """Pause at the end of this turn."""
-        if not self._asked_for:
-            self._asked_for = True
+        if not self._pause_scheduled:
+            self._pause_scheduled = True
             asyncio.get_running_loop().call_soon(self._pause)
 
-    def note_connection(self) -> None:
+    def record_connection(self) -> None:
         """Somebody has connected: only one can in a turn, so there is no pause in this one."""
         self._has_new_connection = True
 
     def _pause(self) -> None:
         if not self._has_new_connection:
             time.sleep(PAUSE_S)
-        self._asked_for = False
+        self._pause_scheduled = False
         self._has_new_connection = False

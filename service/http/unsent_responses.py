@@ -11,7 +11,7 @@ MAX_UNSENT_BYTES = 32 * 2**20
 class Reader(Protocol):
     """A client that is being sent an answer."""
 
-    def cut_off(self) -> None:
+    def abort_slow_client(self) -> None:
         """End its connection and drop what it has not read."""
 
 
@@ -43,16 +43,16 @@ class UnsentResponses:
         try:
             while self._total > self._limit_bytes and len(self._sizes) > 1:
                 slowest = next(iter(self._sizes))
-                self._forget(slowest)
-                slowest.cut_off()
+                self._remove(slowest)
+                slowest.abort_slow_client()
             yield
         finally:
-            self._forget(reader)
+            self._remove(reader)
 
-    def note_progress(self, reader: Reader) -> None:
+    def record_progress(self, reader: Reader) -> None:
         """Note that a client has read a part of its answer."""
         if reader in self._sizes:
             self._sizes.move_to_end(reader)
 
-    def _forget(self, reader: Reader) -> None:
+    def _remove(self, reader: Reader) -> None:
         self._total -= self._sizes.pop(reader, 0)

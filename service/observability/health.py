@@ -6,11 +6,11 @@ class Health:
 
     def __init__(self) -> None:
         self._reason: str | None = "The service is starting."
-        self._over = False
+        self._stopped = False
         self._failed = False
 
     @property
-    def reason(self) -> str | None:
+    def not_ready_reason(self) -> str | None:
         """Why the service is not ready; None when it is."""
         return self._reason
 
@@ -21,16 +21,16 @@ class Health:
 
     def ready(self) -> None:
         """The model is loaded and answers as it must."""
-        if not self._over:
+        if not self._stopped:
             self._reason = None
 
-    def end(self, reason: str) -> None:
+    def stop(self, reason: str) -> None:
         """The service stops; the first reason stays."""
-        if not self._over:
-            self._over = True
+        if not self._stopped:
+            self._stopped = True
             self._reason = reason
 
     def fail(self, reason: str) -> None:
         """The service has failed."""
-        self.end(reason)
+        self.stop(reason)
         self._failed = True

@@ -17,7 +17,7 @@ from structlog.stdlib import ExtraAdder, ProcessorFormatter, add_log_level, add_
 from structlog.typing import EventDict, Processor
 
 from service.errors import safe_traceback
-from service.observability.request_context import CURRENT, REQUEST_ID, TRACE_ID, trace_id
+from service.observability.request_context import CURRENT_SCOPE, REQUEST_ID, TRACE_ID, trace_id
 
 Format = Literal["auto", "json", "text"]
 
@@ -52,7 +52,7 @@ def start_logging(level: str, style: Format, stream: TextIO | None = None) -> No
                 add_logger_name,
                 _add_request,
                 ExtraAdder(allow=FIELDS),
-                _leave_out_exception_text,
+                _replace_exception_text,
             ],
             processors=[ProcessorFormatter.remove_processors_meta, *renderer],
         )
@@ -61,9 +61,9 @@ def start_logging(level: str, style: Format, stream: TextIO | None = None) -> No
     # what uvicorn says of its own life is in our start line
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.captureWarnings(capture=True)
-    sys.excepthook = _log_end
+    sys.excepthook = _log_uncaught
     sys.unraisablehook = _log_unraisable
-    threading.excepthook = _log_end_of_thread
+    threading.excepthook = _log_uncaught_in_thread
 
 
 def log_loop_error(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -76,7 +76,7 @@ def log_loop_error(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) ->
 
 def _add_request(_logger: Any, _method: str, event: EventDict) -> EventDict:
     """The request that is being answered, if the message is about one."""
-    scope = CURRENT.get()
+    scope = CURRENT_SCOPE.get()
     if scope is not None:
         event["request_id"] = scope[REQUEST_ID].decode()
         if found := scope.get(TRACE_ID) or trace_id(scope["headers"]):
@@ -84,7 +84,7 @@ def _add_request(_logger: Any, _method: str, event: EventDict) -> EventDict:
     return event
 
 
-def _leave_out_exception_text(_logger: Any, _method: str, event: EventDict) -> EventDict:
+def _replace_exception_text(_logger: Any, _method: str, event: EventDict) -> EventDict:
     event.pop("stack_info", None)
     exc_info = event.pop("exc_info", None)
     if exc_info and exc_info[1] is not None:
@@ -92,13 +92,13 @@ def _leave_out_exception_text(_logger: Any, _method: str, event: EventDict) -> E
     return event
 
 
-def _log_end(
+def _log_uncaught(
     _type: type[BaseException], error: BaseException, _traceback: TracebackType | None
 ) -> None:
     _log.critical("the process has failed:\n%s", safe_traceback(error))
 
 
-def _log_end_of_thread(args: threading.ExceptHookArgs) -> None:
+def _log_uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
     if args.exc_value is not None:
         _log.critical("a thread has failed:\n%s", safe_traceback(args.exc_value))
 

@@ -27,8 +27,8 @@ _MODEL = ("model",)
 _ROUTE = ("method", "route")
 _OVERDUE = 504
 # all of them are shown from the start: an alert cannot see the first increase of what was not there
-REFUSED_CONNECTIONS = ("connections", "slow_client", "large_head", "not_http")
-REFUSED_REQUESTS = ("queue_full", "wait_too_long")
+REJECTED_CONNECTIONS = ("connections", "slow_client", "large_head", "not_http")
+REJECTED_REQUESTS = ("queue_full", "wait_too_long")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class ModelState:
 
     Attributes:
         name: of it.
-        about: what else there is to say, by label.
+        labels: what else there is to say, by label.
         load: of its batcher.
         failure: why it does not answer, if somebody has found that out.
     """
 
     name: str
-    about: Mapping[str, str]
+    labels: Mapping[str, str]
     load: QueueLoad
     failure: str | None
 
@@ -54,17 +54,17 @@ class Metrics:
     Args:
         statistics: what has been counted.
         models: those that are served now.
-        reason: why the service does not answer; None where it does.
+        not_ready_reason: why the service does not answer; None where it does.
     """
 
     def __init__(
         self,
         statistics: ProcessStatistics,
         models: Callable[[], Sequence[ModelState]],
-        reason: Callable[[], str | None],
+        not_ready_reason: Callable[[], str | None],
     ) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_Service(statistics, models, reason))
+        self._registry.register(_Service(statistics, models, not_ready_reason))
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
         GCCollector(registry=self._registry)
@@ -86,17 +86,17 @@ class _Service(Collector):
         self,
         statistics: ProcessStatistics,
         models: Callable[[], Sequence[ModelState]],
-        reason: Callable[[], str | None],
+        not_ready_reason: Callable[[], str | None],
     ) -> None:
         self._statistics = statistics
         self._models = models
-        self._reason = reason
+        self._not_ready_reason = not_ready_reason
         self._memory_limit_bytes = memory_limit_bytes()
 
     def collect(self) -> Iterable[Metric]:
         """All of them, now."""
         models = self._models()
-        ready = self._reason() is None and all(model.failure is None for model in models)
+        ready = self._not_ready_reason() is None and all(model.failure is None for model in models)
         yield from self._of_process(ready=ready)
         yield from self._of_requests()
         yield from _of_models(models)
@@ -158,17 +158,17 @@ class _Service(Collector):
             labels=["reason", "model"],
         )
         rejected.add_metric(["deadline", ""], overdue)
-        for reason in REFUSED_CONNECTIONS:
-            rejected.add_metric([reason, ""], self._statistics.refused_connections[reason])
+        for reason in REJECTED_CONNECTIONS:
+            rejected.add_metric([reason, ""], self._statistics.rejected_connections[reason])
         for model, one in self._statistics.batches:
-            for reason in REFUSED_REQUESTS:
-                rejected.add_metric([reason, model], one.refusals[reason])
+            for reason in REJECTED_REQUESTS:
+                rejected.add_metric([reason, model], one.rejections[reason])
         return rejected
 
 
 def _of_models(models: Sequence[ModelState]) -> Iterable[Metric]:
-    labels = sorted({label for model in models for label in model.about})
-    about = GaugeMetricFamily(
+    labels = sorted({label for model in models for label in model.labels})
+    info = GaugeMetricFamily(
         "fillmask_model_info", "A model that is served, always 1.", labels=["model", *labels]
     )
     waiting = GaugeMetricFamily(
@@ -190,7 +190,7 @@ def _of_models(models: Sequence[ModelState]) -> Iterable[Metric]:
         "fillmask_workers", "Batches computed at the same time.", labels=_MODEL
     )
     for model in models:
-        about.add_metric([model.name, *(model.about[label] for label in labels)], 1)
+        info.add_metric([model.name, *(model.labels[label] for label in labels)], 1)
         for lane, tokens in model.load.waiting_tokens.items():
             waiting.add_metric([model.name, lane], tokens)
         for lane, tokens in model.load.most_waiting_tokens.items():
@@ -198,7 +198,7 @@ def _of_models(models: Sequence[ModelState]) -> Iterable[Metric]:
         if model.load.tokens_per_s is not None:
             speed.add_metric([model.name], model.load.tokens_per_s)
         workers.add_metric([model.name], model.load.workers)
-    return about, waiting, most, speed, workers
+    return info, waiting, most, speed, workers
 
 
 def _of_batches(batches: Sequence[tuple[str, BatchStatistics]]) -> Iterable[Metric]:

@@ -26,13 +26,13 @@ from opentelemetry.trace import (
 )
 
 from service import __version__
-from service.observability.request_context import MODEL, OTHER, TRACE_ID, route_of
+from service.observability.request_context import MODEL, OTHER_ROUTE, TRACE_ID, route_of
 from service.observability.tracing import Arguments, Result
 
 Scope = MutableMapping[str, Any]
 
 # for the last spans to be sent: the process must not end later for a collector that is not there
-CLOSE_S = 3
+CLOSE_TIMEOUT_S = 3
 
 
 class OpenTelemetryTracer:
@@ -50,30 +50,30 @@ class OpenTelemetryTracer:
         """Send what is left, if that does not take long."""
         closing = threading.Thread(target=self._provider.shutdown, daemon=True)
         closing.start()
-        await asyncio.to_thread(closing.join, CLOSE_S)
+        await asyncio.to_thread(closing.join, CLOSE_TIMEOUT_S)
 
-    def current(self) -> Context | None:
+    def current_context(self) -> Context | None:
         """The span of the request that is being answered here; None for what nobody asked for."""
         span = get_current_span()
         valid = span.get_span_context().is_valid
         return set_span_in_context(span, Context()) if valid else None
 
-    def around(
+    def traced(
         self, name: str, function: Callable[Arguments, Result]
     ) -> Callable[Arguments, Result]:
         """The function, with a span of that name around each call."""
 
-        def traced(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-            if self.current() is None:
+        def call_in_span(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+            if self.current_context() is None:
                 return function(*args, **kwargs)
             with self._tracer.start_as_current_span(
                 name, record_exception=False, set_status_on_exception=False
             ):
                 return function(*args, **kwargs)
 
-        return traced
+        return call_in_span
 
-    def note_batch(
+    def record_batch(
         self,
         callers: Sequence[tuple[object, float]],
         started_s: float,
@@ -96,7 +96,7 @@ class OpenTelemetryTracer:
             )
             compute.end(ended_ns)
 
-    def begin_request(self, scope: Scope) -> Span:
+    def start_request_span(self, scope: Scope) -> Span:
         """Start the span of a request; its parent is the caller's, if the headers name one.
 
         Args:
@@ -130,7 +130,7 @@ def record_status(span: Span, status: int) -> None:
 
 def record_route(span: Span, scope: Scope) -> None:
     """Set the route and the model that have answered a request."""
-    if (route := route_of(scope)) != OTHER:
+    if (route := route_of(scope)) != OTHER_ROUTE:
         span.update_name(f"{scope['method']} {route}")
         span.set_attribute("http.route", route)
     if (model := scope.get(MODEL)) is not None:

@@ -32,13 +32,15 @@ RESERVE = "fillmask.reserve"  # takes the memory that answering will hold
 TRACE_ID = "fillmask.trace_id"  # where we trace it ourselves, str
 
 # an unknown path, a page's file, or a request that was refused before its route was looked up
-OTHER = "other"
+OTHER_ROUTE = "other"
 
 # that of the request that is being answered here
-CURRENT: ContextVar[MutableMapping[str, Any] | None] = ContextVar("fillmask_request", default=None)
+CURRENT_SCOPE: ContextVar[MutableMapping[str, Any] | None] = ContextVar(
+    "fillmask_request", default=None
+)
 
 
 def route_of(scope: MutableMapping[str, Any]) -> str:
     """The template of the route that a request has taken; never what a caller wrote."""
     route = scope.get("route")
-    return OTHER if route is None else str(route.path_format)
+    return OTHER_ROUTE if route is None else str(route.path_format)

@@ -26,7 +26,7 @@ class Histogram:
         self._counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
-    def note(self, value: float) -> None:
+    def record(self, value: float) -> None:
         """Count a value; 0.2 us."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self.total += value
@@ -59,12 +59,12 @@ class RouteStatistics:
         self.seconds = Histogram(REQUEST_SECONDS)
         self.statuses: dict[int, int] = {}
 
-    def note(self, status: int, seconds: float) -> None:
+    def record(self, status: int, seconds: float) -> None:
         """Count a request that is over."""
-        self.note_refused(status)
-        self.seconds.note(seconds)
+        self.record_rejected(status)
+        self.seconds.record(seconds)
 
-    def note_refused(self, status: int) -> None:
+    def record_rejected(self, status: int) -> None:
         """Count a request that was refused before anybody looked at it: it took no time."""
         self.statuses[status] = self.statuses.get(status, 0) + 1
 
@@ -75,7 +75,7 @@ class RequestStatistics:
     def __init__(self) -> None:
         self._routes: dict[tuple[str, str], RouteStatistics] = {}
 
-    def of(self, method: str, route: str) -> RouteStatistics:
+    def for_route(self, method: str, route: str) -> RouteStatistics:
         """Those of a route.
 
         Args:
@@ -131,7 +131,7 @@ class BatchStatistics:
         slots: in the rows that attention saw, all batches together; those without a token are
             padding.
         failures: batches that could not be computed.
-        refusals: passes that were not admitted, by reason.
+        rejections: passes that were not admitted, by reason.
     """
 
     def __init__(self) -> None:
@@ -142,9 +142,9 @@ class BatchStatistics:
         self.sequences = Histogram(SEQUENCES)
         self.slots = 0
         self.failures = 0
-        self.refusals: Counter[str] = Counter()
+        self.rejections: Counter[str] = Counter()
 
-    def note_batch(
+    def record_batch(
         self, tokens: int, slots: int, queue_s: Iterable[float], compute_s: float
     ) -> None:
         """Count a batch.
@@ -158,22 +158,22 @@ class BatchStatistics:
         with self._lock:
             sequences = 0
             for seconds in queue_s:
-                self.queue_seconds.note(seconds)
+                self.queue_seconds.record(seconds)
                 sequences += 1
-            self.compute_seconds.note(compute_s)
-            self.tokens.note(tokens)
-            self.sequences.note(sequences)
+            self.compute_seconds.record(compute_s)
+            self.tokens.record(tokens)
+            self.sequences.record(sequences)
             self.slots += slots
 
-    def note_failure(self) -> None:
+    def record_failure(self) -> None:
         """Count a batch that failed."""
         with self._lock:
             self.failures += 1
 
-    def note_refusal(self, reason: str) -> None:
+    def record_rejection(self, reason: str) -> None:
         """Count a request that was not admitted."""
         with self._lock:
-            self.refusals[reason] += 1
+            self.rejections[reason] += 1
 
 
 class ProcessStatistics:
@@ -182,18 +182,18 @@ class ProcessStatistics:
     Attributes:
         requests: of HTTP.
         open_connections: at this moment.
-        refused_connections: those ended before there was a request to answer, by reason.
+        rejected_connections: those ended before there was a request to answer, by reason.
         reloads: of bundles while the service runs, by outcome.
     """
 
     def __init__(self) -> None:
         self.requests = RequestStatistics()
         self.open_connections = 0
-        self.refused_connections: Counter[str] = Counter()
+        self.rejected_connections: Counter[str] = Counter()
         self.reloads: Counter[str] = Counter()
         self._batches: dict[str, BatchStatistics] = {}
 
-    def of_model(self, name: str) -> BatchStatistics:
+    def for_model(self, name: str) -> BatchStatistics:
         """Those of a model; the same ones when it is loaded anew, for counters never go back."""
         return self._batches.setdefault(name, BatchStatistics())
 

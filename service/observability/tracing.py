@@ -10,15 +10,15 @@ Result = TypeVar("Result")
 class Tracer(Protocol):
     """Where spans go. Times are of the performance counter, in seconds."""
 
-    def current(self) -> object:
+    def current_context(self) -> object:
         """The span of the request that is being answered here, if any: its parts' parent later."""
 
-    def around(
+    def traced(
         self, name: str, function: Callable[Arguments, Result]
     ) -> Callable[Arguments, Result]:
         """The function, with a span of that name around each call."""
 
-    def note_batch(
+    def record_batch(
         self,
         callers: Sequence[tuple[object, float]],
         started_s: float,

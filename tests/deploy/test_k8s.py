@@ -3,7 +3,7 @@
 import pytest
 from dotenv import dotenv_values
 
-from service.http.server import _CEILING_S
+from service.http.server import _FORCED_EXIT_AFTER_S
 from service.settings import ENV_PREFIX, Settings
 from tests.deploy import files, kustomize
 
@@ -110,7 +110,7 @@ def test_pod_is_not_killed_while_it_drains() -> None:
         int(SETTINGS[f"{ENV_PREFIX}{name}"]) for name in ("DRAIN_DELAY_S", "SHUTDOWN_GRACE_S")
     )
     assert delay_s >= 5
-    assert POD["terminationGracePeriodSeconds"] > delay_s + grace_s + _CEILING_S
+    assert POD["terminationGracePeriodSeconds"] > delay_s + grace_s + _FORCED_EXIT_AFTER_S
 
 
 def test_pod_needs_no_hook_and_no_shell() -> None:

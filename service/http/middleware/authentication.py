@@ -12,7 +12,7 @@ from service.errors import SettingsError
 from service.http.responses import send_error_message
 
 MIN_KEY_CHARS = 16
-LOOK_EVERY_S = 1.0
+CHECK_INTERVAL_S = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -39,24 +39,24 @@ class ApiKeys:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._digests: tuple[bytes, ...] = ()
-        self._seen: tuple[int, ...] = ()
-        self._looked_s = time.monotonic()
+        self._read_version: tuple[int, ...] = ()
+        self._checked_s = time.monotonic()
         self._read()
 
-    def allow(self, key: bytes) -> bool:
+    def is_valid(self, key: bytes) -> bool:
         """Whether it is one of the keys; takes the same time for any that is not."""
         now_s = time.monotonic()
-        if now_s - self._looked_s >= LOOK_EVERY_S:
-            self._looked_s = now_s
+        if now_s - self._checked_s >= CHECK_INTERVAL_S:
+            self._checked_s = now_s
             self._read_if_changed()
         digest = hashlib.sha256(key).digest()
-        allowed = False
+        valid = False
         for known in self._digests:
-            allowed |= hmac.compare_digest(digest, known)
-        return allowed
+            valid |= hmac.compare_digest(digest, known)
+        return valid
 
     def _read_if_changed(self) -> None:
-        if self._state() == self._seen:
+        if self._file_version() == self._read_version:
             return
         try:
             self._read()
@@ -68,7 +68,7 @@ class ApiKeys:
             _log.error("the API keys stay as they were: %s", error)
 
     def _read(self) -> None:
-        self._seen = self._state()
+        self._read_version = self._file_version()
         try:
             # editors of Windows put a byte order mark before the first key
             lines = self._path.read_text(encoding="utf-8-sig").splitlines()
@@ -91,7 +91,7 @@ class ApiKeys:
             raise _NoKeyError(f"api_keys_file has no key: {self._path}.")
         self._digests = tuple(digests)
 
-    def _state(self) -> tuple[int, ...]:
+    def _file_version(self) -> tuple[int, ...]:
         """What differs when the file does; Kubernetes puts another one in its place."""
         try:
             stat = self._path.stat()
@@ -101,7 +101,7 @@ class ApiKeys:
 
 
 # what probes, scrapers and people who have not got a key yet may see
-_OPEN = frozenset(
+_PUBLIC_PATHS = frozenset(
     {
         "/health/live",
         "/health/ready",
@@ -112,7 +112,7 @@ _OPEN = frozenset(
         "/openapi.json",
     }
 )
-_OPEN_BELOW = ("/docs-assets/", "/playground/")
+_PUBLIC_PREFIXES = ("/docs-assets/", "/playground/")
 _SCHEME = b"bearer "
 
 
@@ -130,21 +130,25 @@ class AuthenticationMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
-        if scope["type"] != "http" or _is_open(scope) or self._keys.allow(_key(scope)):
+        if (
+            scope["type"] != "http"
+            or _is_public(scope)
+            or self._keys.is_valid(_bearer_token(scope))
+        ):
             await self._app(scope, receive, send)
             return
-        sentence = "An API key is needed: send it as Authorization: Bearer KEY."
-        await send_error_message(send, 401, sentence, [(b"www-authenticate", b"Bearer")])
+        error_message = "An API key is needed: send it as Authorization: Bearer KEY."
+        await send_error_message(send, 401, error_message, [(b"www-authenticate", b"Bearer")])
 
 
-def _is_open(scope: Scope) -> bool:
+def _is_public(scope: Scope) -> bool:
     path: str = scope["path"]
     if path == "/":  # the page is; the same path answers clients of Hugging Face
         return scope["method"] in {"GET", "HEAD"}
-    return path in _OPEN or path.startswith(_OPEN_BELOW)
+    return path in _PUBLIC_PATHS or path.startswith(_PUBLIC_PREFIXES)
 
 
-def _key(scope: Scope) -> bytes:
+def _bearer_token(scope: Scope) -> bytes:
     for name, value in scope["headers"]:
         if name == b"authorization" and value[: len(_SCHEME)].lower() == _SCHEME:
             return bytes(value[len(_SCHEME) :].strip())

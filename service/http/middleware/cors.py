@@ -35,10 +35,10 @@ class CorsMiddleware(CORSMiddleware):
         if answer.status_code < 400:
             return answer
         reason = bytes(answer.body).decode()
-        sentence = (
+        message = (
             f"{reason}; allowed are the origins of the service's cors_origins, the methods "
             f"{', '.join(_METHODS)} and the headers Content-Type, {', '.join(_HEADERS)}."
         )
         own = {"content-type", "content-length"}
         headers = {name: value for name, value in answer.headers.items() if name not in own}
-        return JSONResponse({"error": sentence}, answer.status_code, headers)
+        return JSONResponse({"error": message}, answer.status_code, headers)

@@ -25,8 +25,8 @@ class HeadMiddleware:
             await send(message)
 
         # a copy, for the server looks at the method too: it sends no body after HEAD
-        asked = {**scope, "method": "GET"}
+        as_get = {**scope, "method": "GET"}
         try:
-            await self._app(asked, receive, send_without_body)
+            await self._app(as_get, receive, send_without_body)
         finally:
-            scope.update({**asked, "method": "HEAD"})  # what is noted of a request on its way
+            scope.update({**as_get, "method": "HEAD"})  # what is noted of a request on its way

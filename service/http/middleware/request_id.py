@@ -10,12 +10,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import safe_traceback
 from service.http.responses import send_error_message
-from service.observability.request_context import CURRENT, REQUEST_ID
+from service.observability.request_context import CURRENT_SCOPE, REQUEST_ID
 
 _log = logging.getLogger(__name__)
 
 _HEADER = b"x-request-id"
-_SANE = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_VALID_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestIdMiddleware:
@@ -37,7 +37,7 @@ class RequestIdMiddleware:
             await self._app(scope, receive, send)
             return
         request_id = scope[REQUEST_ID] = request_id_of(scope["headers"])
-        CURRENT.set(scope)  # each request has a context of its own
+        CURRENT_SCOPE.set(scope)  # each request has a context of its own
         started = False
 
         def send_with_id(message: Message) -> Awaitable[None]:
@@ -47,9 +47,9 @@ class RequestIdMiddleware:
                 message["headers"] = [*message.get("headers", ()), (_HEADER, request_id)]
             return send(message)
 
-        async def fail(status: int, sentence: str) -> None:
+        async def fail(status: int, message: str) -> None:
             if not started:  # else the server closes the connection, which tells the caller
-                await send_error_message(send_with_id, status, sentence)
+                await send_error_message(send_with_id, status, message)
 
         try:
             await self._app(scope, receive, send_with_id)
@@ -64,7 +64,7 @@ class RequestIdMiddleware:
 def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     """The caller's, if it is sane, or a new one."""
     for name, value in headers:
-        if name == _HEADER and _SANE.fullmatch(value):
+        if name == _HEADER and _VALID_ID.fullmatch(value):
             return bytes(value)
     # not a secret: os.urandom is a system call, and gives the interpreter's lock away meanwhile
     return b"%032x" % random.getrandbits(128)

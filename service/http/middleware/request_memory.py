@@ -8,7 +8,7 @@ from service.errors import OverloadedError, quote
 from service.http.json_size import MAX_VALUES
 from service.http.memory_budget import Claim, MemoryBudget
 from service.http.responses import send_error, send_error_message
-from service.http.throttle import RequestsElsewhere
+from service.http.throttle import ExcludedRequests
 from service.observability.request_context import RESERVE
 
 # Parsing a body of this size takes 0.03 ms, or 0.6 ms if it was made to take long; going to another
@@ -36,8 +36,8 @@ class RequestMemoryMiddleware:
         max_body_bytes: the limit of each body.
         bodies: the budget of all; each body counts until its request is answered.
         answers: the budget of all; each counts until it has been made.
-        on_the_way: told of requests that wait for their clients, have joined the queue of the
-            model, or are answered.
+        excluded_requests: told of requests that wait for their clients, have joined the model's
+            queue, or are answered.
     """
 
     def __init__(
@@ -46,64 +46,64 @@ class RequestMemoryMiddleware:
         max_body_bytes: int,
         bodies: MemoryBudget,
         answers: MemoryBudget,
-        on_the_way: RequestsElsewhere,
+        excluded_requests: ExcludedRequests,
     ) -> None:
         self._app = app
         self._max_body_bytes = max_body_bytes
         self._bodies = bodies
         self._answers = answers
-        self._on_the_way = on_the_way
+        self._excluded_requests = excluded_requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refusal = self._refusal(scope["headers"])
-        if refusal is not None:
-            await send_error_message(send, *refusal)
+        rejection = self._head_rejection(scope["headers"])
+        if rejection is not None:
+            await send_error_message(send, *rejection)
             return
-        leave = self._on_the_way.leave
-        whole: Message | None = None
+        exclude = self._excluded_requests.exclude
+        body_message: Message | None = None
         body_claim, answer_claim = self._bodies.claim(), self._answers.claim()
 
         async def replay() -> Message:
-            nonlocal whole
-            if whole is None:
+            nonlocal body_message
+            if body_message is None:
                 return await receive()
-            message, whole = whole, None
+            message, body_message = body_message, None
             return message
 
         def reserve(memory_bytes: int) -> None:
             answer_claim.add(memory_bytes)
-            leave(scope)
+            exclude(scope)
 
-        def send_at_leisure(message: Message) -> Awaitable[None]:
-            leave(scope)  # the client may not read
+        def send_and_release(message: Message) -> Awaitable[None]:
+            exclude(scope)  # the client may not read
             if message["type"] == "http.response.body":
                 answer_claim.release()  # the connection bounds what clients do not read
             return send(message)
 
         try:
-            leave(scope)
-            whole = await self._collect(receive, send, body_claim)
-            if whole is None:
+            exclude(scope)
+            body_message = await self._collect(receive, send, body_claim)
+            if body_message is None:
                 return
-            if len(whole["body"]) < _SHORT_BODY_BYTES:
-                self._on_the_way.come_back(scope)
+            if len(body_message["body"]) < _SHORT_BODY_BYTES:
+                self._excluded_requests.include(scope)
             scope[RESERVE] = reserve
-            await self._app(scope, replay, send_at_leisure)
+            await self._app(scope, replay, send_and_release)
         finally:
             scope.pop(RESERVE, None)  # a cycle would keep the request until the next collection
-            self._on_the_way.come_back(scope)
+            self._excluded_requests.include(scope)
             answer_claim.release()
             body_claim.release()
 
-    def _refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[int, str] | None:
+    def _head_rejection(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[int, str] | None:
         """Status and sentence for a head that announces what is not read."""
         for name, value in headers:
             if name == b"content-length":
-                if _announced_bytes(value) > self._max_body_bytes:
+                if _declared_bytes(value) > self._max_body_bytes:
                     return self._too_large()
             elif name == b"content-encoding" and value.strip(b" \t").lower() not in _NOT_ENCODED:
                 encoding = quote(bytes(value).decode("latin-1"))
@@ -155,7 +155,7 @@ class RequestMemoryMiddleware:
         return b"".join(chunks)
 
 
-def _announced_bytes(content_length: bytes) -> int:
+def _declared_bytes(content_length: bytes) -> int:
     digits = content_length.lstrip(b"0") if content_length.isdigit() else b""
     # int() takes no more than 4,300 digits, and 18 are more than any limit
     return int(digits[:19] or b"0")

@@ -106,7 +106,7 @@ def test_ready_ends_with_the_service(tiny: Tiny) -> None:
     """Once it stops, readiness is red and says why; the process still lives."""
     app = create_app(Settings(bundle=tiny.path, threads=1))
     with TestClient(app) as http:
-        app.state.health.end("The service is shutting down.")
+        app.state.health.stop("The service is shutting down.")
         answer = http.get("/health/ready")
         assert answer.status_code == 503
         assert answer.json() == {"error": "The service is shutting down."}

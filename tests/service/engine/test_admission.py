@@ -239,9 +239,9 @@ def test_refusals_are_counted_by_reason() -> None:
         await first
 
     with_batcher(fake, full, max_waiting_tokens=10, statistics=statistics)
-    assert statistics.refusals == {"queue_full": 2}
+    assert statistics.rejections == {"queue_full": 2}
     with_batcher(fake, slow, max_wait_s=0, statistics=statistics)
-    assert statistics.refusals == {"queue_full": 2, "wait_too_long": 1}
+    assert statistics.rejections == {"queue_full": 2, "wait_too_long": 1}
 
 
 def test_requests_that_are_still_being_read_count() -> None:

@@ -19,7 +19,7 @@ from tests.service.slow_model import SLOW
 HASTY = """
 import sys
 from service.http import client_timeouts
-client_timeouts.REQUEST_S = client_timeouts.ANSWER_S = 1
+client_timeouts.REQUEST_TIMEOUT_S = client_timeouts.RESPONSE_TIMEOUT_S = 1
 from service.__main__ import main
 sys.exit(main())
 """

@@ -30,7 +30,7 @@ class Connection:
 
 @pytest.fixture
 def _no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disconnect, "PATIENCE_S", 0)
+    monkeypatch.setattr(disconnect, "WATCH_AFTER_S", 0)
 
 
 def play(scenario: Callable[[Connection], Awaitable[None]]) -> None:
@@ -48,7 +48,7 @@ def test_an_answer_that_is_there_soon_is_not_watched_for() -> None:
     async def scenario(connection: Connection) -> None:
         with CancelOnDisconnect(connection.receive):
             await asyncio.sleep(0)
-        await asyncio.sleep(2 * disconnect.PATIENCE_S)
+        await asyncio.sleep(2 * disconnect.WATCH_AFTER_S)
         assert not connection.watched.is_set()
 
     play(scenario)

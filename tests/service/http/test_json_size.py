@@ -8,7 +8,7 @@ import pytest
 
 from service.api.strict_json import read_json
 from service.errors import InvalidRequestError
-from service.http.json_size import MAX_VALUES, check_values
+from service.http.json_size import MAX_VALUES, check_value_count
 
 MIB = 2**20
 # each becomes 15 to 30 MB of Python objects when it is parsed
@@ -33,7 +33,7 @@ def test_a_body_that_would_fill_the_memory_is_not_parsed(content: bytes) -> None
     assert peak_bytes < 4 * MIB
     started_s = time.process_time()
     with pytest.raises(InvalidRequestError):
-        check_values(content, "The body")
+        check_value_count(content, "The body")
     assert time.process_time() - started_s < 0.3
 
 
@@ -56,12 +56,12 @@ def test_the_count_is_exact(extra: int) -> None:
     assert len(content) < 16 * MAX_VALUES
     if extra:
         with pytest.raises(InvalidRequestError, match="65537 JSON values; at most 65536"):
-            check_values(content, "The body")
+            check_value_count(content, "The body")
     else:
-        check_values(content, "The body")
+        check_value_count(content, "The body")
 
 
 def test_ten_thousand_targets_are_allowed() -> None:
     """So are 64 lists of a thousand."""
     for value in (["word"] * 10_000, [["word"] * 1_000] * 64):
-        check_values(json.dumps(value).encode() + b" " * MIB, "The body")
+        check_value_count(json.dumps(value).encode() + b" " * MIB, "The body")

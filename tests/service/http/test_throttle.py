@@ -19,10 +19,10 @@ def test_one_pause_a_turn(pauses: list[float]) -> None:
     """However many are refused in it; none where nobody is."""
 
     async def scenario() -> None:
-        breath = LoopThrottle()
+        throttle = LoopThrottle()
         for turns in (1, 2, 3):
             for _ in range(50):
-                breath.take()
+                throttle.schedule_pause()
             await asyncio.sleep(0)
             assert pauses == [PAUSE_S] * turns
         await asyncio.sleep(0)
@@ -36,13 +36,13 @@ def test_who_connects_is_not_kept_waiting(pauses: list[float]) -> None:
     """There may be more of them, and each takes a turn."""
 
     async def scenario() -> None:
-        breath = LoopThrottle()
+        throttle = LoopThrottle()
         for _ in range(3):
-            breath.note_connection()
-            breath.take()
+            throttle.record_connection()
+            throttle.schedule_pause()
             await asyncio.sleep(0)
         assert not pauses
-        breath.take()
+        throttle.schedule_pause()
         await asyncio.sleep(0)
         assert pauses == [PAUSE_S]
 

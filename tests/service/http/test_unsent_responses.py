@@ -8,7 +8,7 @@ class Client:
 
     cut = False
 
-    def cut_off(self) -> None:
+    def abort_slow_client(self) -> None:
         """Note it."""
         self.cut = True
 
@@ -19,7 +19,7 @@ def test_the_slowest_reader_is_cut_off_first() -> None:
     first, second, third = Client(), Client(), Client()
     with unsent.sending(first, 5), unsent.sending(second, 5):
         assert unsent.total_bytes == 10
-        unsent.note_progress(first)
+        unsent.record_progress(first)
         with unsent.sending(third, 4):
             assert (first.cut, second.cut, third.cut) == (False, True, False)
             assert unsent.total_bytes == 9
@@ -33,5 +33,5 @@ def test_an_answer_above_the_limit_is_sent_alone() -> None:
     first, second = Client(), Client()
     with unsent.sending(first, 3), unsent.sending(second, 11):
         assert (first.cut, second.cut) == (True, False)
-        unsent.note_progress(first)
+        unsent.record_progress(first)
     assert unsent.total_bytes == 0

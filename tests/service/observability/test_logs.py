@@ -11,7 +11,7 @@ WRITTEN = "what the user wrote"
 START = """
 import asyncio, gc, logging, sys, threading, warnings
 from service.observability.logs import log_loop_error, start_logging
-from service.observability.request_context import CURRENT, REQUEST_ID, TRACE_ID
+from service.observability.request_context import CURRENT_SCOPE, REQUEST_ID, TRACE_ID
 start_logging(sys.argv[1], sys.argv[2])
 log = logging.getLogger("service.somewhere")
 def fail():
@@ -53,7 +53,7 @@ def test_fields() -> None:
 
 def test_the_request_is_named() -> None:
     """Its id, and its trace if it is in one."""
-    scope = "CURRENT.set({REQUEST_ID: b'the-id', 'headers': [%s], **%s})\nlog.info('x')"
+    scope = "CURRENT_SCOPE.set({REQUEST_ID: b'the-id', 'headers': [%s], **%s})\nlog.info('x')"
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     [line] = lines(scope % ("", "{}"))
     assert line["request_id"] == "the-id"

@@ -28,8 +28,8 @@ def scraped(
 def test_requests() -> None:
     """Counted by status, and their time by route."""
     statistics = ProcessStatistics()
-    statistics.requests.of("POST", "/models/{name}").note(200, 0.004)
-    statistics.requests.of("POST", "/models/{name}").note(504, 30.0)
+    statistics.requests.for_route("POST", "/models/{name}").record(200, 0.004)
+    statistics.requests.for_route("POST", "/models/{name}").record(504, 30.0)
     found = scraped(statistics)
     route = {"method": "POST", "route": "/models/{name}"}
     assert value(found, "fillmask_requests_total", **route, status="200") == 1
@@ -44,10 +44,10 @@ def test_requests() -> None:
 def test_what_was_refused_has_its_reason() -> None:
     """Of connections, of a model's queue, of time."""
     statistics = ProcessStatistics()
-    statistics.refused_connections["slow_client"] += 2
-    statistics.of_model("m").note_refusal("queue_full")
-    statistics.requests.of("GET", "/a").note(504, 1)
-    statistics.requests.of("GET", "/b").note(504, 1)
+    statistics.rejected_connections["slow_client"] += 2
+    statistics.for_model("m").record_rejection("queue_full")
+    statistics.requests.for_route("GET", "/a").record(504, 1)
+    statistics.requests.for_route("GET", "/b").record(504, 1)
     found = scraped(statistics)
     name = "fillmask_rejected_total"
     assert value(found, name, reason="slow_client", model="") == 2
@@ -60,8 +60,8 @@ def test_what_was_refused_has_its_reason() -> None:
 def test_batches() -> None:
     """Padding is what is left of the slots."""
     statistics = ProcessStatistics()
-    statistics.of_model("m").note_batch(tokens=30, slots=40, queue_s=[0.1, 0.2], compute_s=0.5)
-    statistics.of_model("m").note_failure()
+    statistics.for_model("m").record_batch(tokens=30, slots=40, queue_s=[0.1, 0.2], compute_s=0.5)
+    statistics.for_model("m").record_failure()
     found = scraped(statistics)
     assert value(found, "fillmask_attention_slots_total", model="m") == 40
     assert value(found, "fillmask_batch_tokens_sum", model="m") == 30
@@ -116,8 +116,8 @@ def test_the_process() -> None:
 def test_openmetrics_where_it_is_asked_for() -> None:
     """In the strict format, whole."""
     statistics = ProcessStatistics()
-    statistics.requests.of("GET", "/a").note(200, 1)
-    statistics.of_model("m").note_batch(1, 1, [1], 1)
+    statistics.requests.for_route("GET", "/a").record(200, 1)
+    statistics.for_model("m").record_batch(1, 1, [1], 1)
     metrics = Metrics(statistics, lambda: [state()], lambda: None)
     content, content_type = metrics.render(OPENMETRICS)
     assert content_type.startswith("application/openmetrics-text")

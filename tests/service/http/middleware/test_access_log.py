@@ -11,14 +11,14 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.http.middleware.access_log import (
-    CALLER_LEFT,
-    MAX_CHARS,
+    CLIENT_CLOSED_REQUEST,
+    MAX_LOGGED_CHARS,
     AccessLogMiddleware,
     BodyLogMiddleware,
-    Logged,
+    LoggedRequests,
 )
 from service.observability.logs import FIELDS
-from service.observability.request_context import MODEL, OTHER
+from service.observability.request_context import MODEL, OTHER_ROUTE
 from service.observability.statistics import RequestStatistics
 
 
@@ -82,12 +82,12 @@ def test_a_request_is_counted_by_route_and_status() -> None:
 
 def test_what_has_no_route_is_one() -> None:
     """Whatever the path is."""
-    assert counted(call(teapot, path="/made/up")) == {("POST", OTHER): {418: 1}}
+    assert counted(call(teapot, path="/made/up")) == {("POST", OTHER_ROUTE): {418: 1}}
 
 
 def test_a_caller_who_has_left() -> None:
     """Got no answer, and has a status of its own."""
-    assert counted(call(silent)) == {("POST", OTHER): {CALLER_LEFT: 1}}
+    assert counted(call(silent)) == {("POST", OTHER_ROUTE): {CLIENT_CLOSED_REQUEST: 1}}
 
 
 def test_an_exception_passes_and_is_counted() -> None:
@@ -120,7 +120,7 @@ def test_other_connections_pass() -> None:
     ],
 )
 def test_which_requests_are_logged(
-    logged: Logged, levels: list[str], caplog: pytest.LogCaptureFixture
+    logged: LoggedRequests, levels: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Errors are those of the service; one that is temporary is a warning."""
 
@@ -152,14 +152,14 @@ def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     del named["duration_ms"]
     assert named == {
         "method": "POST",
-        "route": OTHER,
+        "route": OTHER_ROUTE,
         "status": 201,
         "answer_bytes": 12,
         "model": "a model",
         "body": None,
         "body_bytes": None,
     }
-    assert (left["status"], left["answer_bytes"]) == (CALLER_LEFT, 0)
+    assert (left["status"], left["answer_bytes"]) == (CLIENT_CLOSED_REQUEST, 0)
     assert "model" not in left
     assert "/a path" not in str(answered) + str(left)
 
@@ -204,5 +204,5 @@ def test_a_long_body_is_cut_in_the_log_alone(caplog: pytest.LogCaptureFixture) -
     [record] = [
         record for record in caplog.records if record.name == "service.http.middleware.access_log"
     ]
-    assert vars(record)["body"] == "x" * MAX_CHARS
+    assert vars(record)["body"] == "x" * MAX_LOGGED_CHARS
     assert vars(record)["body_bytes"] == 50_000

@@ -86,7 +86,7 @@ def test_without_a_file_everybody_is_answered(tiny: Tiny) -> None:
 
 def test_keys_are_rotated(client: TestClient, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new file in the place of the old one; the old keys are good no more."""
-    monkeypatch.setattr(authentication, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     new = file.with_name("new")
     new.write_text("a-key-that-is-quite-new\n")
     new.replace(file)
@@ -111,12 +111,12 @@ def test_a_file_that_is_no_good_changes_nothing(
 ) -> None:
     """Nobody is locked out or let in; the log says so, and never a key."""
     keys = ApiKeys(file)
-    monkeypatch.setattr(authentication, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     spoil(file)
     with caplog.at_level(logging.ERROR):
-        assert keys.allow(KEYS[0].encode())
-        assert not keys.allow(b"short")
-        assert not keys.allow(b"")
+        assert keys.is_valid(KEYS[0].encode())
+        assert not keys.is_valid(b"short")
+        assert not keys.is_valid(b"")
     assert "The API keys stay" in caplog.text or "the API keys stay" in caplog.text
     with pytest.raises(SettingsError):
         ApiKeys(file)
@@ -140,25 +140,25 @@ def test_without_a_key_nobody_is_let_in(
 ) -> None:
     """A key that was taken away is good no more; the log says so once, and keys may come back."""
     keys = ApiKeys(file)
-    monkeypatch.setattr(authentication, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     spoil(file)
     with caplog.at_level(logging.ERROR):
         for _ in range(3):
-            assert not keys.allow(KEYS[0].encode())
-            assert not keys.allow(b"")
+            assert not keys.is_valid(KEYS[0].encode())
+            assert not keys.is_valid(b"")
     [record] = caplog.records
     assert record.getMessage().startswith(f"no API key is good until there is one again: {reason}")
     with pytest.raises(SettingsError, match=reason):
         ApiKeys(file)
     file.write_text(f"{KEYS[1]}\n")
-    assert keys.allow(KEYS[1].encode())
-    assert not keys.allow(KEYS[0].encode())
+    assert keys.is_valid(KEYS[1].encode())
+    assert not keys.is_valid(KEYS[0].encode())
 
 
 def test_a_byte_order_mark_is_no_part_of_a_key(file: Path) -> None:
     """As editors of Windows write it."""
     file.write_text(f"{KEYS[2]}\n", encoding="utf-8-sig")
-    assert ApiKeys(file).allow(KEYS[2].encode())
+    assert ApiKeys(file).is_valid(KEYS[2].encode())
 
 
 def test_keys_are_not_kept(file: Path) -> None:

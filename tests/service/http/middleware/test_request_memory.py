@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.errors import OverloadedError
 from service.http.memory_budget import MemoryBudget
 from service.http.middleware.request_memory import RequestMemoryMiddleware
-from service.http.throttle import RequestsElsewhere
+from service.http.throttle import ExcludedRequests
 from service.observability.request_context import RESERVE
 
 
@@ -20,7 +20,7 @@ def limit(
     app: ASGIApp,
     bodies: MemoryBudget | None = None,
     answers: MemoryBudget | None = None,
-    on_the_way: RequestsElsewhere | None = None,
+    excluded_requests: ExcludedRequests | None = None,
 ) -> RequestMemoryMiddleware:
     """Bound the bodies of an application at 10 bytes each."""
     return RequestMemoryMiddleware(
@@ -28,7 +28,7 @@ def limit(
         10,
         bodies or MemoryBudget("bodies", 1_000, 0),
         answers or MemoryBudget("answers", 100, 0),
-        on_the_way or RequestsElsewhere(),
+        excluded_requests or ExcludedRequests(),
     )
 
 
@@ -198,63 +198,63 @@ def held_in(held: list[int], bodies: MemoryBudget) -> Any:
 
 def test_a_body_that_is_still_to_come_is_no_work() -> None:
     """Whether it comes or not."""
-    on_the_way = RequestsElsewhere()
+    excluded_requests = ExcludedRequests()
     seen: list[int] = []
 
     async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
-        seen.append(on_the_way.elsewhere)
+        seen.append(excluded_requests.count)
 
     async def receive() -> Message:
-        seen.append(on_the_way.elsewhere)
+        seen.append(excluded_requests.count)
         more = len(seen) < 2
         return {"type": "http.request", "body": b"1", "more_body": more}
 
     async def send(_: Message) -> None:
         pass
 
-    limited = limit(app, on_the_way=on_the_way)
+    limited = limit(app, excluded_requests=excluded_requests)
     asyncio.run(limited({"type": "http", "headers": []}, receive, send))
     assert seen == [1, 1, 0]
-    assert on_the_way.elsewhere == 0
+    assert excluded_requests.count == 0
 
 
 def one_request(
-    answers: MemoryBudget, on_the_way: RequestsElsewhere, app: ASGIApp, send: Send
+    answers: MemoryBudget, excluded_requests: ExcludedRequests, app: ASGIApp, send: Send
 ) -> None:
     """Have an application answer a request with an empty body."""
 
     async def receive() -> Message:
         return {"type": "http.request", "body": b""}
 
-    limited = limit(app, answers=answers, on_the_way=on_the_way)
+    limited = limit(app, answers=answers, excluded_requests=excluded_requests)
     asyncio.run(limited({"type": "http", "headers": []}, receive, send))
 
 
 def test_the_memory_of_an_answer_is_held_until_it_is_made() -> None:
     """The next request finds no room meanwhile; then the connection bounds what is not read."""
-    answers, on_the_way = MemoryBudget("answers", 100, 0), RequestsElsewhere()
+    answers, excluded_requests = MemoryBudget("answers", 100, 0), ExcludedRequests()
     sent: list[tuple[int, int]] = []
 
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
         scope[RESERVE](60)
-        assert on_the_way.elsewhere == 1
+        assert excluded_requests.count == 1
         with pytest.raises(OverloadedError):
             scope[RESERVE](50)
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"1"})
 
     async def send(_: Message) -> None:
-        sent.append((answers.held_bytes, on_the_way.elsewhere))
+        sent.append((answers.held_bytes, excluded_requests.count))
 
     for _ in range(3):
-        one_request(answers, on_the_way, app, send)
-        assert (answers.held_bytes, on_the_way.elsewhere) == (0, 0)
+        one_request(answers, excluded_requests, app, send)
+        assert (answers.held_bytes, excluded_requests.count) == (0, 0)
     assert sent == [(60, 1), (0, 1)] * 3
 
 
 def test_the_memory_of_an_answer_is_given_back_by_a_request_that_fails() -> None:
     """So is its place among those that are elsewhere."""
-    answers, on_the_way = MemoryBudget("answers", 100, 0), RequestsElsewhere()
+    answers, excluded_requests = MemoryBudget("answers", 100, 0), ExcludedRequests()
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
         scope[RESERVE](60)
@@ -264,8 +264,8 @@ def test_the_memory_of_an_answer_is_given_back_by_a_request_that_fails() -> None
         raise AssertionError
 
     with pytest.raises(ZeroDivisionError):
-        one_request(answers, on_the_way, app, send)
-    assert (answers.held_bytes, on_the_way.elsewhere) == (0, 0)
+        one_request(answers, excluded_requests, app, send)
+    assert (answers.held_bytes, excluded_requests.count) == (0, 0)
 
 
 def test_a_request_is_freed_when_it_is_answered() -> None:
@@ -282,7 +282,7 @@ def test_a_request_is_freed_when_it_is_answered() -> None:
 
     gc.disable()
     try:
-        one_request(MemoryBudget("answers", 100, 0), RequestsElsewhere(), app, send)
+        one_request(MemoryBudget("answers", 100, 0), ExcludedRequests(), app, send)
         assert seen[0]() is None
     finally:
         gc.enable()
