@@ -202,7 +202,7 @@ def create_app(settings: Settings) -> FillMaskApp:
         RequestMemoryMiddleware,
         max_body_bytes=settings.max_body_bytes,
         bodies=bodies,
-        answers=answers,
+        responses=answers,
         excluded_requests=excluded_requests,
     )
     service.add_middleware(

@@ -1,4 +1,4 @@
-"""Overload: requests that wait elsewhere, and pauses of the event loop."""
+"""Overload protection: requests excluded from the load estimate, and pauses of the event loop."""
 
 import asyncio
 import time
@@ -9,41 +9,42 @@ _EXCLUDED = "fillmask.excluded"
 
 
 class ExcludedRequests:
-    """A count of requests that wait for their clients or a thread, or have been queued already.
+    """Count of requests that wait for their client or a thread, or are in the model's queue.
 
-    The estimate of the work ahead of a request subtracts them from all that have begun. Otherwise
-    clients that send slowly, or do not read, would count as work, and others be rejected for it.
+    The overload check subtracts it from the number of open requests to estimate the work ahead of a
+    new one. Otherwise clients that send or read slowly would count as work, and others would be
+    rejected for it.
 
     Attributes:
-        elsewhere: the count.
+        count: number of excluded requests.
     """
 
     def __init__(self) -> None:
         self.count = 0
 
     def exclude(self, scope: MutableMapping[str, Any]) -> None:
-        """Count a request, once."""
+        """Exclude a request; a second call has no effect."""
         if _EXCLUDED not in scope:
             scope[_EXCLUDED] = True
             self.count += 1
 
     def include(self, scope: MutableMapping[str, Any]) -> None:
-        """Count it no more: it joins the queue next, or has ended."""
+        """Include a request again, before it joins the queue or when it has ended."""
         if scope.pop(_EXCLUDED, False):
             self.count -= 1
 
 
 PAUSE_S = 0.01
-# a wait that a pause does not make much longer, and in which nobody runs out of work
+# long enough that a pause adds little latency and no worker runs out of work
 THROTTLE_ABOVE_WAIT_S = 5 * PAUSE_S
 
 
 class LoopThrottle:
-    """Puts a pause between the turns of the event loop in which requests come that have to wait.
+    """Pauses the event loop between iterations during an overload.
 
-    To wake it for each of them takes the CPU from the workers, for more than a refusal itself
-    takes. After a pause there are several to take or refuse at once. And who asks again as soon as
-    it is refused can do so once a turn.
+    Waking the loop for each request takes more CPU time from the workers than rejecting it does.
+    After a pause the loop handles several requests at once, and a client that retries immediately
+    gets one attempt per iteration.
     """
 
     def __init__(self) -> None:
@@ -51,13 +52,13 @@ class LoopThrottle:
         self._has_new_connection = False
 
     def schedule_pause(self) -> None:
-        """Pause at the end of this turn."""
+        """Schedule a pause at the end of this iteration of the loop."""
         if not self._pause_scheduled:
             self._pause_scheduled = True
             asyncio.get_running_loop().call_soon(self._pause)
 
     def record_connection(self) -> None:
-        """Somebody has connected: only one can in a turn, so there is no pause in this one."""
+        """Skip the pause of this iteration, as each iteration accepts only one connection."""
         self._has_new_connection = True
 
     def _pause(self) -> None:

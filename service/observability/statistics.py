@@ -10,13 +10,13 @@ from itertools import accumulate
 
 
 class Histogram:
-    """Counts values by bucket. Who writes from several threads guards it.
+    """Histogram of values. Writers in several threads must hold a lock.
 
     Attributes:
-        total: the sum of the values.
+        total: sum of the values.
 
     Args:
-        bounds: the largest value of each bucket, ascending; above the last there is one more.
+        bounds: largest value of each bucket, ascending; one more bucket takes larger values.
     """
 
     __slots__ = ("_bounds", "_counts", "total")
@@ -27,17 +27,17 @@ class Histogram:
         self.total = 0.0
 
     def record(self, value: float) -> None:
-        """Count a value; 0.2 us."""
+        """Count a value; takes 0.2 us."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self.total += value
 
     @property
     def cumulative(self) -> list[tuple[float, int]]:
-        """Each bucket's largest value, infinity last, and how many values are not above it."""
+        """Upper bound of each bucket, infinity last, and the number of values up to it."""
         return list(zip((*self._bounds, math.inf), accumulate(self._counts), strict=True))
 
 
-# from a short text on an idle machine to the default time limit
+# from a short text on an idle machine to the default timeout
 REQUEST_SECONDS = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0),
@@ -46,11 +46,11 @@ _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"
 
 
 class RouteStatistics:
-    """Requests of one method to one route.
+    """Statistics of the requests of one method to one route.
 
     Attributes:
-        seconds: from a request's head to the end of its answer.
-        statuses: how many were answered with each HTTP status.
+        seconds: durations from the head of a request to the end of its response.
+        statuses: number of responses per HTTP status.
     """
 
     __slots__ = ("seconds", "statuses")
@@ -60,28 +60,28 @@ class RouteStatistics:
         self.statuses: dict[int, int] = {}
 
     def record(self, status: int, seconds: float) -> None:
-        """Count a request that is over."""
+        """Count a completed request."""
         self.record_rejected(status)
         self.seconds.record(seconds)
 
     def record_rejected(self, status: int) -> None:
-        """Count a request that was refused before anybody looked at it: it took no time."""
+        """Count a request rejected on arrival; it has no duration."""
         self.statuses[status] = self.statuses.get(status, 0) + 1
 
 
 class RequestStatistics:
-    """Requests by method and route. Written on the event loop alone."""
+    """Statistics of requests by method and route, written only on the event loop."""
 
     def __init__(self) -> None:
         self._routes: dict[tuple[str, str], RouteStatistics] = {}
 
     def for_route(self, method: str, route: str) -> RouteStatistics:
-        """Those of a route.
+        """Return the statistics of a route, created on first use.
 
         Args:
-            method: of HTTP; all that nothing here answers are one.
-            route: a template such as `/models/{name}`, never a path with what a caller put into it:
-                each is kept for good.
+            method: HTTP method; unknown methods share one entry.
+            route: template such as `/models/{name}`. A path with text of the client would grow the
+                table without bound, as entries are never removed.
         """
         found = self._routes.get((method, route))
         if found is None:
@@ -91,7 +91,7 @@ class RequestStatistics:
 
     @property
     def routes(self) -> list[tuple[tuple[str, str], RouteStatistics]]:
-        """Each method and route so far."""
+        """Every method and route used so far."""
         return list(self._routes.items())
 
 
@@ -105,13 +105,14 @@ SEQUENCES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 
 @dataclass(frozen=True, slots=True)
 class QueueLoad:
-    """How much a batcher has to do.
+    """Load of a batcher.
 
     Attributes:
-        waiting_tokens: accepted and not answered yet, by lane.
-        most_waiting_tokens: above which nothing more is accepted, by lane.
-        tokens_per_s: speed of late of all workers together, in large batches; None before one.
-        workers: batches computed at the same time.
+        waiting_tokens: accepted tokens without a result, by lane.
+        most_waiting_tokens: limit of the waiting tokens, by lane.
+        tokens_per_s: recent throughput of all workers together in large batches; None before the
+            first one.
+        workers: number of batches computed at the same time.
     """
 
     waiting_tokens: Mapping[str, int]
@@ -121,17 +122,16 @@ class QueueLoad:
 
 
 class BatchStatistics:
-    """Batches of one model. May be told from several threads, and by several batchers.
+    """Statistics of the batches of one model, safe to write from several threads and batchers.
 
     Attributes:
-        queue_seconds: of each pass, from its admission to the beginning of its batch.
-        compute_seconds: of each batch.
-        tokens: of each batch.
-        sequences: of each batch.
-        slots: in the rows that attention saw, all batches together; those without a token are
-            padding.
-        failures: batches that could not be computed.
-        rejections: passes that were not admitted, by reason.
+        queue_seconds: wait of each pass, from its admission to the start of its batch.
+        compute_seconds: duration of each batch.
+        tokens: tokens of each batch.
+        sequences: sequences of each batch.
+        slots: total slots of the attention rows; those without a token are padding.
+        failures: number of failed batches.
+        rejections: number of passes that were not admitted, by reason.
     """
 
     def __init__(self) -> None:
@@ -147,13 +147,13 @@ class BatchStatistics:
     def record_batch(
         self, tokens: int, slots: int, queue_s: Iterable[float], compute_s: float
     ) -> None:
-        """Count a batch.
+        """Count a computed batch.
 
         Args:
-            tokens: of all its sequences.
-            slots: of the rows in which attention saw them.
-            queue_s: for how long each sequence has waited.
-            compute_s: for how long it was computed.
+            tokens: tokens of all its sequences.
+            slots: slots of its attention rows.
+            queue_s: wait of each sequence, in seconds.
+            compute_s: duration of the computation, in seconds.
         """
         with self._lock:
             sequences = 0
@@ -166,24 +166,24 @@ class BatchStatistics:
             self.slots += slots
 
     def record_failure(self) -> None:
-        """Count a batch that failed."""
+        """Count a failed batch."""
         with self._lock:
             self.failures += 1
 
     def record_rejection(self, reason: str) -> None:
-        """Count a request that was not admitted."""
+        """Count a request that the queue did not admit."""
         with self._lock:
             self.rejections[reason] += 1
 
 
 class ProcessStatistics:
-    """Plain numbers, filled where things happen and read when somebody asks.
+    """Counters of the process, read when metrics are scraped.
 
     Attributes:
-        requests: of HTTP.
-        open_connections: at this moment.
-        rejected_connections: those ended before there was a request to answer, by reason.
-        reloads: of bundles while the service runs, by outcome.
+        requests: statistics of HTTP requests.
+        open_connections: current number of connections.
+        rejected_connections: number of connections closed before a complete request, by reason.
+        reloads: number of bundle reloads, by outcome.
     """
 
     def __init__(self) -> None:
@@ -194,10 +194,10 @@ class ProcessStatistics:
         self._batches: dict[str, BatchStatistics] = {}
 
     def for_model(self, name: str) -> BatchStatistics:
-        """Those of a model; the same ones when it is loaded anew, for counters never go back."""
+        """Return the statistics of a model; they survive a reload, as counters never decrease."""
         return self._batches.setdefault(name, BatchStatistics())
 
     @property
     def batches(self) -> list[tuple[str, BatchStatistics]]:
-        """Each model that there has been."""
+        """Every model loaded so far."""
         return list(self._batches.items())

@@ -162,7 +162,7 @@ def test_the_grace_of_a_shutdown_is_bounded(start_server: StartServer) -> None:
         await_run(process)
         process.send_signal(signal.SIGTERM)
         assert asked.result().status_code == 503
-        assert "shut down before the answer" in asked.result().json()["error"]
+        assert "shut down before the response" in asked.result().json()["error"]
         assert process.wait(10) == 0
 
 

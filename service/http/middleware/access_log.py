@@ -1,4 +1,4 @@
-"""ASGI middleware that counts and logs requests, and their bodies where that is set."""
+"""ASGI middleware that counts requests and logs them, with their bodies if configured."""
 
 import logging
 import time
@@ -12,27 +12,26 @@ from service.observability.statistics import RequestStatistics
 
 LoggedRequests = Literal["off", "errors", "all"]
 
-# what nginx logs for it, and what the endpoints of FastAPI answer nobody
+# nginx's status for a client that disconnected before its response
 CLIENT_CLOSED_REQUEST = 499
 
-
-# the lowest status that is logged
+# lowest status to log
 _LOGGED_FROM: dict[LoggedRequests, int] = {"off": 1000, "errors": 500, "all": 0}
-# refusals of a service that goes on
+# temporary errors of a service that keeps running
 _EXPECTED_ERRORS = frozenset({503, 504})
 
 _log = logging.getLogger(__name__)
 
 
 class AccessLogMiddleware:
-    """Counts requests by method, route and status, and the seconds they took.
+    """Counts requests by method, route and status, measures their duration, and logs them.
 
-    The log has neither path nor query, which are the caller's words, nor any header.
+    The log omits paths, queries and headers, which contain text of clients.
 
     Args:
-        app: the application.
-        statistics: told of each request.
-        logged: which requests are logged too.
+        app: next ASGI application.
+        statistics: records each request.
+        logged: requests to log.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class AccessLogMiddleware:
         self._logged_from = _LOGGED_FROM[logged]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
+        """Count and log one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -94,20 +93,20 @@ class BodyLogMiddleware:
     """Logs the body of each request, up to 10,000 characters.
 
     Args:
-        app: the application.
+        app: next ASGI application, which receives each body in one message.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection, whose body comes in one message."""
+        """Log the body of one request."""
 
         async def receive_and_log() -> Message:
             message = await receive()
             if body := message.get("body"):
                 text = body.decode(errors="replace")[:MAX_LOGGED_CHARS]
-                _log.debug("a body", extra={"body": text, "body_bytes": len(body)})
+                _log.debug("request body", extra={"body": text, "body_bytes": len(body)})
             return message
 
         await self._app(scope, receive_and_log, send)

@@ -1,4 +1,4 @@
-"""ASGI middleware that traces requests. It needs OpenTelemetry's packages."""
+"""ASGI middleware that traces requests, with the packages of OpenTelemetry."""
 
 from collections.abc import Awaitable
 
@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.observability.opentelemetry import OpenTelemetryTracer, record_route, record_status
 
-# probes and scrapers ask for these every few seconds
+# probes and scrapers request these every few seconds
 _UNTRACED = ("/health/", "/v2/health/", "/metrics")
 
 
@@ -15,8 +15,8 @@ class TracingMiddleware:
     """Runs each request in a span, except those of probes and scrapers.
 
     Args:
-        app: the application.
-        traces: starts the spans.
+        app: next ASGI application.
+        tracer: starts the spans.
     """
 
     def __init__(self, app: ASGIApp, tracer: OpenTelemetryTracer) -> None:
@@ -24,7 +24,7 @@ class TracingMiddleware:
         self._tracer = tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
+        """Trace one request."""
         if scope["type"] != "http" or scope["path"].startswith(_UNTRACED):
             await self._app(scope, receive, send)
             return

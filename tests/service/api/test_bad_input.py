@@ -243,7 +243,7 @@ def test_a_compressed_body_is_refused_in_so_many_words(path: str, client: TestCl
     """Whatever the protocol: what is inside has no size that one could check."""
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
     answer = client.post(path, content=gzip.compress(b'{"inputs": "[MASK]"}'), headers=headers)
-    message = 'The content encoding "gzip" is not read; send plain JSON.'
+    message = 'The content encoding "gzip" is not supported; send plain JSON.'
     check_refusal(answer, 415, message)
     plain = headers | {"Content-Encoding": "identity"}
     assert client.post("/fill-mask", content=b'{"inputs": "[MASK]"}', headers=plain).is_success

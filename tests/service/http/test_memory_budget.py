@@ -34,9 +34,7 @@ def test_a_claim_without_room_is_rejected() -> None:
         second.add(30)
         with pytest.raises(OverloadedError) as caught:
             second.add(11)
-        assert caught.value.text == (
-            "The service holds as many bodies as its memory allows; try again in 1 s."
-        )
+        assert "bodies" in caught.value.text
         assert caught.value.retry_after_s == 1
         assert budget.held_bytes == 90
     assert budget.held_bytes == 0

@@ -29,7 +29,7 @@ SECRETS = {
 BUGGY = """
 import asyncio, sys
 from service.tasks import fill_mask, scoring
-read = fill_mask.FillMask._read
+read = fill_mask.FillMaskPipeline._read
 def with_bug(self, texts, *args, **kwargs):
     text = texts[0]
     if "bug in task" in text:
@@ -42,7 +42,7 @@ def with_bug(self, texts, *args, **kwargs):
         try: raise KeyError(text)
         except KeyError as error: raise RuntimeError(text) from error
     return read(self, texts, *args, **kwargs)
-fill_mask.FillMask._read = with_bug
+fill_mask.FillMaskPipeline._read = with_bug
 from service.engine.runtime import Runtime
 run = Runtime.run
 def run_with_bug(self, batch):
@@ -166,7 +166,7 @@ def test_texts_are_logged_where_that_is_asked_for(tiny: Tiny) -> None:
             for path in ("/fill-mask", "/score"):
                 httpx.post(url + path, json={"inputs": SECRETS["text"]}, headers=headers)
         log = [json.loads(line) for line in _read(output).splitlines() if line.startswith("{")]
-    bodies = [json.loads(line["body"]) for line in log if line["message"] == "a body"]
+    bodies = [json.loads(line["body"]) for line in log if line["message"] == "request body"]
     assert bodies == [{"inputs": SECRETS["text"]}] * 2
     assert any("log_texts is on" in line["message"] for line in log if line["level"] == "warning")
     assert SECRETS["key"] not in str(log)

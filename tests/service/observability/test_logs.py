@@ -117,7 +117,7 @@ def test_an_exception_is_its_type_and_place(code: str) -> None:
 def test_what_the_event_loop_says_without_an_exception() -> None:
     """Its own words."""
     [line] = lines("log_loop_error(None, {'message': 'Task was destroyed but it is pending!'})")
-    assert line["message"] == "the event loop: Task was destroyed but it is pending!"
+    assert line["message"] == "error in the event loop: Task was destroyed but it is pending!"
 
 
 def test_warnings_are_logged() -> None:

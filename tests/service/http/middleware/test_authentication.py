@@ -16,7 +16,7 @@ from tests.service.tiny import Tiny
 
 KEYS = ["a-key-of-our-shop-4711", "another key, with blanks", "schlüssel-mit-umlaut"]
 BODY = {"inputs": "the [MASK]"}
-REFUSED = {"error": "An API key is needed: send it as Authorization: Bearer KEY."}
+REFUSED = {"error": "A valid API key is required; send it as Authorization: Bearer KEY."}
 OPEN = ["/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready", "/docs"]
 CLOSED = ["/info", "/models", "/models/tiny", "/v2", "/v2/models/tiny", "/v1/models", "/nothing"]
 
@@ -117,7 +117,7 @@ def test_a_file_that_is_no_good_changes_nothing(
         assert keys.is_valid(KEYS[0].encode())
         assert not keys.is_valid(b"short")
         assert not keys.is_valid(b"")
-    assert "The API keys stay" in caplog.text or "the API keys stay" in caplog.text
+    assert "the previous API keys stay valid" in caplog.text
     with pytest.raises(SettingsError):
         ApiKeys(file)
 
@@ -147,7 +147,7 @@ def test_without_a_key_nobody_is_let_in(
             assert not keys.is_valid(KEYS[0].encode())
             assert not keys.is_valid(b"")
     [record] = caplog.records
-    assert record.getMessage().startswith(f"no API key is good until there is one again: {reason}")
+    assert record.getMessage().startswith(f"all API keys are invalid: {reason}")
     with pytest.raises(SettingsError, match=reason):
         ApiKeys(file)
     file.write_text(f"{KEYS[1]}\n")

@@ -69,7 +69,7 @@ def test_a_rejected_preflight_is_an_error_like_others(
     assert answer.status_code == 400
     assert answer.headers["content-type"] == "application/json"
     assert "Origin" in answer.headers["vary"]
-    assert answer.json()["error"].startswith(f"{reason}; allowed are the origins of the service's ")
+    assert answer.json()["error"].startswith(f"{reason}; the service allows the origins in ")
 
 
 def test_a_page_may_send_its_trace(tiny: Tiny) -> None:

@@ -70,7 +70,7 @@ def test_who_is_too_late_gets_504(headers: list[tuple[bytes, bytes]], named: int
     """After the default, or the time that the caller named."""
     start, body = asyncio.run(call(late, headers))
     assert start["status"] == 504
-    assert from_json(body["body"]) == {"error": f"There was no answer within {named} ms."}
+    assert f"within {named} ms;" in from_json(body["body"])["error"]
 
 
 def test_an_answer_that_begins_when_the_time_ends_is_too_late() -> None:

@@ -99,7 +99,7 @@ def test_an_announced_length_above_the_limit_is_refused_unread() -> None:
     echo = Echo()
     sent, unread = call(echo, [b"x" * 11], content_length=b"11")
     assert sent[0]["status"] == 413
-    assert sent[1]["body"] == b'{"error":"The body is too large; at most 10 bytes are allowed."}'
+    assert b"larger than 10 bytes" in sent[1]["body"]
     assert (echo.bodies, unread) == ([], 1)
 
 
@@ -167,9 +167,7 @@ def test_bodies_of_all_requests_are_bounded() -> None:
         sent, unread = call(Echo(), [b"12", b"34", b"56"], content_length=b"6", bodies=bodies)
         assert (sent[0]["status"], unread) == (429, 1)
         assert (b"retry-after", b"1") in sent[0]["headers"]
-        assert sent[1]["body"] == (
-            b'{"error":"The service holds as many bodies as its memory allows; try again in 1 s."}'
-        )
+        assert b"try again in 1 s" in sent[1]["body"]
     assert call(Echo(), [b"12"], content_length=b"9", bodies=bodies)[0][0]["status"] == 200
     assert bodies.held_bytes == 0
 
