@@ -61,7 +61,7 @@ def _serve(settings: Settings, reload_asked: threading.Event) -> int:
         statistics=app.state.statistics,
         throttle=app.state.throttle,
         unsent=UnsentResponses(),
-        retry_after_s=_room(app, settings),
+        check_overload=_room(app, settings),
     )
     # uvicorn takes uvloop where it is installed; _run says what lifespan="off" is
     config = uvicorn.Config(

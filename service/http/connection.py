@@ -46,8 +46,8 @@ class Connection(asyncio.BufferedProtocol):
         statistics: counts open and rejected connections.
         throttle: pauses the event loop, except when a client connects.
         unsent: limits the unread bytes of responses over all connections.
-        retry_after_s: overload check; takes the path of a POST request and the number of open
-            requests, and returns the seconds for Retry-After, or None to accept the request.
+        check_overload: takes the path of a POST request and the number of open requests; returns
+            the seconds for Retry-After, or None to accept the request.
         config: configuration of uvicorn.
         server_state: connections, tasks and default headers of uvicorn's server.
         app_state: state of the ASGI lifespan.
@@ -60,7 +60,7 @@ class Connection(asyncio.BufferedProtocol):
         statistics: ProcessStatistics,
         throttle: LoopThrottle,
         unsent: UnsentResponses,
-        retry_after_s: Callable[[str, int], int | None],
+        check_overload: Callable[[str, int], int | None],
         config: uvicorn.Config,
         server_state: ServerState,
         app_state: dict[str, Any],
@@ -75,7 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         self._statistics = statistics
         self._throttle = throttle
         self._unsent = unsent
-        self._retry_after_s = retry_after_s
+        self._check_overload = check_overload
         self._parser = RequestParser(self)
         self._exchange: Exchange | None = None
         self._rejected: tuple[RequestHead, int] | None = None
@@ -197,7 +197,7 @@ class Connection(asyncio.BufferedProtocol):
         text = path.decode("ascii")
         self._exchange = None
         if head.method == b"POST" and not head.expects_continue:
-            retry_after_s = self._retry_after_s(text, len(self._server_state.tasks))
+            retry_after_s = self._check_overload(text, len(self._server_state.tasks))
             if retry_after_s is not None:
                 self._rejected = head, retry_after_s
                 return
