@@ -20,7 +20,7 @@ _log = logging.getLogger("uvicorn.error")
 
 
 class Client(Reader, Protocol):
-    """The connection that receives the response."""
+    """Connection that receives the response."""
 
     def hold_head(self) -> None:
         """Delay the next write, a response head, and send it with the one that follows."""
@@ -108,9 +108,8 @@ class Exchange(RequestResponseCycle):
             self.disconnected = True
         self.message_event.set()
 
-    def send(
-        self, message: Any
-    ) -> Coroutine[Any, Any, None]:  # not async, which saves a coroutine per message
+    # not async, which saves a coroutine per message
+    def send(self, message: Any) -> Coroutine[Any, Any, None]:
         """Send an ASGI message of the application."""
         if self.waiting_for_100_continue:
             # without a 100 the client may or may not send its body (RFC 9110, 10.1.1)

@@ -81,8 +81,8 @@ class RequestParser:
         receiver: receives the parts of each request.
 
     Attributes:
-        begun: whether a byte of the current request has arrived, line ends before it aside.
-        complete: whether the current request has arrived completely.
+        begun: whether the current request has started; line ends before it do not count.
+        complete: whether the current request has arrived to its last byte.
         held: unparsed bytes of later requests.
     """
 
@@ -188,7 +188,7 @@ class RequestParser:
         if head.http_version not in {"1.0", "1.1"}:
             raise HttpError(505, "The HTTP version is not supported; send HTTP/1.1.")
         if head.method == b"CONNECT":
-            raise HttpError(501, "The method CONNECT is not supported; the service is no proxy.")
+            raise HttpError(501, "The method CONNECT is not supported; the service is not a proxy.")
         head.target = _path_and_query(self._target)
         head.headers = self._headers
         self._read_fields(head)
@@ -230,33 +230,33 @@ class RequestParser:
         self._parse(line + fields + b"\r\n")
 
     def on_message_begin(self) -> None:
-        """Record the first byte of a request, called by llhttp."""
+        """Record the first byte of a request (called by llhttp)."""
         self.begun = True
 
     def on_url(self, url: bytes) -> None:
-        """Append a part of the target, called by llhttp."""
+        """Append a part of the target (called by llhttp)."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Append a field of the head and ignore those of trailers, called by llhttp."""
+        """Append a field of the head and ignore those of trailers (called by llhttp)."""
         if self._in_head:
             self._headers.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
-        """Record the end of a head, called by llhttp."""
+        """Record the end of a head (called by llhttp)."""
         self._in_head = False
 
     def on_chunk_header(self) -> None:
-        """Allow the framing of one more chunk, called by llhttp after the size of a chunk."""
+        """Allow the framing of one more chunk (called by llhttp after the size of a chunk)."""
         self._framing_left = min(self._framing_left + _CHUNK_FRAME_BYTES, MAX_HEAD_BYTES)
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a part of a body, called by llhttp."""
+        """Pass on a part of a body (called by llhttp)."""
         self._framing_left += len(body)
         self._receiver.on_body(body)
 
     def on_message_complete(self) -> None:
-        """Record the end of a request, called by llhttp."""
+        """Record the end of a request (called by llhttp)."""
         self.complete = True
 
 

@@ -23,11 +23,7 @@ _SO_ATTACH_FILTER = 26
 # A Berkeley Packet Filter program (McCanne and Jacobson 1993), which Linux runs on each segment
 # that a socket receives: drop segments with SYN and without ACK, accept all others.
 _LOAD_BYTE, _AND, _JUMP_IF_EQUAL, _RETURN = 0x30, 0x54, 0x15, 0x06
-_FLAGS, _SYN, _SYN_AND_ACK = (
-    13,
-    0x02,
-    0x12,
-)  # offset of the flags in the TCP header, and two of them
+_FLAGS, _SYN, _SYN_AND_ACK = 13, 0x02, 0x12  # offset of the flags in the TCP header, and masks
 _PROGRAM = (
     (_LOAD_BYTE, 0, 0, _FLAGS),
     (_AND, 0, 0, _SYN_AND_ACK),

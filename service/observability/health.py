@@ -16,7 +16,7 @@ class Health:
 
     @property
     def failed(self) -> bool:
-        """True after a failure that the process cannot recover from and must exit for."""
+        """True after a failure that must end the process."""
         return self._failed
 
     def ready(self) -> None:

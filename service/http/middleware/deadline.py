@@ -8,12 +8,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.http.responses import send_error_message
 
 HEADER = b"x-request-timeout-ms"
-# ten minutes; no client waits longer
+# ten minutes, longer than any client waits
 MAX_TIMEOUT_MS = 600_000
 
 
 class DeadlineMiddleware:
-    """Cancels requests at their deadline, and their queued work with them, and responds with 504.
+    """Cancels a request and its queued work at its deadline and responds with 504.
 
     The timeout is the request's X-Request-Timeout-Ms, or the default, from the time when the whole
     request has arrived. A response that has started is not interrupted.
@@ -39,8 +39,9 @@ class DeadlineMiddleware:
                 # numbers with more digits are above the maximum
                 timeout_ms = int(digits) if digits.isdigit() and len(digits) < 10 else 0
                 if not 1 <= timeout_ms <= MAX_TIMEOUT_MS:
-                    sentence = f"must be a whole number from 1 to {MAX_TIMEOUT_MS}"
-                    await send_error_message(send, 400, f"X-Request-Timeout-Ms {sentence}.")
+                    allowed = f"a whole number from 1 to {MAX_TIMEOUT_MS}"
+                    message = f"X-Request-Timeout-Ms must be {allowed}."
+                    await send_error_message(send, 400, message)
                     return
 
         def send_in_time(message: Message) -> Awaitable[None]:

@@ -66,7 +66,7 @@ class RequestMemoryMiddleware:
         body_message: Message | None = None
         body_claim, response_claim = self._bodies.claim(), self._responses.claim()
 
-        async def replay() -> Message:
+        async def receive_body() -> Message:
             nonlocal body_message
             if body_message is None:
                 return await receive()
@@ -91,11 +91,10 @@ class RequestMemoryMiddleware:
             if len(body_message["body"]) < _SHORT_BODY_BYTES:
                 self._excluded_requests.include(scope)
             scope[RESERVE] = reserve
-            await self._app(scope, replay, send_and_release)
+            await self._app(scope, receive_body, send_and_release)
         finally:
-            scope.pop(
-                RESERVE, None
-            )  # breaks a cycle that would keep the request until the next garbage collection
+            # breaks a cycle that would keep the request until the next garbage collection
+            scope.pop(RESERVE, None)
             self._excluded_requests.include(scope)
             response_claim.release()
             body_claim.release()

@@ -1,4 +1,4 @@
-"""Timeouts of a client, by the clock it is given."""
+"""Client timeouts, with a clock that the tests set."""
 
 from service.http.client_timeouts import REQUEST_TIMEOUT_S, RESPONSE_TIMEOUT_S, ClientTimeouts
 

@@ -1,4 +1,4 @@
-"""Clients that are slow, silent or greedy, over real sockets."""
+"""Limits on slow and silent clients, over real sockets."""
 
 import contextlib
 import json

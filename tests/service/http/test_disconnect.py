@@ -1,4 +1,4 @@
-"""A caller who leaves: its request ends; and nothing else is taken for it."""
+"""Cancellation of the work for clients that disconnect."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

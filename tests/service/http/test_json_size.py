@@ -1,4 +1,4 @@
-"""The bound on the values of a body, checked before it is parsed."""
+"""Limit on the values of a body, checked before parsing."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The bound on the bytes that all requests hold."""
+"""Limit on the memory that all requests hold."""
 
 import time
 from contextlib import suppress

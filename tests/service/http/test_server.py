@@ -1,4 +1,4 @@
-"""The end of listening."""
+"""The connection filter of the shutdown."""
 
 import socket
 import sys

@@ -1,4 +1,4 @@
-"""The pauses of an event loop that refuses."""
+"""Pauses of the event loop during an overload."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Long answers that clients do not read, counted over all connections."""
+"""Limit on the unread bytes of large responses."""
 
 from service.http.unsent_responses import UnsentResponses
 

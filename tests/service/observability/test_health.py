@@ -1,4 +1,4 @@
-"""Health: ready when told, never again after the end."""
+"""Readiness: not at first, and never again after a stop or a failure."""
 
 from service.observability.health import Health
 

@@ -1,4 +1,4 @@
-"""Nothing that a caller writes is in the log of a real process, whatever goes wrong."""
+"""The log of a real process has no text of clients, whatever fails."""
 
 import contextlib
 import json

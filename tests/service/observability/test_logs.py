@@ -1,4 +1,4 @@
-"""The log: what a line is made of, and what is in none."""
+"""Fields of log messages, and exceptions without their text."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What is counted, as Prometheus reads it."""
+"""Metrics in the format of Prometheus."""
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families

@@ -1,4 +1,4 @@
-"""Traces, with an exporter that keeps them and with a real collector's protocol."""
+"""Traces, with an exporter in memory and with the protocol of a real collector."""
 
 import json
 import subprocess

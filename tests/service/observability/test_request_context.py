@@ -1,4 +1,4 @@
-"""The traceparent header, strictly."""
+"""Strict parsing of the traceparent header."""
 
 import pytest
 

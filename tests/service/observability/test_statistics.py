@@ -1,4 +1,4 @@
-"""What is counted in a process."""
+"""Counters and histograms of a process."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""Requests as bytes, and what the RFCs have a server answer."""
+"""Requests as bytes, and the statuses that the RFCs require."""
 
 from dataclasses import dataclass
 

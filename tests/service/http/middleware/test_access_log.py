@@ -1,4 +1,4 @@
-"""Bodies in the log, where somebody has asked for them."""
+"""Counted and logged requests, and logged bodies."""
 
 import asyncio
 import logging

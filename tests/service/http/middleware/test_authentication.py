@@ -1,4 +1,4 @@
-"""API keys: which are good, and that they are rotated without a restart."""
+"""API keys, and their rotation without a restart."""
 
 import logging
 from collections.abc import Callable, Iterator

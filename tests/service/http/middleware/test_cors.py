@@ -1,4 +1,4 @@
-"""Pages of other origins: none may ask unless it is on the list."""
+"""CORS: requests of pages from allowed and other origins."""
 
 import pytest
 from fastapi.testclient import TestClient

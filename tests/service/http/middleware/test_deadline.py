@@ -1,4 +1,4 @@
-"""The time a request has."""
+"""Deadlines of requests."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The request id, and the answer to what nobody has handled."""
+"""Request ids, and responses to unhandled exceptions."""
 
 import asyncio
 import logging

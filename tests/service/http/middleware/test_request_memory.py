@@ -1,4 +1,4 @@
-"""The memory of bodies and answers, as an ASGI application sees it."""
+"""Limits on the memory of bodies and responses."""
 
 import asyncio
 import gc
@@ -251,7 +251,7 @@ def test_the_memory_of_an_answer_is_held_until_it_is_made() -> None:
 
 
 def test_the_memory_of_an_answer_is_given_back_by_a_request_that_fails() -> None:
-    """So is its place among those that are elsewhere."""
+    """It is not excluded from the load estimate any more either."""
     answers, excluded_requests = MemoryBudget("answers", 100, 0), ExcludedRequests()
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
