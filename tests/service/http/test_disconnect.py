@@ -1,4 +1,4 @@
-"""Cancellation of the work for clients that disconnect."""
+"""A caller who leaves: its request ends; and nothing else is taken for it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

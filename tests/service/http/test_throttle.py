@@ -1,4 +1,4 @@
-"""Pauses of the event loop during an overload."""
+"""The pauses of an event loop that refuses."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Counted and logged requests, and logged bodies."""
+"""Bodies in the log, where somebody has asked for them."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Deadlines of requests."""
+"""The time a request has."""
 
 import asyncio
 import time

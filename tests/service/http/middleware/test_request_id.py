@@ -1,4 +1,4 @@
-"""Request ids, and responses to unhandled exceptions."""
+"""The request id, and the answer to what nobody has handled."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Limits on the memory of bodies and responses."""
+"""The memory of bodies and answers, as an ASGI application sees it."""
 
 import asyncio
 import gc
