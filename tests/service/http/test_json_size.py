@@ -22,8 +22,8 @@ EXPANDING = {
 
 
 @pytest.mark.parametrize("content", EXPANDING.values(), ids=EXPANDING)
-def test_a_body_that_would_fill_the_memory_is_not_parsed(content: bytes) -> None:
-    """It is rejected in milliseconds and in little more memory than it has already."""
+def test_body_with_too_many_values_is_rejected(content: bytes) -> None:
+    """The check takes milliseconds and little more memory than the body."""
     tracemalloc.start()
     with pytest.raises(InvalidRequestError) as caught:
         read_json(content, "application/json")
@@ -40,7 +40,7 @@ def test_a_body_that_would_fill_the_memory_is_not_parsed(content: bytes) -> None
 @pytest.mark.parametrize(
     "text", ["a, b: [c] {d}, " * 70_000, '"[{,:' * 100_000, '\\",\\' * 100_000, "[MASK]," * 150_000]
 )
-def test_what_is_in_strings_does_not_count(text: str) -> None:
+def test_characters_in_strings_do_not_count(text: str) -> None:
     """A long text may have any characters, escaped ones too."""
     value = {"inputs": text, "and": [text[:1000]]}
     content = json.dumps(value).encode()
@@ -48,8 +48,8 @@ def test_what_is_in_strings_does_not_count(text: str) -> None:
 
 
 @pytest.mark.parametrize("extra", [0, 1])
-def test_the_count_is_exact(extra: int) -> None:
-    """Values in lists and objects, beside strings that look like more."""
+def test_count_is_exact(extra: int) -> None:
+    """The sample has lists, objects, and strings that look like values."""
     strings = ['[\\"{,'] * (MAX_VALUES // 2 - 2)
     others = [{"a": 1}] * (MAX_VALUES // 6) + [0] * (MAX_VALUES // 2 - 3 * (MAX_VALUES // 6))
     content = json.dumps([*strings, *others, *[0] * (2 + extra)]).encode()

@@ -57,7 +57,7 @@ sys.exit(main())
 
 @pytest.fixture
 def keys(tmp_path: Path) -> Path:
-    """One key that is good."""
+    """Write a file with one valid key."""
     file = tmp_path / "keys"
     file.write_text(SECRETS["key"])
     return file
@@ -65,7 +65,7 @@ def keys(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def process(tiny: Tiny, *flags: str, output: Any) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The buggy service with all it says going to one file."""
+    """Start the buggy service with all its output in one file."""
     with subprocess.Popen(
         [sys.executable, "-c", BUGGY, "--port=0", f"--bundle={tiny.path}", *flags],
         stdout=output,
@@ -89,7 +89,7 @@ def _read(output: Any) -> str:
 
 
 def ask_for_trouble(url: str) -> list[int]:
-    """Every kind of request that goes wrong, with secrets wherever there is room for one."""
+    """Send every kind of failing request, with secrets in each of its parts."""
     text = f"{SECRETS['text']} [MASK]"
     headers = {
         "Authorization": f"Bearer {SECRETS['key']}",
@@ -133,7 +133,7 @@ def ask_for_trouble(url: str) -> list[int]:
 
 @pytest.mark.parametrize("style", ["json", "text"])
 def test_no_secret_is_logged(style: str, keys: Path, tiny: Tiny) -> None:
-    """Of texts, targets, keys, cookies, queries, paths, headers and names, at the level debug."""
+    """Texts, targets, keys, cookies, queries, paths, headers and names stay out, even at debug."""
     flags = ("--log-level=debug", "--access-log=all", f"--log-format={style}")
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, *flags, f"--api-keys-file={keys}", output=output) as (running, url):
@@ -157,8 +157,8 @@ def test_no_secret_is_logged(style: str, keys: Path, tiny: Tiny) -> None:
             assert f"in {place}\n" in told
 
 
-def test_texts_are_logged_where_that_is_asked_for(tiny: Tiny) -> None:
-    """With a warning at the start; headers are not, even then."""
+def test_log_texts_logs_bodies(tiny: Tiny) -> None:
+    """A warning appears at the start. Headers are not logged even then."""
     flags = ("--log-level=debug", "--log-texts=true", "--log-format=json")
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, *flags, output=output) as (_, url):
@@ -172,8 +172,8 @@ def test_texts_are_logged_where_that_is_asked_for(tiny: Tiny) -> None:
     assert SECRETS["key"] not in str(log)
 
 
-def test_errors_alone_are_logged_by_default(tiny: Tiny) -> None:
-    """With their ids, so that what a caller was told can be found."""
+def test_only_errors_are_logged_by_default(tiny: Tiny) -> None:
+    """The log has the request id of the response."""
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, output=output) as (running, url):
             for body in ({"inputs": "the [MASK]"}, {"inputs": 7}, {"inputs": "bug [MASK]"}):
