@@ -33,7 +33,7 @@ from service.http.middleware.deadline import DeadlineMiddleware
 from service.http.middleware.head import HeadMiddleware
 from service.http.middleware.request_id import RequestIdMiddleware
 from service.http.middleware.request_memory import RequestMemoryMiddleware
-from service.http.throttle import CROWDED_WAIT_S, LoopThrottle, RequestsElsewhere
+from service.http.throttle import THROTTLE_ABOVE_WAIT_S, ExcludedRequests, LoopThrottle
 from service.observability.health import Health
 from service.observability.statistics import ProcessStatistics
 from service.registry.registry import ModelRegistry
@@ -113,13 +113,14 @@ class FillMaskApp(FastAPI):
             Seconds after which there should be room; None where there is.
         """
         endpoint = self.fill_mask_endpoints.get(path)
-        if endpoint is None or self.state.health.reason is not None:
+        if endpoint is None or self.state.health.not_ready_reason is not None:
             return None
-        if endpoint.batcher.estimated_wait_s > CROWDED_WAIT_S:
-            self.state.breath.take()
-        seconds = endpoint.batcher.retry_after_s(max(0, ahead - self.state.on_the_way.elsewhere))
+        if endpoint.batcher.estimated_wait_s > THROTTLE_ABOVE_WAIT_S:
+            self.state.throttle.schedule_pause()
+        seconds = endpoint.batcher.retry_after_s(max(0, ahead - self.state.excluded_requests.count))
         if seconds is not None:
-            self.state.statistics.requests.of("POST", endpoint.path_format).note_refused(429)
+            route = self.state.statistics.requests.for_route("POST", endpoint.path_format)
+            route.record_rejected(429)
         return seconds
 
     def use_models(self, models: ModelRegistry) -> None:
@@ -144,7 +145,7 @@ def create_app(settings: Settings) -> FillMaskApp:
     """The service; its lifespan loads and verifies the models, and drains them at the end.
 
     `app.state.health` tells whether it can answer; end it to have it say that it stops.
-    `app.state.statistics` and `app.state.breath` are to be told of connections.
+    `app.state.statistics` and `app.state.throttle` are to be told of connections.
 
     Raises:
         StartupError: a setting is no good; or, when the lifespan begins, a bundle.
@@ -175,7 +176,7 @@ def create_app(settings: Settings) -> FillMaskApp:
             health.ready()
             yield
         finally:
-            health.end("The service is shutting down.")
+            health.stop("The service is shutting down.")
             returning.cancel()
             await models.close()
             if traces is not None:
@@ -195,14 +196,14 @@ def create_app(settings: Settings) -> FillMaskApp:
     )
     service.state.health = health
     service.state.statistics = statistics
-    service.state.breath = LoopThrottle()
-    service.state.on_the_way = on_the_way = RequestsElsewhere()
+    service.state.throttle = LoopThrottle()
+    service.state.excluded_requests = excluded_requests = ExcludedRequests()
     memory = partial(
         RequestMemoryMiddleware,
         max_body_bytes=settings.max_body_bytes,
         bodies=bodies,
-        answers=answers,
-        on_the_way=on_the_way,
+        responses=answers,
+        excluded_requests=excluded_requests,
     )
     service.add_middleware(
         HeadMiddleware
@@ -237,7 +238,7 @@ def _tracing(traces: "OpenTelemetryTracer | None") -> list[Layer]:
         return []
     from service.http.middleware.tracing import TracingMiddleware  # noqa: PLC0415 - as above
 
-    return [partial(TracingMiddleware, traces=traces)]
+    return [partial(TracingMiddleware, tracer=traces)]
 
 
 def _layers(settings: Settings, statistics: ProcessStatistics, memory: Layer) -> list[Layer]:

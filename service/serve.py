@@ -59,9 +59,9 @@ def _serve(settings: Settings, reload_asked: threading.Event) -> int:
         Connection,
         max_connections=settings.max_connections,
         statistics=app.state.statistics,
-        breath=app.state.breath,
+        throttle=app.state.throttle,
         unsent=UnsentResponses(),
-        retry_after_s=_room(app, settings),
+        check_overload=_room(app, settings),
     )
     # uvicorn takes uvloop where it is installed; _run says what lifespan="off" is
     config = uvicorn.Config(
@@ -107,7 +107,7 @@ async def _run(
         print(f"fillmask {__version__} serves {names} on {url}, docs on {url}/docs", flush=True)
 
     def reload() -> None:
-        if health.reason is None:  # a process that ends loads nothing more
+        if health.not_ready_reason is None:  # a process that ends loads nothing more
             models.reload_soon()
 
     loop = asyncio.get_running_loop()

@@ -17,7 +17,7 @@ def get_registry(app: Starlette) -> ModelRegistry:
     """
     models: ModelRegistry | None = getattr(app.state, "models", None)
     if models is None:
-        raise NotReadyError(app.state.health.reason or "The service is starting.")
+        raise NotReadyError(app.state.health.not_ready_reason or "The service is starting.")
     return models
 
 
@@ -41,6 +41,8 @@ async def get_ready_model(app: Starlette, name: str | None = None) -> ServedMode
         NotFoundError: there is none of that name.
     """
     served = get_registry(app).get(name)
-    if (reason := app.state.health.reason or await served.probe.failure_reason()) is not None:
+    if (
+        reason := app.state.health.not_ready_reason or await served.probe.failure_reason()
+    ) is not None:
         raise NotReadyError(reason)
     return served

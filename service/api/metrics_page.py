@@ -29,7 +29,7 @@ def add_metrics_page(
         models: ModelRegistry | None = getattr(app.state, "models", None)
         return [] if models is None else models.states
 
-    metrics = Metrics(statistics, states, lambda: health.reason)
+    metrics = Metrics(statistics, states, lambda: health.not_ready_reason)
     router = APIRouter()
 
     @router.get(

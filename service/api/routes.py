@@ -78,7 +78,7 @@ def _add_fills(router: APIRouter, health: Health, max_texts: int, max_top_k: int
     @router.post(ROOT_PATH, tags=["Hugging Face"], responses=answers, **fills)
     async def fill_mask() -> None:
         # FillMaskApp has such requests answered by FillMaskEndpoint, once it can answer
-        raise NotReadyError(health.reason or "The service is starting.")
+        raise NotReadyError(health.not_ready_reason or "The service is starting.")
 
     @router.post(
         "/models/{name:path}", tags=["Hugging Face"], responses=answers | _NO_SUCH_MODEL, **fills

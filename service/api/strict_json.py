@@ -15,7 +15,7 @@ from service.errors import (
     MalformedRequestError,
     quote,
 )
-from service.http.json_size import check_values
+from service.http.json_size import check_value_count
 
 # the escapes that can stand for half a character
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -42,7 +42,7 @@ def read_json(body: bytes, content_type: str | None) -> object:
         raise ContentTypeError("The content type must be application/json.")
     if not body or body.isspace():
         raise MalformedRequestError("The body is empty; it must be a JSON object.")
-    check_values(body, "The body")
+    check_value_count(body, "The body")
     return parse_json(body, "The body")
 
 

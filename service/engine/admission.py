@@ -155,10 +155,10 @@ class Admission:
         """Check the limits of a lane, and count a rejection if one is exceeded."""
         accepted_tokens = self._accepted[bulk] + unread_tokens
         if accepted_tokens + tokens > self._max_tokens[bulk]:
-            self._statistics.note_refusal("queue_full")
+            self._statistics.record_rejection("queue_full")
             return True
         if not bulk and self._seconds_for(accepted_tokens) > self._max_wait_s:
-            self._statistics.note_refusal("wait_too_long")
+            self._statistics.record_rejection("wait_too_long")
             return True
         return False
 

@@ -118,7 +118,7 @@ class Batcher:
         assert passes, "a request without passes is never answered"  # noqa: S101
         tokens = sum(model_pass.tokens for model_pass in passes)
         bulk |= tokens > MAX_INTERACTIVE_BATCHES * self._max_batch_tokens
-        span = None if self._tracer is None else self._tracer.current()
+        span = None if self._tracer is None else self._tracer.current_context()
         request = PendingRequest(self._loop.create_future(), len(passes), span)
         queued = [QueuedPass(model_pass, request, i, bulk) for i, model_pass in enumerate(passes)]
         with self._lock:
@@ -219,13 +219,13 @@ class Batcher:
             batch = Batch.pack([one.model_pass for one in queued])
             results: list[PassOutputs | Exception] = [*batch.unpack(self._run(batch))]
         except Exception as error:  # noqa: BLE001 - the caller receives the error, whatever it is
-            self._statistics.note_failure()
+            self._statistics.record_failure()
             if len(queued) == 1:
                 return [error]
             _log.warning("a batch failed; computing each pass alone:\n%s", safe_traceback(error))
             return [result for one in queued for result in self._compute([one])]
         ended_s = time.perf_counter()
-        self._statistics.note_batch(
+        self._statistics.record_batch(
             batch.tokens,
             batch.slots,
             (started_s - one.request.arrived_s for one in queued),
@@ -233,7 +233,7 @@ class Batcher:
         )
         if self._tracer is not None:
             requests = {one.request: None for one in queued}  # each once, in order
-            self._tracer.note_batch(
+            self._tracer.record_batch(
                 [(request.span, request.arrived_s) for request in requests],
                 started_s,
                 ended_s,

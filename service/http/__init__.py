@@ -1,1 +1,1 @@
-"""The server process: connections, requests and responses as bytes."""
+"""HTTP server: connections, request parsing, responses and middleware."""

@@ -1,19 +1,19 @@
-"""Timeouts of a client: for its request, for reading its answer, and between requests."""
+"""Timeouts of a client: to send its request, to read the response, and between requests."""
 
 from typing import Literal
 
-REQUEST_S = 30  # for a request to arrive, from its first byte to its last
-ANSWER_S = 60  # for an answer to be read
+REQUEST_TIMEOUT_S = 30  # to send a request, from its first byte to its last
+RESPONSE_TIMEOUT_S = 60  # to read a response
 
-Waiting = Literal["request", "answer", "next request"]
+ExpiredTimeout = Literal["request", "response", "keep-alive"]
 
 
 class ClientTimeouts:
-    """Times since which a connection waits for its client, in seconds of the event loop's clock.
+    """Timers of one connection, in seconds of the event loop's clock.
 
     Args:
-        keep_alive_s: timeout between an answer and the next request.
-        now_s: time of the connection, from which on its first request is awaited.
+        keep_alive_s: timeout between a response and the next request.
+        now_s: time of the connection, at which the timer of its first request starts.
     """
 
     def __init__(self, keep_alive_s: float, now_s: float) -> None:
@@ -22,8 +22,8 @@ class ClientTimeouts:
         self._idle_since_s: float | None = None
         self._unread_since_s: float | None = None
 
-    def note_request(self, *, begun: bool, complete: bool, now_s: float) -> None:
-        """Note what has come of the present request."""
+    def record_request(self, *, begun: bool, complete: bool, now_s: float) -> None:
+        """Record how much of the current request has arrived."""
         if complete:
             self._request_since_s = self._idle_since_s = None
         elif begun:
@@ -33,21 +33,21 @@ class ClientTimeouts:
         elif self._request_since_s is None and self._idle_since_s is None:
             self._idle_since_s = now_s
 
-    def note_unread(self, unread_bytes: int, now_s: float) -> None:
-        """Note how much of an answer the client has not read."""
+    def record_unread(self, unread_bytes: int, now_s: float) -> None:
+        """Record how many bytes of a response the client has not read yet."""
         if not unread_bytes:
             self._unread_since_s = None
         elif self._unread_since_s is None:
             self._unread_since_s = now_s
 
-    def expired(self, now_s: float) -> Waiting | None:
-        """Return what the client has taken too long for."""
-        waits: list[tuple[Waiting, float | None, float]] = [
-            ("answer", self._unread_since_s, ANSWER_S),
-            ("next request", self._idle_since_s, self._keep_alive_s),
-            ("request", self._request_since_s, REQUEST_S),
+    def expired(self, now_s: float) -> ExpiredTimeout | None:
+        """Return the timeout that has expired, or None."""
+        timeouts: list[tuple[ExpiredTimeout, float | None, float]] = [
+            ("response", self._unread_since_s, RESPONSE_TIMEOUT_S),
+            ("keep-alive", self._idle_since_s, self._keep_alive_s),
+            ("request", self._request_since_s, REQUEST_TIMEOUT_S),
         ]
-        for waiting, since_s, timeout_s in waits:
+        for name, since_s, timeout_s in timeouts:
             if since_s is not None and now_s - since_s > timeout_s:
-                return waiting
+                return name
         return None

@@ -1,4 +1,4 @@
-"""A connection to a client that may be slow, silent, greedy or gone, as uvicorn's http protocol."""
+"""HTTP connection with limits on slow and silent clients, as a protocol class for uvicorn."""
 
 from __future__ import annotations
 
@@ -14,44 +14,43 @@ from uvicorn.server import ServerState
 from service.http import client_timeouts
 from service.http.client_timeouts import ClientTimeouts
 from service.http.early_responses import error_response, overloaded_response, too_many_connections
-from service.http.exchange import Exchange, Flow
+from service.http.exchange import Exchange, PipelineFlowControl
 from service.http.request_parser import HttpError, RequestHead, RequestParser
 from service.http.throttle import LoopThrottle
 from service.http.unsent_responses import UnsentResponses
 from service.observability.statistics import ProcessStatistics
 
-READ_BYTES = 16 * 1024  # of one read, and at most held of the requests behind the present one
-# A short answer goes to the system in one write; more than this waits here only for slow readers.
+READ_BYTES = 16 * 1024  # per read, and the limit of bytes held for pipelined requests
+# The system takes a short response in one write; more stays unsent only for slow readers.
 _UNSENT_BYTES = 16 * 1024
-# A client that has closed its writing side may still read. One that is gone resets the connection
-# when it is sent something, which the second write finds out.
-_GONE_CHECK_S = 0.1
-_GONE_CHECKS = 2
+# A client that has closed its writing side may still read. One that has disconnected resets the
+# connection at the first write, which the second write detects.
+_DISCONNECT_CHECK_S = 0.1
+_DISCONNECT_CHECKS = 2
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_LINGER_S = 2  # after an error, for a reset would take it away from the client (RFC 9112, 9.6)
-_NEXT_WRITE = b"the head of an answer comes next"
+_LINGER_S = 2  # after an error response, which a reset would discard (RFC 9112, 9.6)
+_NEXT_WRITE = b"the next write is a response head"
 
-# filled and copied within one call of the event loop, so one does for all connections
+# one for all connections, as each read is copied before the event loop starts the next
 _buffer = memoryview(bytearray(READ_BYTES))
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Reads requests one at a time, has the application answer them, and keeps to its limits.
+    """Reads requests one at a time, passes them to the application and enforces the limits.
 
-    A request for which there is no room is refused here, as soon as it has been read: a task and
-    the application's refusal cost several times as much, at a time when others need the CPU.
+    It rejects requests itself during an overload, as soon as they have been read. A task and a
+    rejection by the application cost several times as much CPU time, which others need then.
 
     Args:
-        max_connections: above it a connection is answered 429 and closed.
-        statistics: counts connections and those that are refused.
-        breath: counts new connections.
-        unsent: bounds the answers that are being sent, over all connections.
-        retry_after_s: given the path of a POST request and the number of requests before it that
-            have no answer yet, returns after how many seconds there should be room for it, or None
-            where there is room now.
-        config: uvicorn's.
+        max_connections: limit above which a connection gets a 429 response and is closed.
+        statistics: counts open and rejected connections.
+        throttle: pauses the event loop, except when a client connects.
+        unsent: limits the unread bytes of responses over all connections.
+        check_overload: takes the path of a POST request and the number of open requests; returns
+            the seconds for Retry-After, or None to accept the request.
+        config: configuration of uvicorn.
         server_state: connections, tasks and default headers of uvicorn's server.
-        app_state: state of the lifespan.
+        app_state: state of the ASGI lifespan.
     """
 
     def __init__(
@@ -59,9 +58,9 @@ class Connection(asyncio.BufferedProtocol):
         *,
         max_connections: int,
         statistics: ProcessStatistics,
-        breath: LoopThrottle,
+        throttle: LoopThrottle,
         unsent: UnsentResponses,
-        retry_after_s: Callable[[str, int], int | None],
+        check_overload: Callable[[str, int], int | None],
         config: uvicorn.Config,
         server_state: ServerState,
         app_state: dict[str, Any],
@@ -74,80 +73,80 @@ class Connection(asyncio.BufferedProtocol):
         self._app_state = app_state
         self._max_connections = max_connections
         self._statistics = statistics
-        self._breath = breath
+        self._throttle = throttle
         self._unsent = unsent
-        self._retry_after_s = retry_after_s
+        self._check_overload = check_overload
         self._parser = RequestParser(self)
         self._exchange: Exchange | None = None
-        self._refused: tuple[RequestHead, int] | None = None
-        self._head: bytes | None = None  # of an answer without a body so far
+        self._rejected: tuple[RequestHead, int] | None = None
+        self._head: bytes | None = None  # of a response whose body has not started
         self._half_closed = False
         self._lingers = False
         self._timeouts = ClientTimeouts(config.timeout_keep_alive, self._loop.time())
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Count a new client, and refuse it above the limit."""
+        """Count a new connection, and reject it above the limit."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(_UNSENT_BYTES)
-        self._flow = Flow(self._transport, self._parser)
+        self._flow = PipelineFlowControl(self._transport, self._parser)
         self._server = get_local_addr(self._transport)
         self._client = get_remote_addr(self._transport)
         self._server_state.connections.add(cast("Any", self))
         self._statistics.open_connections += 1
-        self._breath.note_connection()
+        self._throttle.record_connection()
         if len(self._server_state.connections) > self._max_connections:
-            self._statistics.refused_connections["connections"] += 1
+            self._statistics.rejected_connections["connections"] += 1
             self._app = too_many_connections
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Tell the application that its client is gone."""
+        """Tell the application that its client disconnected."""
         self._server_state.connections.discard(cast("Any", self))
         self._statistics.open_connections -= 1
         if self._exchange is not None:
-            self._exchange.note_disconnect()
+            self._exchange.notify_disconnect()
         self._flow.resume_writing()
-        # no cycle keeps what has come until the next collection
+        # breaks the cycle that would keep received bytes until the next garbage collection
         self._exchange = None
         self._parser.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
-        """Return where the event loop puts what it reads."""
+        """Return the buffer that the event loop reads into."""
         return _buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Parse what has been read."""
+        """Parse the bytes that have been read."""
         if not self.is_closing():
             self._parse(bytes(_buffer[:nbytes]))
 
     def eof_received(self) -> bool:
-        """Answer what has come whole; the client has closed its writing side, or all of it."""
+        """Keep the connection open for the response to a complete request."""
         self._half_closed = True
         if self.is_closing() or not self._parser.complete:
             return False
-        self._loop.call_later(_GONE_CHECK_S, self._check_gone, _GONE_CHECKS)
+        self._loop.call_later(_DISCONNECT_CHECK_S, self._check_disconnected, _DISCONNECT_CHECKS)
         return True
 
     def pause_writing(self) -> None:
-        """Have the application wait until the client has read what was sent."""
+        """Stop the application from sending until the client has read more."""
         self._flow.pause_writing()
 
     def resume_writing(self) -> None:
-        """Let the application send on."""
+        """Let the application send again."""
         self._flow.resume_writing()
 
     def shutdown(self) -> None:
-        """Close the connection, behind the answer that is still to come."""
+        """Close the connection after the pending response."""
         if self._busy and self._exchange is not None:
             self._exchange.keep_alive = False
         else:
             self._transport.close()
 
     def hold_head(self) -> None:
-        """Send the head that is written next with the first part of its body, in one write."""
+        """Delay the next write, a response head, and send it with the first part of the body."""
         self._head = _NEXT_WRITE
 
     def write(self, data: bytes) -> None:
-        """Send a part of an answer, unless the client is gone."""
+        """Send a part of a response, unless the connection is closing."""
         if self._head is _NEXT_WRITE:
             self._head = data
             return
@@ -158,7 +157,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(data)
 
     def close(self) -> None:
-        """Close the connection once the client has what was written."""
+        """Close the connection after the client has received all written bytes."""
         if self.is_closing():
             return
         if self._half_closed or (self._parser.complete and not self._parser.held):
@@ -170,36 +169,37 @@ class Connection(asyncio.BufferedProtocol):
             self._loop.call_later(_LINGER_S, self._transport.close)
 
     def is_closing(self) -> bool:
-        """Return whether the connection is being closed: nothing more is read or answered."""
+        """Return whether the connection is closing and ignores further requests."""
         return self._lingers or self._transport.is_closing()
 
-    def cut_off(self) -> None:
-        """End the connection and drop what the client has not read."""
-        self._statistics.refused_connections["slow_client"] += 1
+    def abort_slow_client(self) -> None:
+        """Abort the connection and discard the unread bytes."""
+        self._statistics.rejected_connections["slow_client"] += 1
         self._transport.abort()
 
-    def check(self) -> None:
-        """End the connection if its client is too slow; to be called once a second."""
+    def check_timeouts(self) -> None:
+        """Close the connection if a timeout has expired; the server calls this once per second."""
         now_s = self._loop.time()
-        self._timeouts.note_unread(self._transport.get_write_buffer_size(), now_s)
+        self._timeouts.record_unread(self._transport.get_write_buffer_size(), now_s)
         expired = self._timeouts.expired(now_s)
-        if expired == "answer":
-            self.cut_off()
-        elif expired == "next request" and not self.is_closing():
+        if expired == "response":
+            self.abort_slow_client()
+        elif expired == "keep-alive" and not self.is_closing():
             self._transport.close()
         elif expired == "request" and not self.is_closing():
-            sentence = f"The request was not there within {client_timeouts.REQUEST_S} s."
-            self._refuse(408, "slow_client", sentence)
+            timeout_s = client_timeouts.REQUEST_TIMEOUT_S
+            message = f"The request did not arrive within {timeout_s} s; send it faster."
+            self._reject(408, "slow_client", message)
 
     def on_request(self, head: RequestHead) -> None:
-        """Have a request answered whose head has come."""
+        """Start the application, or reject the request, when its head has arrived."""
         path, _, query = head.target.partition(b"?")
         text = path.decode("ascii")
         self._exchange = None
         if head.method == b"POST" and not head.expects_continue:
-            retry_after_s = self._retry_after_s(text, len(self._server_state.tasks))
+            retry_after_s = self._check_overload(text, len(self._server_state.tasks))
             if retry_after_s is not None:
-                self._refused = head, retry_after_s
+                self._rejected = head, retry_after_s
                 return
         scope = {
             "type": "http",
@@ -222,35 +222,35 @@ class Connection(asyncio.BufferedProtocol):
         self._server_state.tasks.add(task)
 
     def on_body(self, body: bytes) -> None:
-        """Hand a part of a body to the application."""
+        """Pass a part of the body to the application."""
         if self._exchange is not None:
-            self._exchange.take_body(body)
+            self._exchange.add_body(body)
 
     def on_request_end(self) -> None:
-        """Note that the present request has come whole."""
+        """Complete the current request, whose last byte has arrived."""
         if self._exchange is not None:
             self._exchange.end_body()
-        elif self._refused is not None:
-            self._answer_overloaded(*self._refused)
-            self._refused = None
-        if not self._busy:  # the next request begins before `_parse` would note the end of this one
-            self._note_request()
+        elif self._rejected is not None:
+            self._send_overloaded(*self._rejected)
+            self._rejected = None
+        # the next request may start before `_parse` records the end of this one
+        if not self._busy:
+            self._record_request()
 
-    def on_answered(self) -> None:
-        """Go on to the next request behind a complete answer."""
+    def on_response_complete(self) -> None:
+        """Start the next request after a complete response."""
         self._server_state.total_requests += 1
         if not self.is_closing():
             self._parse(b"")
 
     @property
     def _busy(self) -> bool:
-        """Return whether the present request has no complete answer yet."""
         if self._exchange is not None:
             return not self._exchange.response_complete
-        return self._refused is not None
+        return self._rejected is not None
 
     def _parse(self, data: bytes) -> None:
-        """Parse more bytes, if there are any, and go on from request to request."""
+        """Parse new bytes, and then the held ones as long as no request is pending."""
         try:
             if data:
                 self._parser.feed(data)
@@ -259,9 +259,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._parser.next_request()
         except HttpError as error:
             reason = "large_head" if error.status in {414, 431} else "not_http"
-            self._refuse(error.status, reason, error.sentence)
+            self._reject(error.status, reason, error.message)
             return
-        self._note_request()
+        self._record_request()
         if self._half_closed and not self._parser.complete:
             self._transport.close()
         elif self._parser.held:
@@ -269,31 +269,31 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._flow.resume_reading()
 
-    def _note_request(self) -> None:
+    def _record_request(self) -> None:
         parser, now_s = self._parser, self._loop.time()
-        self._timeouts.note_request(begun=parser.begun, complete=parser.complete, now_s=now_s)
+        self._timeouts.record_request(begun=parser.begun, complete=parser.complete, now_s=now_s)
 
-    def _check_gone(self, checks: int) -> None:
-        """Send an interim answer to a client of which only the end has been heard."""
+    def _check_disconnected(self, checks: int) -> None:
+        """Send an interim response to a half-closed connection, which detects a disconnect."""
         exchange = self._exchange
         if self.is_closing() or exchange is None or exchange.response_started:
             return
         if exchange.scope["http_version"] != "1.0":
             self._transport.write(_CONTINUE)
         if checks > 1:
-            self._loop.call_later(_GONE_CHECK_S, self._check_gone, checks - 1)
+            self._loop.call_later(_DISCONNECT_CHECK_S, self._check_disconnected, checks - 1)
 
-    def _answer_overloaded(self, head: RequestHead, retry_after_s: int) -> None:
+    def _send_overloaded(self, head: RequestHead, retry_after_s: int) -> None:
         headers = self._server_state.default_headers
         self._transport.write(overloaded_response(head, retry_after_s, headers))
         self._server_state.total_requests += 1
         if not head.keep_alive:
             self.close()
 
-    def _refuse(self, status: int, reason: str, sentence: str) -> None:
-        """Answer with an error, unless there has been an answer, and close."""
-        self._statistics.refused_connections[reason] += 1
+    def _reject(self, status: int, reason: str, message: str) -> None:
+        """Send an error unless a response has started, then close the connection."""
+        self._statistics.rejected_connections[reason] += 1
         if self._exchange is None or not self._exchange.response_started:
             headers = self._server_state.default_headers
-            self._transport.write(error_response(status, sentence, headers))
+            self._transport.write(error_response(status, message, headers))
         self.close()

@@ -1,4 +1,4 @@
-"""A caller may leave before its answer is there; then nobody need work for it any more."""
+"""Cancel the work for a request when its client disconnects."""
 
 import asyncio
 from types import TracebackType
@@ -6,28 +6,28 @@ from typing import Self
 
 from starlette.types import Receive
 
-# Answers that are there sooner cost one timer, 1 us of CPU; watching costs a task, some 3 us more.
-PATIENCE_S = 0.02
+# A faster response costs one timer, 1 us of CPU time. Watching costs a task, about 3 us more.
+WATCH_AFTER_S = 0.02
 
 
 class ClientDisconnectedError(Exception):
-    """The connection has ended, and with it the need for an answer."""
+    """The client disconnected before its response was ready."""
 
 
 class CancelOnDisconnect:
-    """Cancels the body of its `with` when the caller leaves, as `asyncio.timeout` does in time.
+    """Cancels its `with` block when the client disconnects, like `asyncio.timeout` after a time.
 
-    Raises ClientDisconnectedError then, at the end of the `with`.
+    It then raises ClientDisconnectedError at the end of the block.
 
     Args:
-        receive: of the connection, after the request has been read to its end.
+        receive: ASGI receive function of the request, after its body has been read.
     """
 
-    __slots__ = ("_cancelling", "_left", "_receive", "_task", "_timer", "_watch")
+    __slots__ = ("_cancelling", "_disconnected", "_receive", "_task", "_timer", "_watch")
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
-        self._left = False
+        self._disconnected = False
         self._watch: asyncio.Task[None] | None = None
 
     def __enter__(self) -> Self:
@@ -35,7 +35,7 @@ class CancelOnDisconnect:
         assert task is not None  # noqa: S101 - servers run each request in a task
         self._task = task
         self._cancelling = task.cancelling()
-        self._timer = task.get_loop().call_later(PATIENCE_S, self._begin)
+        self._timer = task.get_loop().call_later(WATCH_AFTER_S, self._start_watching)
         return self
 
     def __exit__(
@@ -47,15 +47,15 @@ class CancelOnDisconnect:
         self._timer.cancel()
         if self._watch is not None:
             self._watch.cancel()
-        # a server that gives up cancels too, and that must not be taken for a caller who left
-        if self._left and self._task.uncancel() <= self._cancelling:
+        # a cancellation by the server is not a disconnect, even when both happen
+        if self._disconnected and self._task.uncancel() <= self._cancelling:
             raise ClientDisconnectedError from exception
 
-    def _begin(self) -> None:
-        self._watch = self._task.get_loop().create_task(self._cancel_when_left())
+    def _start_watching(self) -> None:
+        self._watch = self._task.get_loop().create_task(self._cancel_on_disconnect())
 
-    async def _cancel_when_left(self) -> None:
+    async def _cancel_on_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self._left = True
+        self._disconnected = True
         self._task.cancel()

@@ -1,4 +1,4 @@
-"""Answers that a connection gives by itself, without the application, as the bytes of HTTP."""
+"""Responses that a connection sends without calling the application, as HTTP bytes."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -12,26 +12,26 @@ from service.http.request_parser import RequestHead
 from service.http.responses import Headers, error_json, send_error_message
 
 
-def error_response(status: int, sentence: str, headers: Headers) -> bytes:
-    """Return an error after which the connection is closed.
+def error_response(status: int, message: str, headers: Headers) -> bytes:
+    """Return an error response that closes the connection.
 
     Args:
         status: HTTP status.
-        sentence: for the client.
-        headers: beside the content's type and length.
+        message: message for the client.
+        headers: headers in addition to Content-Type, Content-Length and Connection.
     """
-    body = error_json(sentence)
+    body = error_json(message)
     own = b"content-type: application/json\r\ncontent-length: %d\r\nconnection: close" % len(body)
     return b"%b%b%b\r\n\r\n%b" % (STATUS_LINE[status], _lines(headers), own, body)
 
 
 def overloaded_response(head: RequestHead, retry_after_s: int, headers: Headers) -> bytes:
-    """Return a 429, as the application has it.
+    """Return a 429 response identical to the application's own.
 
     Args:
-        head: of the request.
-        retry_after_s: seconds after which there should be room.
-        headers: beside the request's id, the content's type and length, and the wait.
+        head: head of the request.
+        retry_after_s: value of Retry-After, in seconds.
+        headers: headers in addition to X-Request-ID, Content-Type, Content-Length and Retry-After.
     """
     request_id = (b"x-request-id", request_id_of(head.headers))
     close = b"" if head.keep_alive else b"connection: close\r\n"
@@ -40,7 +40,6 @@ def overloaded_response(head: RequestHead, retry_after_s: int, headers: Headers)
 
 @cache
 def _overloaded(retry_after_s: int) -> bytes:
-    """The answer from its headers that are always the same to its end."""
     body = error_json(overloaded_text(retry_after_s))
     own = b"content-type: application/json\r\ncontent-length: %d\r\n" % len(body)
     return own + b"retry-after: %d\r\n\r\n%b" % (retry_after_s, body)
@@ -51,8 +50,7 @@ def _lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
 
 
 async def too_many_connections(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """Answer 429 and close: the application of connections above the limit."""
+    """Send 429 and close: the ASGI application of connections above the limit."""
     headers = [(b"retry-after", b"1"), (b"connection", b"close")]
-    await send_error_message(
-        send, 429, "There are too many connections; try again in 1 s.", headers
-    )
+    message = "The service has too many open connections; try again in 1 s."
+    await send_error_message(send, 429, message, headers)

@@ -1,4 +1,4 @@
-"""A request and its answer as an ASGI application sees them, around uvicorn's implementation."""
+"""One request and its response as ASGI messages, on top of uvicorn's implementation."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ from uvicorn.server import ServerState
 from service.http.request_parser import RequestHead, RequestParser
 from service.http.unsent_responses import Reader, UnsentResponses
 
-# an answer is handed on in parts of this size, the next one when the client has read the last
-PART_BYTES = 64 * 1024
+# chunk of a large response; the next one is sent when the client has read the last
+CHUNK_BYTES = 64 * 1024
 _log = logging.getLogger("uvicorn.error")
 
 
 class Client(Reader, Protocol):
-    """The connection that an answer goes to."""
+    """Connection that receives the response."""
 
     def hold_head(self) -> None:
-        """Send the head that is written next together with what follows it."""
+        """Delay the next write, a response head, and send it with the one that follows."""
 
     def write(self, data: bytes) -> None:
-        """Send a part of an answer."""
+        """Send a part of the response."""
 
     def close(self) -> None:
-        """Close the connection once the client has what was written."""
+        """Close the connection after the client has received all written bytes."""
 
     def is_closing(self) -> bool:
-        """Return whether the connection is being closed."""
+        """Return whether the connection is closing."""
 
-    def on_answered(self) -> None:
-        """Go on to the next request."""
+    def on_response_complete(self) -> None:
+        """Start the next request."""
 
 
-class Flow(FlowControl):
-    """Flow control that reads nothing more while bytes of later requests wait to be parsed."""
+class PipelineFlowControl(FlowControl):
+    """Flow control that stops reading while bytes of pipelined requests wait to be parsed."""
 
     def __init__(self, transport: asyncio.Transport, parser: RequestParser) -> None:
         super().__init__(transport)
         self._parser = parser
 
     def resume_reading(self) -> None:
-        """Read on, unless what has been read is enough."""
+        """Resume reading unless bytes of later requests are held already."""
         if self.read_paused and not self._parser.held:
             super().resume_reading()
 
 
 class Exchange(RequestResponseCycle):
-    """Sends long answers in parts, and counts them until the client has read them.
+    """Sends large responses in chunks and counts their bytes until the client has read them.
 
     Args:
-        client: the connection.
-        flow: of the connection.
-        head: of the request.
-        scope: the same as ASGI has it.
-        state: of the server.
-        unsent: counts long answers.
+        client: connection of the client.
+        flow: flow control of the connection.
+        head: head of the request.
+        scope: ASGI scope of the request.
+        state: state of uvicorn's server.
+        unsent: counts the bytes of large responses.
     """
 
     def __init__(
@@ -83,13 +83,13 @@ class Exchange(RequestResponseCycle):
             message_event=asyncio.Event(),
             expect_100_continue=head.expects_continue,
             keep_alive=head.keep_alive,
-            on_response=client.on_answered,
+            on_response=client.on_response_complete,
         )
         self._client = client
         self._unsent = unsent
 
-    def take_body(self, body: bytes) -> None:
-        """Hold a part of the request's body for the application."""
+    def add_body(self, body: bytes) -> None:
+        """Buffer a part of the request body for the application."""
         if not self.response_complete:
             self.body += body
             if len(self.body) > HIGH_WATER_LIMIT:
@@ -97,34 +97,35 @@ class Exchange(RequestResponseCycle):
             self.message_event.set()
 
     def end_body(self) -> None:
-        """Note that the body is complete."""
+        """Mark the request body complete."""
         if not self.response_complete:
             self.more_body = False
             self.message_event.set()
 
-    def note_disconnect(self) -> None:
-        """Tell the application that its client is gone."""
+    def notify_disconnect(self) -> None:
+        """Tell the application that the client disconnected."""
         if not self.response_complete:
             self.disconnected = True
         self.message_event.set()
 
-    def send(self, message: Any) -> Coroutine[Any, Any, None]:  # not async, to spare one
-        """Send a message of the application."""
+    # not async, which saves a coroutine per message
+    def send(self, message: Any) -> Coroutine[Any, Any, None]:
+        """Send an ASGI message of the application."""
         if self.waiting_for_100_continue:
-            # the client may send the body it has announced or not (RFC 9110, 10.1.1)
+            # without a 100 the client may or may not send its body (RFC 9110, 10.1.1)
             self.keep_alive = False
         if message["type"] == "http.response.start":
             if self.scope["method"] != "HEAD":
                 self._client.hold_head()
-        elif len(message.get("body", b"")) > PART_BYTES:
-            return self._send_in_parts(message)
+        elif len(message.get("body", b"")) > CHUNK_BYTES:
+            return self._send_in_chunks(message)
         return super().send(message)
 
-    async def _send_in_parts(self, message: Any) -> None:
+    async def _send_in_chunks(self, message: Any) -> None:
         body = message["body"]
         with self._unsent.sending(self._client, len(body)):
-            for start in range(0, len(body), PART_BYTES):
-                end = start + PART_BYTES
+            for start in range(0, len(body), CHUNK_BYTES):
+                end = start + CHUNK_BYTES
                 more = end < len(body) or message.get("more_body", False)
                 await super().send(message | {"body": body[start:end], "more_body": more})
-                self._unsent.note_progress(self._client)
+                self._unsent.record_progress(self._client)

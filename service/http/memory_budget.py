@@ -1,4 +1,4 @@
-"""A bound on the memory that all requests hold together, for one purpose."""
+"""Limit on the memory that all requests hold together for one purpose."""
 
 import time
 from collections.abc import Callable
@@ -8,43 +8,43 @@ from typing import Self
 from service.errors import OverloadedError
 
 RETRY_AFTER_S = 1
-# a claim that has grown for as long may be evicted; few honest clients need more for a megabyte
+# a claim may be evicted after growing for this long; few honest clients need longer for a megabyte
 EVICTABLE_AFTER_S = 0.5
 
 
 class MemoryBudget:
-    """A number of bytes that requests claim while they hold them. For one event loop.
+    """Memory budget in bytes, shared by the requests of one event loop.
 
     Args:
-        called: its purpose, for errors.
-        max_bytes: bound on all claims together.
-        free_bytes: of each claim, that are not counted: requests of this size are never rejected.
-            Connections are bounded, and so is their sum.
+        label: purpose of the memory, for error messages.
+        max_bytes: limit of all claims together.
+        free_bytes: bytes of each claim that are not counted, so that requests of this size are
+            never rejected. The limit on connections bounds their sum.
 
     Attributes:
-        max_bytes: the bound.
+        max_bytes: as above.
         free_bytes: as above.
-        held_bytes: the counted bytes of all claims.
-        taken_bytes: the sum of all that has been counted, also of claims that have ended.
+        held_bytes: counted bytes of the current claims.
+        taken_bytes: counted bytes of all claims so far, released ones included.
         growing: claims that may be evicted, the oldest first.
     """
 
-    def __init__(self, called: str, max_bytes: int, free_bytes: int) -> None:
+    def __init__(self, label: str, max_bytes: int, free_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.held_bytes = self.taken_bytes = 0
-        self._called = called
+        self._label = label
         self.free_bytes = free_bytes
         self.growing: dict[Claim, None] = {}
 
     def claim(self) -> "Claim":
-        """Return a claim of nothing yet; its `with` gives back what it has claimed."""
+        """Return an empty claim, which releases its bytes at the end of its `with` block."""
         return Claim(self)
 
     def take(self, size_bytes: int, claim: "Claim") -> None:
-        """Count bytes of a claim.
+        """Count bytes of a claim, and evict other claims if necessary.
 
         Raises:
-            OverloadedError: there is no room, and no other claim to evict.
+            OverloadedError: the budget is exhausted and no other claim may be evicted.
         """
         while self.held_bytes + size_bytes > self.max_bytes:
             oldest = next((one for one in self.growing if one is not claim), None)
@@ -55,23 +55,22 @@ class MemoryBudget:
         self.taken_bytes += size_bytes
 
     def exhausted(self) -> OverloadedError:
-        """Return the error of a claim for which there is no room."""
+        """Return the error for a claim that exceeds the budget."""
         return OverloadedError(
-            f"The service holds as many {self._called} as its memory allows; try again in "
-            f"{RETRY_AFTER_S} s.",
+            f"The memory for {self._label} is full; try again in {RETRY_AFTER_S} s.",
             RETRY_AFTER_S,
         )
 
 
 class Claim:
-    """The bytes that one request holds.
+    """Bytes of a budget that one request holds.
 
     Args:
-        budget: they are claimed from.
+        budget: budget to claim from.
 
     Attributes:
-        begun_s: monotonic time of its first counted byte.
-        evicted: another claim has taken its bytes, for it grew too slowly.
+        begun_s: monotonic time of the first counted byte.
+        evicted: whether another claim took its bytes because it grew too slowly.
     """
 
     __slots__ = ("_budget", "_counted_bytes", "_on_eviction", "_size_bytes", "begun_s", "evicted")
@@ -95,17 +94,17 @@ class Claim:
         self.release()
 
     def release(self) -> None:
-        """Give back all that has been claimed."""
+        """Return all bytes to the budget."""
         if self._counted_bytes:
             self.settle()
             self._budget.held_bytes -= self._counted_bytes
         self._size_bytes = self._counted_bytes = 0
 
     def add(self, size_bytes: int) -> None:
-        """Claim more.
+        """Claim more bytes.
 
         Raises:
-            OverloadedError: the budget is exhausted, or the claim has been evicted.
+            OverloadedError: the budget is exhausted, or the claim was evicted.
         """
         self._size_bytes += size_bytes
         more_bytes = self._size_bytes - self._budget.free_bytes - self._counted_bytes
@@ -120,20 +119,20 @@ class Claim:
         self._counted_bytes += more_bytes
 
     def grow(self, on_eviction: Callable[[], object]) -> None:
-        """Say that it will grow until `settle`, and may be evicted if that takes long.
+        """Allow eviction until `settle`, in case the claim grows slowly.
 
         Args:
-            on_eviction: frees what is held.
+            on_eviction: frees the memory of the claim.
         """
         self._on_eviction = on_eviction
 
     def settle(self) -> None:
-        """Say that it has all it needs: it is not evicted any more."""
+        """Forbid eviction, as the claim is complete."""
         self._on_eviction = None
         self._budget.growing.pop(self, None)
 
     def evict(self) -> None:
-        """Free its bytes for another claim."""
+        """Free the bytes for another claim."""
         assert self._on_eviction is not None  # noqa: S101 - only growing claims are evicted
         self._on_eviction()
         self.settle()

@@ -1,7 +1,7 @@
-"""Strict, bounded parsing of HTTP/1.1 requests, one at a time (RFC 9112), around llhttp.
+"""Strict parser of HTTP/1.1 requests (RFC 9112) with bounded memory, on top of llhttp.
 
-llhttp checks the grammar. What it leaves to its user is here: the size of heads and of the framing
-around chunks, the fields that decide where a request ends, and requests to change the protocol.
+llhttp checks the grammar. This module adds what llhttp leaves to its users: limits on the size of
+heads and chunk framing, the fields that decide where a request ends, and the Upgrade field.
 """
 
 import re
@@ -10,54 +10,54 @@ from typing import Protocol
 import httptools
 
 MAX_HEAD_BYTES = 32 * 1024
-# around a chunk of up to 16 MB: its size in hexadecimal and two line ends
+# framing of a chunk of up to 16 MB: its size in hexadecimal and two line ends
 _CHUNK_FRAME_BYTES = 10
-# 18 digits are more bytes than any limit allows, and fit in 64 bits
+# 18 digits exceed any limit on bodies and fit in 64 bits
 _MAX_LENGTH_DIGITS = 18
 _HEAD_END = b"\r\n\r\n"
-# uri-host [ ":" port ] of RFC 9110, 7.2; empty where the target has no authority
+# uri-host [ ":" port ] of RFC 9110, 7.2; empty if the target has no authority
 _HOST = re.compile(rb"[A-Za-z0-9\-._~!$&'()*+,;=%:\[\]]*")
 
 _CLOSE = re.compile(rb"(?i)(^|,)[ \t]*close[ \t]*(,|$)")
 
 
 class HttpError(Exception):
-    """A request that breaks the rules of HTTP, and after which the connection has to be closed.
+    """A request that violates HTTP, after which the connection must be closed.
 
     Attributes:
-        status: HTTP status of the answer.
-        sentence: what is wrong and what is allowed, for the client.
+        status: HTTP status of the response.
+        message: error message for the client.
     """
 
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
         self.status = status
-        self.sentence = sentence
+        self.message = message
 
 
-class Receiver(Protocol):
-    """Takes the parts of a request, in order."""
+class RequestReceiver(Protocol):
+    """Receiver of the parts of a request, in order."""
 
     def on_request(self, request: "RequestHead") -> None:
-        """Take the head of a request."""
+        """Receive the head of a request."""
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of its body."""
+        """Receive a part of the body."""
 
     def on_request_end(self) -> None:
-        """Note that the request is complete."""
+        """Receive the end of the request."""
 
 
 class RequestHead:
-    """The head of a request.
+    """Head of a request.
 
     Attributes:
-        method: the request's method, in capitals.
+        method: HTTP method in capitals.
         target: path and query, without scheme and authority.
         http_version: 1.0 or 1.1.
         headers: fields in the order received, names in lower case, without trailers.
         keep_alive: whether the client wants to use the connection again.
-        expects_continue: whether it waits for 100 before it sends the body (RFC 9110, 10.1.1).
+        expects_continue: whether it waits for 100 Continue before the body (RFC 9110, 10.1.1).
     """
 
     __slots__ = ("expects_continue", "headers", "http_version", "keep_alive", "method", "target")
@@ -72,21 +72,21 @@ class RequestHead:
 
 
 class RequestParser:
-    """Turns the bytes of a connection into requests.
+    """Parses the bytes of a connection into requests.
 
-    After a complete request further bytes are held unparsed until `next_request`, so that requests
-    sent ahead of their answers take no more memory than their bytes.
+    After a complete request it holds further bytes unparsed until `next_request`. Therefore
+    pipelined requests take no more memory than their bytes.
 
     Args:
-        receiver: takes the requests.
+        receiver: receives the parts of each request.
 
     Attributes:
-        begun: whether a byte of the present request has come; line ends before it do not count.
-        complete: whether the present request has come whole.
-        held: bytes of later requests, which wait to be parsed.
+        begun: whether the current request has started; line ends before it do not count.
+        complete: whether the current request has arrived to its last byte.
+        held: unparsed bytes of later requests.
     """
 
-    def __init__(self, receiver: Receiver) -> None:
+    def __init__(self, receiver: RequestReceiver) -> None:
         self._receiver = receiver
         self._parser = httptools.HttpRequestParser(self)
         self.held = b""
@@ -104,10 +104,10 @@ class RequestParser:
         self._tail = b""
 
     def feed(self, data: bytes) -> None:
-        """Parse what has come, up to the end of the present request.
+        """Parse new bytes up to the end of the current request.
 
         Raises:
-            HttpError: the request is not valid or too large.
+            HttpError: the request is invalid or too large.
         """
         if self.complete:
             self.held += data
@@ -119,10 +119,10 @@ class RequestParser:
         self.held = data
 
     def next_request(self) -> None:
-        """Begin with the next request, the present one having been answered.
+        """Start the next request with the held bytes.
 
         Raises:
-            HttpError: as `feed`.
+            HttpError: the request is invalid or too large.
         """
         held, self.held = self.held, b""
         self._start()
@@ -130,13 +130,13 @@ class RequestParser:
             self.feed(held)
 
     def close(self) -> None:
-        """Drop what is held, and the receiver, which has it as well."""
+        """Drop the held bytes and break the reference cycle with the receiver."""
         self.held = b""
         self.complete = True
         del self._parser, self._receiver
 
     def _next_end(self, data: bytes) -> int:
-        """Length of the data up to the next empty line, where a head or a last chunk may end."""
+        """Return the length up to the next empty line, where a head or a last chunk may end."""
         tail = self._tail
         found = (tail + data).find(_HEAD_END) if tail else data.find(_HEAD_END)
         end = len(data) if found < 0 else found + len(_HEAD_END) - len(tail)
@@ -154,7 +154,7 @@ class RequestParser:
             self._length_left -= len(piece)
             self._parse(piece)
         else:
-            self._framing_left -= len(piece)  # on_body gives back what is no framing
+            self._framing_left -= len(piece)  # on_body adds the bytes of the body again
             self._parse(piece)
             self._count_framing(0)
         if self.complete:
@@ -165,10 +165,13 @@ class RequestParser:
         if self._framing_left >= 0:
             return
         if self._in_head and len(self._target) > MAX_HEAD_BYTES // 2:
-            raise HttpError(414, f"The request target is above {MAX_HEAD_BYTES} bytes.")
-        what = "head" if self._in_head else "chunk extensions and trailers"
-        verb = "is" if self._in_head else "are"
-        raise HttpError(431, f"The {what} of the request {verb} above {MAX_HEAD_BYTES} bytes.")
+            allowed = f"a request head may have {MAX_HEAD_BYTES} bytes"
+            raise HttpError(414, f"The request target is too long; {allowed}.")
+        if self._in_head:
+            what, advice = "request head is", "send fewer or shorter headers"
+        else:
+            what, advice = "chunk extensions and trailers are", "send fewer or none"
+        raise HttpError(431, f"The {what} larger than {MAX_HEAD_BYTES} bytes; {advice}.")
 
     def _parse(self, piece: bytes) -> None:
         try:
@@ -176,14 +179,16 @@ class RequestParser:
         except httptools.HttpParserUpgrade:
             self._upgrades = True
         except httptools.HttpParserError as error:
-            raise HttpError(400, "The request is not valid HTTP.") from error
+            raise HttpError(
+                400, "The request is not valid HTTP; send HTTP/1.1 without TLS."
+            ) from error
 
     def _finish_head(self) -> None:
         head = RequestHead(self._parser)
         if head.http_version not in {"1.0", "1.1"}:
             raise HttpError(505, "The HTTP version is not supported; send HTTP/1.1.")
         if head.method == b"CONNECT":
-            raise HttpError(501, "The method CONNECT is not supported.")
+            raise HttpError(501, "The method CONNECT is not supported; the service is not a proxy.")
         head.target = _path_and_query(self._target)
         head.headers = self._headers
         self._read_fields(head)
@@ -198,7 +203,8 @@ class RequestParser:
             if name == b"host":
                 hosts += 1
                 if not _HOST.fullmatch(value):
-                    raise HttpError(400, "The Host header must be a host and may have a port.")
+                    allowed = "send a host name or address, optionally with a port"
+                    raise HttpError(400, f"The Host header is invalid; {allowed}.")
             elif name == b"content-length":
                 self._length_left = _content_length(value)
             elif name == b"transfer-encoding":
@@ -208,13 +214,13 @@ class RequestParser:
             elif name == b"expect" and value.lower() == b"100-continue":
                 head.expects_continue = head.http_version != "1.0"
         if hosts > 1 or (not hosts and head.http_version == "1.1"):
-            raise HttpError(400, "The request must have one Host header.")
+            raise HttpError(400, "The request must have exactly one Host header.")
 
     def _parse_without_upgrade(self, head: RequestHead) -> None:
         """Parse the head again without its Upgrade field, which a server may ignore.
 
-        llhttp takes everything behind a head with that field for another protocol, the body as
-        well (RFC 9110, 7.8; RFC 9113, 3.1 in its first edition: h2c with a body).
+        llhttp treats all bytes after a head with that field as another protocol, even the body
+        (RFC 9110, 7.8; RFC 9113, 3.1 in its first edition: h2c with a body).
         """
         head.headers = [field for field in head.headers if field[0] != b"upgrade"]
         fields = b"".join(b"%b: %b\r\n" % field for field in head.headers)
@@ -224,33 +230,33 @@ class RequestParser:
         self._parse(line + fields + b"\r\n")
 
     def on_message_begin(self) -> None:
-        """Called by llhttp at the first byte of a request."""
+        """Record the first byte of a request (called by llhttp)."""
         self.begun = True
 
     def on_url(self, url: bytes) -> None:
-        """Called by llhttp with a part of the target."""
+        """Append a part of the target (called by llhttp)."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Called by llhttp with a field of the head or of the trailers."""
+        """Append a field of the head and ignore those of trailers (called by llhttp)."""
         if self._in_head:
             self._headers.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
-        """Called by llhttp at the end of a head."""
+        """Record the end of a head (called by llhttp)."""
         self._in_head = False
 
     def on_chunk_header(self) -> None:
-        """Called by llhttp behind the size of a chunk."""
+        """Allow the framing of one more chunk (called by llhttp after the size of a chunk)."""
         self._framing_left = min(self._framing_left + _CHUNK_FRAME_BYTES, MAX_HEAD_BYTES)
 
     def on_body(self, body: bytes) -> None:
-        """Called by llhttp with a part of a body."""
+        """Pass on a part of a body (called by llhttp)."""
         self._framing_left += len(body)
         self._receiver.on_body(body)
 
     def on_message_complete(self) -> None:
-        """Called by llhttp at the end of a request."""
+        """Record the end of a request (called by llhttp)."""
         self.complete = True
 
 
@@ -265,13 +271,15 @@ def _check_transfer_encoding(value: bytes, http_version: str) -> None:
     if http_version == "1.0":
         raise HttpError(400, "HTTP/1.0 has no Transfer-Encoding; send Content-Length.")
     if value.lower() != b"chunked":
-        raise HttpError(501, "The only Transfer-Encoding supported is chunked.")
+        raise HttpError(
+            501, "The Transfer-Encoding is not supported; send chunked or a Content-Length."
+        )
 
 
 def _path_and_query(target: bytes) -> bytes:
-    """The target in origin form; from a proxy it may come in absolute form (RFC 9112, 3.2)."""
+    """Return the target in origin form; proxies may send the absolute form (RFC 9112, 3.2)."""
     if b"#" in target:
-        raise HttpError(400, "The request target must not have a fragment.")
+        raise HttpError(400, "The request target must not contain a fragment.")
     if target[:1] == b"/" or target == b"*":
         return target
     authority_and_path = target.partition(b"://")[2]

@@ -1,4 +1,4 @@
-"""JSON responses as ASGI messages, and the headers of requests."""
+"""JSON responses as ASGI messages, and access to request headers."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from service.errors import FillMaskError, OverloadedError
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    """The first of a name, which is in lower case; None where there is none."""
+    """Return the first header with a lower-case name, or None."""
     for known, value in scope["headers"]:
         if known == name:
             return bytes(value).decode("latin-1")
@@ -20,13 +20,13 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 async def send_json(send: Send, status: int, content: bytes, headers: Headers = ()) -> None:
-    """Send a whole answer.
+    """Send a complete JSON response.
 
     Args:
-        send: of the connection.
+        send: ASGI send function of the request.
         status: HTTP status.
-        content: JSON.
-        headers: beside the content's type and length.
+        content: JSON body.
+        headers: headers in addition to Content-Type and Content-Length.
     """
     length = b"%d" % len(content)
     own = ((b"content-length", length), (b"content-type", b"application/json"))
@@ -34,18 +34,18 @@ async def send_json(send: Send, status: int, content: bytes, headers: Headers = 
     await send({"type": "http.response.body", "body": content})
 
 
-def error_json(sentence: str) -> bytes:
-    """The body that every error has."""
-    return to_json({"error": sentence})
+def error_json(message: str) -> bytes:
+    """Return the JSON body of an error response."""
+    return to_json({"error": message})
 
 
-async def send_error_message(send: Send, status: int, sentence: str, headers: Headers = ()) -> None:
-    """Answer with a sentence about what is wrong."""
-    await send_json(send, status, error_json(sentence), headers)
+async def send_error_message(send: Send, status: int, message: str, headers: Headers = ()) -> None:
+    """Send an error response with this message."""
+    await send_json(send, status, error_json(message), headers)
 
 
 async def send_error(send: Send, error: FillMaskError) -> None:
-    """Answer with the error's status and sentence."""
+    """Send an error response with the status and message of an exception."""
     headers = []
     if isinstance(error, OverloadedError):
         headers.append((b"retry-after", b"%d" % error.retry_after_s))

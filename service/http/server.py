@@ -1,4 +1,4 @@
-"""uvicorn's server with a graceful shutdown and a check of slow clients."""
+"""uvicorn's server with a graceful shutdown and timeouts for slow clients."""
 
 import asyncio
 import contextlib
@@ -20,10 +20,10 @@ from service.http.connection import Connection
 from service.observability.health import Health
 
 _SO_ATTACH_FILTER = 26
-# A program of the Berkeley Packet Filter (McCanne and Jacobson 1993), which Linux runs on what
-# comes to a socket: drop segments that have SYN and not ACK, let all others pass.
+# A Berkeley Packet Filter program (McCanne and Jacobson 1993), which Linux runs on each segment
+# that a socket receives: drop segments with SYN and without ACK, accept all others.
 _LOAD_BYTE, _AND, _JUMP_IF_EQUAL, _RETURN = 0x30, 0x54, 0x15, 0x06
-_FLAGS, _SYN, _SYN_AND_ACK = 13, 0x02, 0x12  # of the segment's head the byte with its flags
+_FLAGS, _SYN, _SYN_AND_ACK = 13, 0x02, 0x12  # offset of the flags in the TCP header, and masks
 _PROGRAM = (
     (_LOAD_BYTE, 0, 0, _FLAGS),
     (_AND, 0, 0, _SYN_AND_ACK),
@@ -34,13 +34,13 @@ _PROGRAM = (
 
 
 def drop_new_connections(listener: socket.socket) -> None:
-    """Drop new connections while those that have begun can still be accepted.
+    """Drop new connection attempts and let those that have started complete.
 
-    A listening socket that is closed resets the connections not yet accepted, and with them
-    requests that may have arrived: one in some thousands under load. With the filter none was lost
-    in 50 rounds of SIGTERM and 20 restarts behind nginx; without it nginx lost two in ten restarts,
-    even with a loop that accepts what is left. New clients get no reply, try again after a second,
-    and find the port closed. On systems without such filters nothing happens.
+    Closing a listening socket resets the connections that are not accepted yet, although their
+    requests may have arrived: one of some thousands under load. Accepting the rest in a loop first
+    still lost two in ten restarts behind nginx. The filter lost none in 50 rounds of SIGTERM and 20
+    restarts. New clients get no reply, try again a second later and find the port closed. Without
+    support for filters the function does nothing.
     """
     if sys.platform != "linux":
         return
@@ -49,33 +49,34 @@ def drop_new_connections(listener: socket.socket) -> None:
     program = struct.pack("HL", len(_PROGRAM), ctypes.addressof(held))
     try:
         listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
-    except OSError:  # a sandbox may not have it
+    except OSError:  # sandboxes may not support filters
         return
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# after the grace is over, for what does not end though it was told to
-_CEILING_S = 5
+# after the end of the grace period, for requests that ignore their cancellation
+_FORCED_EXIT_AFTER_S = 5
 _LAST_REQUESTS_S = 0.2
 _CLOSE = (b"connection", b"close")
-_TICKS_A_CHECK = 10  # of 0.1 s
+_TICKS_PER_CHECK = 10  # of 0.1 s
 
 _log = logging.getLogger(__name__)
 
 
 class Server(uvicorn.Server):
-    """uvicorn, with an end in steps.
+    """uvicorn's server with a shutdown in steps.
 
-    After a signal the service is not ready any more, and goes on for the drain delay, so that those
-    who send it requests may hear of that; each connection is closed behind its next answer. Then it
-    stops listening, what was accepted has the grace to be finished, and whatever hangs after that
-    is ended. A second signal ends the process at once. So does a failure of the service.
+    After a signal the service reports that it is not ready and keeps serving for the drain delay,
+    so that load balancers notice. It closes each connection after its next response. Then it stops
+    listening, gives accepted requests the grace period to finish, and cancels the rest. If requests
+    ignore that, the process exits by force 5 s later. A second signal ends the process immediately.
+    A failure of the service skips the drain delay.
 
     Args:
-        config: uvicorn's; its timeout_graceful_shutdown is the grace, in seconds.
-        health: of the service.
-        drain_delay_s: between the signal and the end of listening.
-        started: called with the address, once the service listens.
+        config: configuration of uvicorn; timeout_graceful_shutdown is the grace period in seconds.
+        health: readiness of the service.
+        drain_delay_s: seconds between the signal and the end of listening.
+        on_started: called with the URL when the service listens.
     """
 
     def __init__(
@@ -83,68 +84,69 @@ class Server(uvicorn.Server):
         config: uvicorn.Config,
         health: Health,
         drain_delay_s: float,
-        started: Callable[[str], None],
+        on_started: Callable[[str], None],
     ) -> None:
         super().__init__(config)
         self._health = health
         self._drain_delay_s = drain_delay_s
-        self._started = started
-        self._signalled_s: float | None = None
+        self._on_started = on_started
+        self._signal_s: float | None = None
         self._draining = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen."""
+        """Start listening, and call `on_started`."""
         await super().startup(sockets)
-        for listener in (sockets or [])[:1]:  # another one is for metrics
+        for listener in (sockets or [])[:1]:  # a second listener serves metrics
             host, port = listener.getsockname()[:2]
-            self._started(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+            self._on_started(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let nobody else connect, serve who has, and end."""
+        """Drop new connections, finish accepted requests and stop."""
         for listener in sockets or []:
             drop_new_connections(listener)
-        # who has connected last may not have been accepted, nor its request have come
+        # time to accept the last connections and receive their requests
         await asyncio.sleep(_LAST_REQUESTS_S)
         await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take the signals; uvicorn's own raises them again at the end, and the process dies."""
+        """Handle signals; uvicorn would raise them again at the end and kill the process."""
         for number in SIGNALS:
             signal.signal(number, self.handle_exit)
         yield
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature of handlers
-        """A signal has come."""
-        if self._signalled_s is not None:
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - signature of signal handlers
+        """Start the shutdown, or exit immediately at a second signal."""
+        if self._signal_s is not None:
             os._exit(128 + sig)
-        self._signalled_s = time.monotonic()
-        self._health.end("The service is shutting down.")
+        self._signal_s = time.monotonic()
+        self._health.stop("The service is shutting down.")
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second: look after the connections, and whether it is time to end."""
-        if self._signalled_s is not None and not self._draining:
+        """Check timeouts and the progress of the shutdown, ten times per second."""
+        if self._signal_s is not None and not self._draining:
             self._drain()
-        if self._signalled_s is not None:
-            self.should_exit |= time.monotonic() - self._signalled_s >= self._drain_delay_s
+        if self._signal_s is not None:
+            self.should_exit |= time.monotonic() - self._signal_s >= self._drain_delay_s
         self.should_exit |= self._health.failed
-        if counter % _TICKS_A_CHECK == 0:
+        if counter % _TICKS_PER_CHECK == 0:
             for connection in list(self.server_state.connections):
                 if isinstance(connection, Connection):
-                    connection.check()
+                    connection.check_timeouts()
         return await super().on_tick(counter)
 
     def _drain(self) -> None:
         self._draining = True
-        # of each answer: those of the next second, and of this one
+        # uvicorn copies the first list to the second once per second
         self.config.encoded_headers.append(_CLOSE)
         self.server_state.default_headers.append(_CLOSE)
-        limit_s = self._drain_delay_s + (self.config.timeout_graceful_shutdown or 0) + _CEILING_S
-        ceiling = threading.Timer(limit_s, _end_the_process)
-        ceiling.daemon = True
-        ceiling.start()
+        grace_s = self.config.timeout_graceful_shutdown or 0
+        limit_s = self._drain_delay_s + grace_s + _FORCED_EXIT_AFTER_S
+        forced_exit = threading.Timer(limit_s, _force_exit)
+        forced_exit.daemon = True
+        forced_exit.start()
 
 
-def _end_the_process() -> None:
-    _log.critical("the process has not ended in its time, and is ended")
+def _force_exit() -> None:
+    _log.critical("the shutdown did not finish in time; the process exits now")
     os._exit(1)

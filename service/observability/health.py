@@ -1,36 +1,36 @@
-"""Whether the service can answer, and why not."""
+"""Readiness of the service."""
 
 
 class Health:
-    """Not ready until told so, and never again once it has stopped or failed."""
+    """Readiness state: not ready at first, and never ready again after a stop or a failure."""
 
     def __init__(self) -> None:
         self._reason: str | None = "The service is starting."
-        self._over = False
+        self._stopped = False
         self._failed = False
 
     @property
-    def reason(self) -> str | None:
-        """Why the service is not ready; None when it is."""
+    def not_ready_reason(self) -> str | None:
+        """Reason why the service is not ready; None when it is ready."""
         return self._reason
 
     @property
     def failed(self) -> bool:
-        """Whether it will never answer again, and the process must end."""
+        """True after a failure that must end the process."""
         return self._failed
 
     def ready(self) -> None:
-        """The model is loaded and answers as it must."""
-        if not self._over:
+        """Mark the service ready: its models are loaded and verified."""
+        if not self._stopped:
             self._reason = None
 
-    def end(self, reason: str) -> None:
-        """The service stops; the first reason stays."""
-        if not self._over:
-            self._over = True
+    def stop(self, reason: str) -> None:
+        """Mark the service as stopping; the first reason stays."""
+        if not self._stopped:
+            self._stopped = True
             self._reason = reason
 
     def fail(self, reason: str) -> None:
-        """The service has failed."""
-        self.end(reason)
+        """Mark the service as failed."""
+        self.stop(reason)
         self._failed = True

@@ -1,7 +1,7 @@
-"""The log: one JSON object a line, or lines for people. Never what callers have written.
+"""Logging: one JSON object per line, or text for a terminal, without text of clients.
 
-All goes through Python's logging, and so does what libraries and the interpreter itself have to
-say. Of an exception the log has type and place; its text may quote a caller's.
+Messages of libraries, warnings and uncaught exceptions go through Python's logging too. The log has
+the type and traceback of an exception but not its message, which may quote text of a client.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from structlog.stdlib import ExtraAdder, ProcessorFormatter, add_log_level, add_
 from structlog.typing import EventDict, Processor
 
 from service.errors import safe_traceback
-from service.observability.request_context import CURRENT, REQUEST_ID, TRACE_ID, trace_id
+from service.observability.request_context import CURRENT_SCOPE, REQUEST_ID, TRACE_ID, trace_id
 
 Format = Literal["auto", "json", "text"]
 
-# what a message may have beside it; nobody knows what is in the extra fields of libraries
+# allowed extra fields; those of libraries may contain anything
 FIELDS = (
     *("method", "route", "status", "duration_ms", "answer_bytes", "model"),
     *("body", "body_bytes"),
@@ -31,12 +31,12 @@ _log = logging.getLogger(__name__)
 
 
 def start_logging(level: str, style: Format, stream: TextIO | None = None) -> None:
-    """Send all that is logged in this process to one stream.
+    """Send all log messages of this process to one stream.
 
     Args:
-        level: the least severe to be logged.
-        style: json, text, or auto: text where the stream is a terminal.
-        stream: standard error by default.
+        level: least severe level to log.
+        style: json, text, or auto: text if the stream is a terminal.
+        stream: stream to write to; standard error by default.
     """
     stream = stream or sys.stderr
     text = style == "text" or (style == "auto" and stream.isatty())
@@ -52,31 +52,30 @@ def start_logging(level: str, style: Format, stream: TextIO | None = None) -> No
                 add_logger_name,
                 _add_request,
                 ExtraAdder(allow=FIELDS),
-                _leave_out_exception_text,
+                _replace_exception_text,
             ],
             processors=[ProcessorFormatter.remove_processors_meta, *renderer],
         )
     )
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # what uvicorn says of its own life is in our start line
+    # the start line of the service replaces uvicorn's messages about its start and stop
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.captureWarnings(capture=True)
-    sys.excepthook = _log_end
+    sys.excepthook = _log_uncaught
     sys.unraisablehook = _log_unraisable
-    threading.excepthook = _log_end_of_thread
+    threading.excepthook = _log_uncaught_in_thread
 
 
 def log_loop_error(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What an event loop has nobody to tell; asyncio's own words would quote arguments."""
+    """Log an error of the event loop, without the arguments that asyncio would quote."""
     if (error := context.get("exception")) is None:
-        _log.error("the event loop: %s", context["message"])
+        _log.error("error in the event loop: %s", context["message"])
     else:
-        _log.error("nobody has handled, in the event loop:\n%s", safe_traceback(error))
+        _log.error("unhandled exception in the event loop:\n%s", safe_traceback(error))
 
 
 def _add_request(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    """The request that is being answered, if the message is about one."""
-    scope = CURRENT.get()
+    scope = CURRENT_SCOPE.get()
     if scope is not None:
         event["request_id"] = scope[REQUEST_ID].decode()
         if found := scope.get(TRACE_ID) or trace_id(scope["headers"]):
@@ -84,7 +83,7 @@ def _add_request(_logger: Any, _method: str, event: EventDict) -> EventDict:
     return event
 
 
-def _leave_out_exception_text(_logger: Any, _method: str, event: EventDict) -> EventDict:
+def _replace_exception_text(_logger: Any, _method: str, event: EventDict) -> EventDict:
     event.pop("stack_info", None)
     exc_info = event.pop("exc_info", None)
     if exc_info and exc_info[1] is not None:
@@ -92,17 +91,17 @@ def _leave_out_exception_text(_logger: Any, _method: str, event: EventDict) -> E
     return event
 
 
-def _log_end(
+def _log_uncaught(
     _type: type[BaseException], error: BaseException, _traceback: TracebackType | None
 ) -> None:
-    _log.critical("the process has failed:\n%s", safe_traceback(error))
+    _log.critical("uncaught exception:\n%s", safe_traceback(error))
 
 
-def _log_end_of_thread(args: threading.ExceptHookArgs) -> None:
+def _log_uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
     if args.exc_value is not None:
-        _log.critical("a thread has failed:\n%s", safe_traceback(args.exc_value))
+        _log.critical("uncaught exception in a thread:\n%s", safe_traceback(args.exc_value))
 
 
 def _log_unraisable(args: "sys.UnraisableHookArgs") -> None:
     if args.exc_value is not None:
-        _log.error("nobody could be told:\n%s", safe_traceback(args.exc_value))
+        _log.error("exception that could not be raised:\n%s", safe_traceback(args.exc_value))

@@ -1,4 +1,4 @@
-"""What is counted, as Prometheus reads it."""
+"""Metrics of the process in the format of Prometheus."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,77 +26,77 @@ from service.observability.statistics import (
 _MODEL = ("model",)
 _ROUTE = ("method", "route")
 _OVERDUE = 504
-# all of them are shown from the start: an alert cannot see the first increase of what was not there
-REFUSED_CONNECTIONS = ("connections", "slow_client", "large_head", "not_http")
-REFUSED_REQUESTS = ("queue_full", "wait_too_long")
+# shown from the start, at 0: an alert cannot see a counter that first appears at 1
+REJECTED_CONNECTIONS = ("connections", "slow_client", "large_head", "not_http")
+REJECTED_REQUESTS = ("queue_full", "wait_too_long")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """A model that is served, at this moment.
+    """Current state of a served model.
 
     Attributes:
-        name: of it.
-        about: what else there is to say, by label.
-        load: of its batcher.
-        failure: why it does not answer, if somebody has found that out.
+        name: name of the model.
+        labels: further labels of its info metric, such as its precision.
+        load: load of its batcher.
+        failure: reason why the last probe of the model failed; None if it did not.
     """
 
     name: str
-    about: Mapping[str, str]
+    labels: Mapping[str, str]
     load: QueueLoad
     failure: str | None
 
 
 class Metrics:
-    """Every metric of the process, read when somebody asks for it.
+    """Metrics of the process, collected at each scrape.
 
     Args:
-        statistics: what has been counted.
-        models: those that are served now.
-        reason: why the service does not answer; None where it does.
+        statistics: counters of the process.
+        models: returns the models served now.
+        not_ready_reason: returns the reason why the service is not ready; None when it is ready.
     """
 
     def __init__(
         self,
         statistics: ProcessStatistics,
         models: Callable[[], Sequence[ModelState]],
-        reason: Callable[[], str | None],
+        not_ready_reason: Callable[[], str | None],
     ) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_Service(statistics, models, reason))
+        self._registry.register(_Service(statistics, models, not_ready_reason))
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
         GCCollector(registry=self._registry)
 
     def render(self, accept: str) -> tuple[bytes, str]:
-        """The answer to a scrape, and its content type.
+        """Return the response body of a scrape and its content type.
 
         Args:
-            accept: the scraper's Accept header: OpenMetrics if it asks for that.
+            accept: Accept header of the scraper, which may ask for OpenMetrics.
         """
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type
 
 
 class _Service(Collector):
-    """The service's own metrics."""
+    """Collector of the service's own metrics."""
 
     def __init__(
         self,
         statistics: ProcessStatistics,
         models: Callable[[], Sequence[ModelState]],
-        reason: Callable[[], str | None],
+        not_ready_reason: Callable[[], str | None],
     ) -> None:
         self._statistics = statistics
         self._models = models
-        self._reason = reason
+        self._not_ready_reason = not_ready_reason
         self._memory_limit_bytes = memory_limit_bytes()
 
     def collect(self) -> Iterable[Metric]:
-        """All of them, now."""
+        """Yield the current value of every metric."""
         models = self._models()
-        ready = self._reason() is None and all(model.failure is None for model in models)
+        ready = self._not_ready_reason() is None and all(model.failure is None for model in models)
         yield from self._of_process(ready=ready)
         yield from self._of_requests()
         yield from _of_models(models)
@@ -105,17 +105,17 @@ class _Service(Collector):
     def _of_process(self, *, ready: bool) -> Iterable[Metric]:
         statistics = self._statistics
         build = GaugeMetricFamily(
-            "fillmask_build_info", "The service, always 1.", labels=["version"]
+            "fillmask_build_info", "Version of the service; always 1.", labels=["version"]
         )
         build.add_metric([__version__], 1)
         yield build
-        text = "Whether the service can answer, as /health/ready has said last: 1 or 0."
+        text = "1 if the service is ready, as the last /health/ready reported, else 0."
         yield GaugeMetricFamily("fillmask_ready", text, value=ready)
-        text = "Open connections of clients."
+        text = "Open client connections."
         yield GaugeMetricFamily("fillmask_connections", text, value=statistics.open_connections)
         reloads = CounterMetricFamily(
             "fillmask_reloads",
-            "Bundles loaded while the service ran, by outcome.",
+            "Bundles reloaded while the service runs, by outcome.",
             labels=["outcome"],
         )
         for outcome in ("taken", "refused"):
@@ -123,74 +123,74 @@ class _Service(Collector):
         yield reloads
         limit = GaugeMetricFamily(
             "fillmask_memory_limit_bytes",
-            "Memory that the process may use; nothing without a limit.",
+            "Memory that the process may use; absent without a limit.",
         )
         if self._memory_limit_bytes is not None:
             limit.add_metric([], self._memory_limit_bytes)
         yield limit
 
     def _of_requests(self) -> Iterable[Metric]:
-        answered = CounterMetricFamily(
+        responses = CounterMetricFamily(
             "fillmask_requests",
-            "Requests by method, route and HTTP status; 499 where the caller left.",
+            "Requests by method, route and HTTP status; 499 if the client disconnected.",
             labels=[*_ROUTE, "status"],
         )
         seconds = HistogramMetricFamily(
             "fillmask_request_seconds",
-            "Seconds from a request's head to the end of its answer.",
+            "Seconds from the head of a request to the end of its response.",
             labels=_ROUTE,
         )
         overdue = 0
         for route, one in self._statistics.requests.routes:
             for status, count in list(one.statuses.items()):
-                answered.add_metric([*route, str(status)], count)
+                responses.add_metric([*route, str(status)], count)
                 overdue += count if status == _OVERDUE else 0
             _add(seconds, route, one.seconds)
-        yield answered
+        yield responses
         yield seconds
         yield self._rejected(overdue)
 
     def _rejected(self, overdue: int) -> Metric:
         rejected = CounterMetricFamily(
             "fillmask_rejected",
-            "Requests and connections refused for what the service or the client is, not for what "
-            "is asked, by reason.",
+            "Requests and connections rejected for overload, a timeout or invalid HTTP, not for "
+            "their content, by reason.",
             labels=["reason", "model"],
         )
         rejected.add_metric(["deadline", ""], overdue)
-        for reason in REFUSED_CONNECTIONS:
-            rejected.add_metric([reason, ""], self._statistics.refused_connections[reason])
+        for reason in REJECTED_CONNECTIONS:
+            rejected.add_metric([reason, ""], self._statistics.rejected_connections[reason])
         for model, one in self._statistics.batches:
-            for reason in REFUSED_REQUESTS:
-                rejected.add_metric([reason, model], one.refusals[reason])
+            for reason in REJECTED_REQUESTS:
+                rejected.add_metric([reason, model], one.rejections[reason])
         return rejected
 
 
 def _of_models(models: Sequence[ModelState]) -> Iterable[Metric]:
-    labels = sorted({label for model in models for label in model.about})
-    about = GaugeMetricFamily(
-        "fillmask_model_info", "A model that is served, always 1.", labels=["model", *labels]
+    labels = sorted({label for model in models for label in model.labels})
+    info = GaugeMetricFamily(
+        "fillmask_model_info", "A served model; always 1.", labels=["model", *labels]
     )
     waiting = GaugeMetricFamily(
         "fillmask_waiting_tokens",
-        "Tokens accepted and not answered yet, by lane.",
+        "Accepted tokens without a result, by lane.",
         labels=["model", "lane"],
     )
     most = GaugeMetricFamily(
         "fillmask_waiting_tokens_limit",
-        "Above which no more tokens are accepted, by lane.",
+        "Limit of the waiting tokens, by lane.",
         labels=["model", "lane"],
     )
     speed = GaugeMetricFamily(
         "fillmask_tokens_per_second",
-        "Speed of late of all workers together, in large batches; nothing before the first.",
+        "Recent throughput of all workers together in large batches; absent before the first.",
         labels=_MODEL,
     )
     workers = GaugeMetricFamily(
         "fillmask_workers", "Batches computed at the same time.", labels=_MODEL
     )
     for model in models:
-        about.add_metric([model.name, *(model.about[label] for label in labels)], 1)
+        info.add_metric([model.name, *(model.labels[label] for label in labels)], 1)
         for lane, tokens in model.load.waiting_tokens.items():
             waiting.add_metric([model.name, lane], tokens)
         for lane, tokens in model.load.most_waiting_tokens.items():
@@ -198,31 +198,31 @@ def _of_models(models: Sequence[ModelState]) -> Iterable[Metric]:
         if model.load.tokens_per_s is not None:
             speed.add_metric([model.name], model.load.tokens_per_s)
         workers.add_metric([model.name], model.load.workers)
-    return about, waiting, most, speed, workers
+    return info, waiting, most, speed, workers
 
 
 def _of_batches(batches: Sequence[tuple[str, BatchStatistics]]) -> Iterable[Metric]:
     queue = HistogramMetricFamily(
-        "fillmask_queue_seconds", "Seconds that a pass waited for its batch.", labels=_MODEL
+        "fillmask_queue_seconds",
+        "Seconds that a pass waited for its batch to start.",
+        labels=_MODEL,
     )
     compute = HistogramMetricFamily(
-        "fillmask_compute_seconds", "Seconds that a batch was computed.", labels=_MODEL
+        "fillmask_compute_seconds", "Seconds that the computation of a batch took.", labels=_MODEL
     )
     tokens = HistogramMetricFamily("fillmask_batch_tokens", "Tokens of a batch.", labels=_MODEL)
     sequences = HistogramMetricFamily(
         "fillmask_batch_sequences", "Sequences of a batch.", labels=_MODEL
     )
     passes = CounterMetricFamily(
-        "fillmask_passes", "Sequences that the model has computed.", labels=_MODEL
+        "fillmask_passes", "Sequences that the model computed.", labels=_MODEL
     )
     slots = CounterMetricFamily(
         "fillmask_attention_slots",
-        "Places in the rows that attention computed; those beyond the batches' tokens are padding.",
+        "Slots of the rows that attention computed; those without a token are padding.",
         labels=_MODEL,
     )
-    failures = CounterMetricFamily(
-        "fillmask_failed_batches", "Batches that could not be computed.", labels=_MODEL
-    )
+    failures = CounterMetricFamily("fillmask_failed_batches", "Batches that failed.", labels=_MODEL)
     for model, one in batches:
         _add(queue, [model], one.queue_seconds)
         _add(compute, [model], one.compute_seconds)

@@ -1,7 +1,7 @@
-"""Traces for OpenTelemetry, where they are asked for and its packages are installed.
+"""Traces of requests with OpenTelemetry, whose packages are optional.
 
-A span for each request after the semantic conventions for HTTP, without what callers write: no
-path, no query, no header, no text of an exception. Its parts are called tokenize, queue, compute.
+Each request has a span after the semantic conventions for HTTP, with child spans named tokenize,
+queue and compute. Spans have no text of clients: no path, query, header or exception message.
 """
 
 import asyncio
@@ -26,17 +26,17 @@ from opentelemetry.trace import (
 )
 
 from service import __version__
-from service.observability.request_context import MODEL, OTHER, TRACE_ID, route_of
+from service.observability.request_context import MODEL, OTHER_ROUTE, TRACE_ID, route_of
 from service.observability.tracing import Arguments, Result
 
 Scope = MutableMapping[str, Any]
 
-# for the last spans to be sent: the process must not end later for a collector that is not there
-CLOSE_S = 3
+# to send the last spans: an unreachable collector must not delay the end of the process further
+CLOSE_TIMEOUT_S = 3
 
 
 class OpenTelemetryTracer:
-    """Sends spans over OTLP; the OTEL_ variables say where to, which, and as whose."""
+    """Sends spans over OTLP, as configured by the OTEL_ environment variables."""
 
     def __init__(self) -> None:
         own = Resource({"service.name": "fillmask", "service.version": __version__})
@@ -47,47 +47,47 @@ class OpenTelemetryTracer:
         self._tracer = self._provider.get_tracer("fillmask", __version__)
 
     async def close(self) -> None:
-        """Send what is left, if that does not take long."""
+        """Send the remaining spans, for at most CLOSE_TIMEOUT_S seconds."""
         closing = threading.Thread(target=self._provider.shutdown, daemon=True)
         closing.start()
-        await asyncio.to_thread(closing.join, CLOSE_S)
+        await asyncio.to_thread(closing.join, CLOSE_TIMEOUT_S)
 
-    def current(self) -> Context | None:
-        """The span of the request that is being answered here; None for what nobody asked for."""
+    def current_context(self) -> Context | None:
+        """Return the trace context of the current request; None outside of requests."""
         span = get_current_span()
         valid = span.get_span_context().is_valid
         return set_span_in_context(span, Context()) if valid else None
 
-    def around(
+    def traced(
         self, name: str, function: Callable[Arguments, Result]
     ) -> Callable[Arguments, Result]:
-        """The function, with a span of that name around each call."""
+        """Wrap a function in a span of this name per call; calls outside of requests have none."""
 
-        def traced(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-            if self.current() is None:
+        def call_in_span(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+            if self.current_context() is None:
                 return function(*args, **kwargs)
             with self._tracer.start_as_current_span(
                 name, record_exception=False, set_status_on_exception=False
             ):
                 return function(*args, **kwargs)
 
-        return traced
+        return call_in_span
 
-    def note_batch(
+    def record_batch(
         self,
-        callers: Sequence[tuple[object, float]],
+        requests: Sequence[tuple[object, float]],
         started_s: float,
         ended_s: float,
         attributes: Mapping[str, int],
     ) -> None:
-        """Tell of a batch: to each caller that it waited, and that it was computed."""
-        # to the time of day
+        """Record the queue and compute spans of each request in a batch."""
+        # spans have the time of day, batches the performance counter
         offset_ns = time.time_ns() - time.perf_counter_ns()
         started_ns, ended_ns = (offset_ns + round(at * 1e9) for at in (started_s, ended_s))
-        for caller, arrived_s in callers:
-            if caller is None:
+        for context, arrived_s in requests:
+            if context is None:
                 continue
-            parent = cast("Context", caller)
+            parent = cast("Context", context)
             arrived_ns = offset_ns + round(arrived_s * 1e9)
             queue = self._tracer.start_span("queue", parent, start_time=arrived_ns)
             queue.end(started_ns)
@@ -96,11 +96,11 @@ class OpenTelemetryTracer:
             )
             compute.end(ended_ns)
 
-    def begin_request(self, scope: Scope) -> Span:
-        """Start the span of a request; its parent is the caller's, if the headers name one.
+    def start_request_span(self, scope: Scope) -> Span:
+        """Start the span of a request, a child of the span in its trace headers if there is one.
 
         Args:
-            scope: of the request, as ASGI has it.
+            scope: ASGI scope of the request.
         """
         carrier = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
@@ -121,7 +121,7 @@ class OpenTelemetryTracer:
 
 
 def record_status(span: Span, status: int) -> None:
-    """Set the status of a response, an error from 500."""
+    """Record the status of a response; 500 and above are errors."""
     span.set_attribute("http.response.status_code", status)
     if status >= 500:
         span.set_attribute("error.type", str(status))
@@ -129,8 +129,8 @@ def record_status(span: Span, status: int) -> None:
 
 
 def record_route(span: Span, scope: Scope) -> None:
-    """Set the route and the model that have answered a request."""
-    if (route := route_of(scope)) != OTHER:
+    """Record the route and the model of a request."""
+    if (route := route_of(scope)) != OTHER_ROUTE:
         span.update_name(f"{scope['method']} {route}")
         span.set_attribute("http.route", route)
     if (model := scope.get(MODEL)) is not None:

@@ -1,4 +1,4 @@
-"""Values that a request carries from one layer to another, among them its trace context."""
+"""Values that a request carries through the layers: its id, model, route and trace."""
 
 import re
 from collections.abc import Iterable, MutableMapping
@@ -12,14 +12,14 @@ _TRACEPARENT = re.compile(
 
 
 def trace_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """The id of the trace, 32 hexadecimal digits; None where the request is in none.
+    """Return the trace id of a valid traceparent header, 32 hexadecimal digits, or None.
 
     Args:
-        headers: of the request, their names in lower case.
+        headers: headers of the request, names in lower case.
     """
     found = [value for name, value in headers if name == HEADER]
     match = _TRACEPARENT.fullmatch(found[0].strip()) if len(found) == 1 else None
-    # what versions to come may append, this one does not have
+    # only versions after 00 may append further fields
     if match is None or (match[1] == b"00" and match[3] is not None):
         return None
     return match[2].decode()
@@ -27,18 +27,20 @@ def trace_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 
 # keys of an ASGI scope
 REQUEST_ID = "fillmask.request_id"  # bytes
-MODEL = "fillmask.model"  # the name of the model that is asked, str
-RESERVE = "fillmask.reserve"  # takes the memory that answering will hold
-TRACE_ID = "fillmask.trace_id"  # where we trace it ourselves, str
+MODEL = "fillmask.model"  # name of the requested model, str
+RESERVE = "fillmask.reserve"  # function that reserves the memory of the response
+TRACE_ID = "fillmask.trace_id"  # str, set only when this service traces the request
 
-# an unknown path, a page's file, or a request that was refused before its route was looked up
-OTHER = "other"
+# an unknown path, a static file, or a request rejected before routing
+OTHER_ROUTE = "other"
 
-# that of the request that is being answered here
-CURRENT: ContextVar[MutableMapping[str, Any] | None] = ContextVar("fillmask_request", default=None)
+# scope of the request that the current task handles
+CURRENT_SCOPE: ContextVar[MutableMapping[str, Any] | None] = ContextVar(
+    "fillmask_request", default=None
+)
 
 
 def route_of(scope: MutableMapping[str, Any]) -> str:
-    """The template of the route that a request has taken; never what a caller wrote."""
+    """Return the template of the matched route, which never contains text of the client."""
     route = scope.get("route")
-    return OTHER if route is None else str(route.path_format)
+    return OTHER_ROUTE if route is None else str(route.path_format)

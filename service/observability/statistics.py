@@ -10,16 +10,16 @@ from itertools import accumulate
 
 
 class Histogram:
-    """Counts of values by bucket. Callers that write from several threads guard it.
+    """Histogram of values. Writers in several threads must hold a lock.
 
-    `note` takes 0.15 to 0.2 us, a histogram of prometheus-client 1 us and a lock (measured): the
-    library only writes the counts out, at a scrape.
+    A value takes 0.15 to 0.2 us, in a histogram of prometheus-client 1 us and a lock. That library
+    only formats the counts at a scrape.
 
     Attributes:
-        total: the sum of the values.
+        total: sum of the values.
 
     Args:
-        bounds: the largest value of each bucket, ascending; above the last there is one more.
+        bounds: largest value of each bucket, ascending; one more bucket takes larger values.
     """
 
     __slots__ = ("_bounds", "_counts", "total")
@@ -29,18 +29,18 @@ class Histogram:
         self._counts = [0] * (len(bounds) + 1)
         self.total = 0.0
 
-    def note(self, value: float) -> None:
+    def record(self, value: float) -> None:
         """Count a value."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self.total += value
 
     @property
     def cumulative(self) -> list[tuple[float, int]]:
-        """Each bucket's largest value, infinity last, and how many values are not above it."""
+        """Upper bound of each bucket, infinity last, and the number of values up to it."""
         return list(zip((*self._bounds, math.inf), accumulate(self._counts), strict=True))
 
 
-# from a short text on an idle machine to the default time limit
+# from a short text on an idle machine to the default timeout
 REQUEST_SECONDS = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0),
@@ -49,11 +49,11 @@ _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"
 
 
 class RouteStatistics:
-    """Requests of one method to one route.
+    """Statistics of the requests of one method to one route.
 
     Attributes:
-        seconds: from a request's head to the end of its answer.
-        statuses: how many were answered with each HTTP status.
+        seconds: durations from the head of a request to the end of its response.
+        statuses: number of responses per HTTP status.
     """
 
     __slots__ = ("seconds", "statuses")
@@ -62,29 +62,29 @@ class RouteStatistics:
         self.seconds = Histogram(REQUEST_SECONDS)
         self.statuses: dict[int, int] = {}
 
-    def note(self, status: int, seconds: float) -> None:
-        """Count a request that is over."""
-        self.note_refused(status)
-        self.seconds.note(seconds)
+    def record(self, status: int, seconds: float) -> None:
+        """Count a completed request."""
+        self.record_rejected(status)
+        self.seconds.record(seconds)
 
-    def note_refused(self, status: int) -> None:
-        """Count a request that was refused before anybody looked at it: it took no time."""
+    def record_rejected(self, status: int) -> None:
+        """Count a request rejected on arrival; it has no duration."""
         self.statuses[status] = self.statuses.get(status, 0) + 1
 
 
 class RequestStatistics:
-    """Requests by method and route. Written on the event loop alone."""
+    """Statistics of requests by method and route, written only on the event loop."""
 
     def __init__(self) -> None:
         self._routes: dict[tuple[str, str], RouteStatistics] = {}
 
-    def of(self, method: str, route: str) -> RouteStatistics:
-        """Those of a route.
+    def for_route(self, method: str, route: str) -> RouteStatistics:
+        """Return the statistics of a route, created on first use.
 
         Args:
-            method: of HTTP; all that nothing here answers are one.
-            route: a template such as `/models/{name}`, never a path with what a caller put into it:
-                each is kept for good.
+            method: HTTP method; unknown methods share one entry.
+            route: template such as `/models/{name}`. A path with text of the client would grow the
+                table without bound, as entries are never removed.
         """
         found = self._routes.get((method, route))
         if found is None:
@@ -94,7 +94,7 @@ class RequestStatistics:
 
     @property
     def routes(self) -> list[tuple[tuple[str, str], RouteStatistics]]:
-        """Each method and route so far."""
+        """Every method and route used so far."""
         return list(self._routes.items())
 
 
@@ -108,13 +108,14 @@ SEQUENCES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 
 @dataclass(frozen=True, slots=True)
 class QueueLoad:
-    """How much a batcher has to do.
+    """Load of a batcher.
 
     Attributes:
-        waiting_tokens: accepted and not answered yet, by lane.
-        most_waiting_tokens: above which nothing more is accepted, by lane.
-        tokens_per_s: speed of late of all workers together, in large batches; None before one.
-        workers: batches computed at the same time.
+        waiting_tokens: accepted tokens without a result, by lane.
+        most_waiting_tokens: limit of the waiting tokens, by lane.
+        tokens_per_s: recent throughput of all workers together in large batches; None before the
+            first one.
+        workers: number of batches computed at the same time.
     """
 
     waiting_tokens: Mapping[str, int]
@@ -124,17 +125,16 @@ class QueueLoad:
 
 
 class BatchStatistics:
-    """Batches of one model. May be told from several threads, and by several batchers.
+    """Statistics of the batches of one model, safe to write from several threads and batchers.
 
     Attributes:
-        queue_seconds: of each pass, from its admission to the beginning of its batch.
-        compute_seconds: of each batch.
-        tokens: of each batch.
-        sequences: of each batch.
-        slots: in the rows that attention saw, all batches together; those without a token are
-            padding.
-        failures: batches that could not be computed.
-        refusals: passes that were not admitted, by reason.
+        queue_seconds: wait of each pass, from its admission to the start of its batch.
+        compute_seconds: duration of each batch.
+        tokens: tokens of each batch.
+        sequences: sequences of each batch.
+        slots: total slots of the attention rows; those without a token are padding.
+        failures: number of failed batches.
+        rejections: number of passes that were not admitted, by reason.
     """
 
     def __init__(self) -> None:
@@ -145,62 +145,62 @@ class BatchStatistics:
         self.sequences = Histogram(SEQUENCES)
         self.slots = 0
         self.failures = 0
-        self.refusals: Counter[str] = Counter()
+        self.rejections: Counter[str] = Counter()
 
-    def note_batch(
+    def record_batch(
         self, tokens: int, slots: int, queue_s: Iterable[float], compute_s: float
     ) -> None:
-        """Count a batch.
+        """Count a computed batch.
 
         Args:
-            tokens: of all its sequences.
-            slots: of the rows in which attention saw them.
-            queue_s: for how long each sequence has waited.
-            compute_s: for how long it was computed.
+            tokens: tokens of all its sequences.
+            slots: slots of its attention rows.
+            queue_s: wait of each sequence, in seconds.
+            compute_s: duration of the computation, in seconds.
         """
         with self._lock:
             sequences = 0
             for seconds in queue_s:
-                self.queue_seconds.note(seconds)
+                self.queue_seconds.record(seconds)
                 sequences += 1
-            self.compute_seconds.note(compute_s)
-            self.tokens.note(tokens)
-            self.sequences.note(sequences)
+            self.compute_seconds.record(compute_s)
+            self.tokens.record(tokens)
+            self.sequences.record(sequences)
             self.slots += slots
 
-    def note_failure(self) -> None:
-        """Count a batch that failed."""
+    def record_failure(self) -> None:
+        """Count a failed batch."""
         with self._lock:
             self.failures += 1
 
-    def note_refusal(self, reason: str) -> None:
-        """Count a request that was not admitted."""
+    def record_rejection(self, reason: str) -> None:
+        """Count a request that the queue did not admit."""
         with self._lock:
-            self.refusals[reason] += 1
+            self.rejections[reason] += 1
 
 
 class ProcessStatistics:
-    """Plain numbers, filled where things happen and read when somebody asks.
+    """Counters of the process, read when metrics are scraped.
 
     Attributes:
-        requests: of HTTP.
-        open_connections: at this moment.
-        refused_connections: those ended before there was a request to answer, by reason.
-        reloads: of bundles while the service runs, by outcome.
+        requests: statistics of HTTP requests.
+        open_connections: current number of connections.
+        rejected_connections: number of connections closed before a complete request, by reason.
+        reloads: number of bundle reloads, by outcome.
     """
 
     def __init__(self) -> None:
         self.requests = RequestStatistics()
         self.open_connections = 0
-        self.refused_connections: Counter[str] = Counter()
+        self.rejected_connections: Counter[str] = Counter()
         self.reloads: Counter[str] = Counter()
         self._batches: dict[str, BatchStatistics] = {}
 
-    def of_model(self, name: str) -> BatchStatistics:
-        """Those of a model; the same ones when it is loaded anew, for counters never go back."""
+    def for_model(self, name: str) -> BatchStatistics:
+        """Return the statistics of a model; they survive a reload, as counters never decrease."""
         return self._batches.setdefault(name, BatchStatistics())
 
     @property
     def batches(self) -> list[tuple[str, BatchStatistics]]:
-        """Each model that there has been."""
+        """Every model loaded so far."""
         return list(self._batches.items())

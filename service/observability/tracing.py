@@ -1,4 +1,4 @@
-"""What is told of the parts of a request to who traces requests; nobody does by default."""
+"""Interface to a tracer of requests; no tracer is installed by default."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import ParamSpec, Protocol, TypeVar
@@ -8,28 +8,28 @@ Result = TypeVar("Result")
 
 
 class Tracer(Protocol):
-    """Where spans go. Times are of the performance counter, in seconds."""
+    """Receives spans. Times are seconds of the performance counter."""
 
-    def current(self) -> object:
-        """The span of the request that is being answered here, if any: its parts' parent later."""
+    def current_context(self) -> object:
+        """Return the trace context of the current request, the parent of later spans."""
 
-    def around(
+    def traced(
         self, name: str, function: Callable[Arguments, Result]
     ) -> Callable[Arguments, Result]:
-        """The function, with a span of that name around each call."""
+        """Wrap a function in a span of this name per call."""
 
-    def note_batch(
+    def record_batch(
         self,
-        callers: Sequence[tuple[object, float]],
+        requests: Sequence[tuple[object, float]],
         started_s: float,
         ended_s: float,
         attributes: Mapping[str, int],
     ) -> None:
-        """Tell of a batch, from the thread that has computed it.
+        """Record the spans of a batch, from the thread that computed it.
 
         Args:
-            callers: of each caller with a part in it the span, and when it began to wait.
-            started_s: when the batch began to be computed.
-            ended_s: when it was computed.
-            attributes: of the batch.
+            requests: trace context and arrival time of each request with a part in the batch.
+            started_s: time at which its computation started.
+            ended_s: time at which its computation ended.
+            attributes: span attributes of the batch.
         """

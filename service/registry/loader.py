@@ -69,7 +69,7 @@ async def load_model(
             max_bulk_tokens=settings.max_bulk_tokens,
             max_wait_s=settings.max_wait_ms / 1000,
             on_failure=on_failure,
-            statistics=None if statistics is None else statistics.of_model(bundle.name),
+            statistics=None if statistics is None else statistics.for_model(bundle.name),
             tracer=spans,
         )
         closing.push_async_callback(batcher.close)

@@ -137,7 +137,7 @@ class ScoringPipeline:
     @property
     def _read_all(self) -> Callable[..., list[EncodedWords | RejectedText]]:
         # not an attribute: with a method of its own the object would outlive the model
-        return self._read if self._spans is None else self._spans.around("tokenize", self._read)
+        return self._read if self._spans is None else self._spans.traced("tokenize", self._read)
 
     def _read(
         self, texts: Sequence[str], called: str, *, report: bool

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from service.http.server import _CEILING_S
+from service.http.server import _FORCED_EXIT_AFTER_S
 from service.settings import ENV_PREFIX, Settings
 from tests.deploy import files, kustomize, pod_security
 
@@ -194,7 +194,7 @@ def test_pod_is_not_killed_while_it_drains(root: str) -> None:
     """The kubelet waits for the drain delay, the grace, and the end of what is left."""
     (pod,) = kustomize.pods(ROOTS[root])
     chosen = files.settings_of(settings(ROOTS[root]))
-    stopping_s = chosen.drain_delay_s + chosen.shutdown_grace_s + _CEILING_S
+    stopping_s = chosen.drain_delay_s + chosen.shutdown_grace_s + _FORCED_EXIT_AFTER_S
     assert pod["terminationGracePeriodSeconds"] > stopping_s
     # Endpoints take some seconds to reach every node
     assert chosen.drain_delay_s >= 5

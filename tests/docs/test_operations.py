@@ -10,7 +10,7 @@ from service.app import ANSWERS_BYTES, BODIES_BYTES, FREE_ANSWER_BYTES, FREE_BOD
 from service.http.json_size import MAX_VALUES
 from service.http.unsent_responses import MAX_UNSENT_BYTES
 from service.observability.logs import FIELDS
-from service.observability.metrics import REFUSED_CONNECTIONS, REFUSED_REQUESTS
+from service.observability.metrics import REJECTED_CONNECTIONS, REJECTED_REQUESTS
 from service.settings import Settings
 from service.tasks.plan import CACHED_TARGETS_BYTES
 from service.tasks.response_size import MAX_ANSWER_BYTES
@@ -33,7 +33,7 @@ def named(title: str) -> set[str]:
 
 
 def test_every_metric_of_a_scrape_is_named_and_no_other() -> None:
-    reasons = {"deadline", *REFUSED_CONNECTIONS, *REFUSED_REQUESTS}
+    reasons = {"deadline", *REJECTED_CONNECTIONS, *REJECTED_REQUESTS}
     assert named("Metrics") - {"reason"} == set(monitoring.exposed_families()) | reasons
 
 

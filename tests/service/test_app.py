@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from service.app import create_app
 from service.engine.batcher import Batcher
 from service.errors import BundleError, SettingsError, StartupError
-from service.http.throttle import CROWDED_WAIT_S, LoopThrottle
+from service.http.throttle import THROTTLE_ABOVE_WAIT_S, LoopThrottle
 from service.settings import Settings
 from tests.service.conftest import EditBundle
 from tests.service.tiny import Tiny
@@ -44,19 +44,19 @@ def test_golden_prompts_are_not_bound_by_the_users_limits(tiny: Tiny) -> None:
     start(Settings(bundle=tiny.path, threads=1, max_masks=1, max_top_k=1))
 
 
-def test_a_crowd_lets_the_event_loop_breathe(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overload_pauses_the_event_loop(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever comes for fills while others wait for long, refused or not."""
-    breaths: list[str] = []
-    monkeypatch.setattr(LoopThrottle, "take", lambda _: breaths.append("taken"))
+    pauses: list[str] = []
+    monkeypatch.setattr(LoopThrottle, "schedule_pause", lambda _: pauses.append("scheduled"))
     app = create_app(Settings(bundle=tiny.path, threads=1, max_wait_ms=1000))
     with TestClient(app):
         assert app.retry_after_s("/fill-mask", 0) is None
-        assert not breaths
-        monkeypatch.setattr(Batcher, "estimated_wait_s", 1.1 * CROWDED_WAIT_S)
+        assert not pauses
+        monkeypatch.setattr(Batcher, "estimated_wait_s", 1.1 * THROTTLE_ABOVE_WAIT_S)
         assert app.retry_after_s("/info", 0) is None
-        assert not breaths
+        assert not pauses
         assert app.retry_after_s("/fill-mask", 0) is None
-        assert breaths == ["taken"]
+        assert pauses == ["scheduled"]
 
 
 def test_a_text_must_fit_into_the_queue(tiny: Tiny) -> None:
@@ -87,7 +87,7 @@ from pathlib import Path
 from fastapi.testclient import TestClient
 from service.app import create_app
 from service.engine.batcher import Batcher
-from service.http.throttle import CROWDED_WAIT_S, LoopThrottle
+from service.http.throttle import THROTTLE_ABOVE_WAIT_S, LoopThrottle
 from service.settings import Settings
 with TestClient(create_app(Settings(bundle=Path(sys.argv[1]), threads=1))) as client:
     assert client.post("/fill-mask", json={"inputs": "[MASK]"}).status_code == 200

@@ -160,7 +160,7 @@ def test_grace_period_is_bounded(start_server: StartServer) -> None:
         await_run(process)
         process.send_signal(signal.SIGTERM)
         assert asked.result().status_code == 503
-        assert "shut down before the answer" in asked.result().json()["error"]
+        assert "shut down before the response" in asked.result().json()["error"]
         assert process.wait(10) == 0
 
 

@@ -61,7 +61,7 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
 
     @router.post("/v2/repository/index", summary="The models", tags=tags)
     async def repository(request: Request) -> list[dict[str, str]]:
-        reason = request.app.state.health.reason or ""
+        reason = request.app.state.health.not_ready_reason or ""
         state = "UNAVAILABLE" if reason else "READY"
         return [
             {"name": name, "version": MODEL_VERSION, "state": state, "reason": reason}

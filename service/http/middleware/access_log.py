@@ -1,4 +1,4 @@
-"""ASGI middleware that counts and logs requests, and their bodies where that is set."""
+"""ASGI middleware that counts requests and logs them, with their bodies if configured."""
 
 import logging
 import time
@@ -10,46 +10,47 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.observability.request_context import MODEL, route_of
 from service.observability.statistics import RequestStatistics
 
-Logged = Literal["off", "errors", "all"]
+LoggedRequests = Literal["off", "errors", "all"]
 
-# what nginx logs for it, and what the endpoints of FastAPI answer nobody
-CALLER_LEFT = 499
+# nginx's status for a client that disconnected before its response
+CLIENT_CLOSED_REQUEST = 499
 
-
-# the lowest status that is logged
-_LOGGED_FROM: dict[Logged, int] = {"off": 1000, "errors": 500, "all": 0}
-# refusals of a service that goes on
+# lowest status to log
+_LOGGED_FROM: dict[LoggedRequests, int] = {"off": 1000, "errors": 500, "all": 0}
+# temporary errors of a service that keeps running
 _EXPECTED_ERRORS = frozenset({503, 504})
 
 _log = logging.getLogger(__name__)
 
 
 class AccessLogMiddleware:
-    """Counts requests by method, route and status, and the seconds they took.
+    """Counts requests by method, route and status, measures their duration, and logs them.
 
-    The log has neither path nor query, which are the caller's words, nor any header.
+    The log omits paths, queries and headers, which contain text of clients.
 
     Args:
-        app: the application.
-        statistics: told of each request.
-        logged: which requests are logged too.
+        app: next ASGI application.
+        statistics: records each request.
+        logged: requests to log.
     """
 
-    def __init__(self, app: ASGIApp, statistics: RequestStatistics, logged: Logged = "off") -> None:
+    def __init__(
+        self, app: ASGIApp, statistics: RequestStatistics, logged: LoggedRequests = "off"
+    ) -> None:
         self._app = app
         self._statistics = statistics
         self._logged_from = _LOGGED_FROM[logged]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
+        """Count and log one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         begun_s = time.perf_counter()
-        status = CALLER_LEFT
+        status = CLIENT_CLOSED_REQUEST
         start: Message = {}
 
-        def watch(message: Message) -> Awaitable[None]:
+        def send_and_record(message: Message) -> Awaitable[None]:
             nonlocal status, start
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -57,10 +58,10 @@ class AccessLogMiddleware:
             return send(message)
 
         try:
-            await self._app(scope, receive, watch)
+            await self._app(scope, receive, send_and_record)
         finally:
             seconds = time.perf_counter() - begun_s
-            self._statistics.of(scope["method"], route_of(scope)).note(status, seconds)
+            self._statistics.for_route(scope["method"], route_of(scope)).record(status, seconds)
             if status >= self._logged_from:
                 _log.log(_level(status), "request", extra=_fields(scope, start, status, seconds))
 
@@ -85,27 +86,27 @@ def _fields(scope: Scope, start: Message, status: int, seconds: float) -> dict[s
     return fields
 
 
-MAX_CHARS = 10_000
+MAX_LOGGED_CHARS = 10_000
 
 
 class BodyLogMiddleware:
     """Logs the body of each request, up to 10,000 characters.
 
     Args:
-        app: the application.
+        app: next ASGI application, which receives each body in one message.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection, whose body comes in one message."""
+        """Log the body of one request."""
 
-        async def overheard() -> Message:
+        async def receive_and_log() -> Message:
             message = await receive()
             if body := message.get("body"):
-                text = body.decode(errors="replace")[:MAX_CHARS]
-                _log.debug("a body", extra={"body": text, "body_bytes": len(body)})
+                text = body.decode(errors="replace")[:MAX_LOGGED_CHARS]
+                _log.debug("request body", extra={"body": text, "body_bytes": len(body)})
             return message
 
-        await self._app(scope, overheard, send)
+        await self._app(scope, receive_and_log, send)

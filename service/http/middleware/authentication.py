@@ -1,4 +1,4 @@
-"""API keys, and the ASGI middleware that asks for one."""
+"""API keys, and the ASGI middleware that requires one."""
 
 import hashlib
 import hmac
@@ -12,70 +12,73 @@ from service.errors import SettingsError
 from service.http.responses import send_error_message
 
 MIN_KEY_CHARS = 16
-LOOK_EVERY_S = 1.0
+CHECK_INTERVAL_S = 1.0
 
 _log = logging.getLogger(__name__)
 
 
 class _NoKeyError(SettingsError):
-    """No file, or no key in it."""
+    """The file does not exist or has no key."""
 
 
 class ApiKeys:
-    """Keys of a file, one a line; empty lines and those that begin with # are none.
+    """API keys from a file with one key per line; empty lines and # comments are ignored.
 
-    Only their SHA-256 is kept. The file is looked at once a second at most, so that keys are
-    rotated without a restart. Without the file, or with one that has no key, no key is good until
-    there is one again; if the file cannot be read or has an invalid line, the keys stay as they
-    were.
+    Only SHA-256 digests stay in memory. The file is checked up to once per second, so that keys can
+    be rotated without a restart. If the file disappears or has no key, all keys are invalid until
+    it has one again. If it cannot be read or has an invalid line, the previous keys stay valid.
 
     Args:
-        path: of the file.
+        path: path of the file.
 
     Raises:
-        SettingsError: it cannot be read, has no key, or a key that is too short.
+        SettingsError: the file cannot be read, has no key, or has a key that is too short.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._digests: tuple[bytes, ...] = ()
-        self._seen: tuple[int, ...] = ()
-        self._looked_s = time.monotonic()
+        self._read_version: tuple[int, ...] = ()
+        self._checked_s = time.monotonic()
         self._read()
 
-    def allow(self, key: bytes) -> bool:
-        """Whether it is one of the keys; takes the same time for any that is not."""
+    def is_valid(self, key: bytes) -> bool:
+        """Return whether a key is valid, in a time that does not depend on its content."""
         now_s = time.monotonic()
-        if now_s - self._looked_s >= LOOK_EVERY_S:
-            self._looked_s = now_s
+        if now_s - self._checked_s >= CHECK_INTERVAL_S:
+            self._checked_s = now_s
             self._read_if_changed()
         digest = hashlib.sha256(key).digest()
-        allowed = False
+        valid = False
         for known in self._digests:
-            allowed |= hmac.compare_digest(digest, known)
-        return allowed
+            valid |= hmac.compare_digest(digest, known)
+        return valid
 
     def _read_if_changed(self) -> None:
-        if self._state() == self._seen:
+        if self._file_version() == self._read_version:
             return
         try:
             self._read()
-            _log.info("the API keys have been read again: %d", len(self._digests))
+            _log.info("API keys reloaded: %d", len(self._digests))
         except _NoKeyError as error:
             self._digests = ()
-            _log.error("no API key is good until there is one again: %s", error)
+            _log.error("all API keys are invalid: %s", error)
         except SettingsError as error:
-            _log.error("the API keys stay as they were: %s", error)
+            _log.error("the previous API keys stay valid: %s", error)
 
     def _read(self) -> None:
-        self._seen = self._state()
+        self._read_version = self._file_version()
         try:
-            # editors of Windows put a byte order mark before the first key
+            # Windows editors write a byte order mark before the first key
             lines = self._path.read_text(encoding="utf-8-sig").splitlines()
         except FileNotFoundError as error:
-            raise _NoKeyError(f"api_keys_file does not exist: {self._path}.") from error
+            raise _NoKeyError(
+                f"api_keys_file does not exist: {self._path}; create it or unset api_keys_file."
+            ) from error
         except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"api_keys_file cannot be read: {self._path}.") from error
+            raise SettingsError(
+                f"api_keys_file cannot be read: {self._path}; it must be a readable UTF-8 file."
+            ) from error
         digests = []
         for number, line in enumerate(lines, start=1):
             key = line.strip()
@@ -83,25 +86,25 @@ class ApiKeys:
                 continue
             if len(key) < MIN_KEY_CHARS:
                 raise SettingsError(
-                    f"api_keys_file has a key of {len(key)} characters in line {number}; allowed "
-                    f"are at least {MIN_KEY_CHARS}."
+                    f"api_keys_file has a key of {len(key)} characters in line {number}; a key "
+                    f"needs at least {MIN_KEY_CHARS}."
                 )
             digests.append(hashlib.sha256(key.encode()).digest())
         if not digests:
-            raise _NoKeyError(f"api_keys_file has no key: {self._path}.")
+            raise _NoKeyError(f"api_keys_file has no key: {self._path}; write one key per line.")
         self._digests = tuple(digests)
 
-    def _state(self) -> tuple[int, ...]:
-        """What differs when the file does; Kubernetes puts another one in its place."""
+    def _file_version(self) -> tuple[int, ...]:
+        """Return the inode, time and size of the file; Kubernetes replaces the whole file."""
         try:
             stat = self._path.stat()
-        except OSError:  # reading it tells why
+        except OSError:  # reading the file reports the reason
             return ()
         return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
-# what probes, scrapers and people who have not got a key yet may see
-_OPEN = frozenset(
+# for probes, scrapers, and people who do not have a key yet
+_PUBLIC_PATHS = frozenset(
     {
         "/health/live",
         "/health/ready",
@@ -112,16 +115,16 @@ _OPEN = frozenset(
         "/openapi.json",
     }
 )
-_OPEN_BELOW = ("/docs-assets/", "/playground/")
+_PUBLIC_PREFIXES = ("/docs-assets/", "/playground/")
 _SCHEME = b"bearer "
 
 
 class AuthenticationMiddleware:
-    """Answers 401 to a request without one of the keys, before its body is read.
+    """Rejects requests without a valid API key with 401, before their body is read.
 
     Args:
-        app: the application.
-        keys: those that are good.
+        app: next ASGI application.
+        keys: valid API keys.
     """
 
     def __init__(self, app: ASGIApp, keys: ApiKeys) -> None:
@@ -129,22 +132,26 @@ class AuthenticationMiddleware:
         self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
-        if scope["type"] != "http" or _is_open(scope) or self._keys.allow(_key(scope)):
+        """Pass on or reject one request."""
+        if (
+            scope["type"] != "http"
+            or _is_public(scope)
+            or self._keys.is_valid(_bearer_token(scope))
+        ):
             await self._app(scope, receive, send)
             return
-        sentence = "An API key is needed: send it as Authorization: Bearer KEY."
-        await send_error_message(send, 401, sentence, [(b"www-authenticate", b"Bearer")])
+        error_message = "A valid API key is required; send it as Authorization: Bearer KEY."
+        await send_error_message(send, 401, error_message, [(b"www-authenticate", b"Bearer")])
 
 
-def _is_open(scope: Scope) -> bool:
+def _is_public(scope: Scope) -> bool:
     path: str = scope["path"]
-    if path == "/":  # the page is; the same path answers clients of Hugging Face
+    if path == "/":  # GET is the playground; clients of Hugging Face POST to the same path
         return scope["method"] in {"GET", "HEAD"}
-    return path in _OPEN or path.startswith(_OPEN_BELOW)
+    return path in _PUBLIC_PATHS or path.startswith(_PUBLIC_PREFIXES)
 
 
-def _key(scope: Scope) -> bytes:
+def _bearer_token(scope: Scope) -> bytes:
     for name, value in scope["headers"]:
         if name == b"authorization" and value[: len(_SCHEME)].lower() == _SCHEME:
             return bytes(value[len(_SCHEME) :].strip())

@@ -1,4 +1,4 @@
-"""CORS: pages of the allowed origins may send requests and read the answers."""
+"""CORS middleware, which lets pages of allowed origins send requests and read responses."""
 
 from collections.abc import Sequence
 
@@ -13,11 +13,11 @@ _HEADERS = ("Authorization", "X-Request-ID", "X-Request-Timeout-Ms", "traceparen
 
 
 class CorsMiddleware(CORSMiddleware):
-    """Starlette's middleware, with errors in the service's own format.
+    """Starlette's CORS middleware with errors in the format of the service.
 
     Args:
-        app: the application below.
-        origins: allowed ones, or `*`.
+        app: next ASGI application.
+        origins: allowed origins, or `*`.
     """
 
     def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
@@ -30,15 +30,15 @@ class CorsMiddleware(CORSMiddleware):
         )
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """Answer a preflight request; a rejected one says what is allowed."""
-        answer = super().preflight_response(request_headers)
-        if answer.status_code < 400:
-            return answer
-        reason = bytes(answer.body).decode()
-        sentence = (
-            f"{reason}; allowed are the origins of the service's cors_origins, the methods "
+        """Return the response to a preflight request, with an error message if it is rejected."""
+        response = super().preflight_response(request_headers)
+        if response.status_code < 400:
+            return response
+        reason = bytes(response.body).decode()
+        message = (
+            f"{reason}; the service allows the origins in its setting cors_origins, the methods "
             f"{', '.join(_METHODS)} and the headers Content-Type, {', '.join(_HEADERS)}."
         )
         own = {"content-type", "content-length"}
-        headers = {name: value for name, value in answer.headers.items() if name not in own}
-        return JSONResponse({"error": sentence}, answer.status_code, headers)
+        headers = {name: value for name, value in response.headers.items() if name not in own}
+        return JSONResponse({"error": message}, response.status_code, headers)

@@ -1,4 +1,4 @@
-"""ASGI middleware: a request is answered in its time, or told that it was not."""
+"""ASGI middleware that ends requests at their deadline."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -8,19 +8,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.http.responses import send_error_message
 
 HEADER = b"x-request-timeout-ms"
-# ten minutes: nobody who waits for longer is still there
+# ten minutes, longer than any client waits
 MAX_TIMEOUT_MS = 600_000
 
 
 class DeadlineMiddleware:
-    """Ends a request whose time is over with 504; what it had waiting is not computed any more.
+    """Cancels a request and its queued work at its deadline and responds with 504.
 
-    The time is the caller's X-Request-Timeout-Ms, or else the default, counted from when the whole
-    request is there. An answer that has begun is not cut off.
+    The timeout is the request's X-Request-Timeout-Ms, or the default, from the time when the whole
+    request has arrived. A response that has started is not interrupted.
 
     Args:
-        app: the application.
-        default_ms: where the caller names none.
+        app: next ASGI application.
+        default_ms: timeout of requests without the header.
     """
 
     def __init__(self, app: ASGIApp, default_ms: int) -> None:
@@ -28,19 +28,20 @@ class DeadlineMiddleware:
         self._default_ms = default_ms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
+        """Handle one request within its timeout."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         timeout_ms = self._default_ms
         for name, value in scope["headers"]:
             if name == HEADER:
-                digits = value.strip(b" \t")  # white space is no part of a value (RFC 9110, 5.5)
-                # more digits would be no number that is allowed
+                digits = value.strip(b" \t")  # white space is not part of the value (RFC 9110, 5.5)
+                # numbers with more digits are above the maximum
                 timeout_ms = int(digits) if digits.isdigit() and len(digits) < 10 else 0
                 if not 1 <= timeout_ms <= MAX_TIMEOUT_MS:
-                    sentence = f"must be a whole number from 1 to {MAX_TIMEOUT_MS}"
-                    await send_error_message(send, 400, f"X-Request-Timeout-Ms {sentence}.")
+                    allowed = f"a whole number from 1 to {MAX_TIMEOUT_MS}"
+                    message = f"X-Request-Timeout-Ms must be {allowed}."
+                    await send_error_message(send, 400, message)
                     return
 
         def send_in_time(message: Message) -> Awaitable[None]:
@@ -56,9 +57,11 @@ class DeadlineMiddleware:
         except TimeoutError:
             if not timeout.expired():
                 raise
-            await send_error_message(send, 504, f"There was no answer within {timeout_ms} ms.")
+            advice = "allow more time in X-Request-Timeout-Ms or send fewer texts"
+            message = f"The response was not ready within {timeout_ms} ms; {advice}."
+            await send_error_message(send, 504, message)
 
 
 async def _cancellation() -> None:
-    """Wait for the cancellation that is on its way."""
+    """Wait for the cancellation by the expired timeout."""
     await asyncio.Event().wait()

@@ -1,20 +1,20 @@
-"""ASGI middleware: HEAD wherever there is GET (RFC 9110, 9.3.2)."""
+"""ASGI middleware that supports HEAD for every GET route (RFC 9110, 9.3.2)."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class HeadMiddleware:
-    """Answers a HEAD request as a GET request is answered, without the body.
+    """Handles a HEAD request like a GET request and omits the body of the response.
 
     Args:
-        app: the application, which need not know HEAD.
+        app: next ASGI application, without HEAD routes of its own.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
+        """Pass on one request, HEAD as GET."""
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
@@ -24,9 +24,9 @@ class HeadMiddleware:
                 message = {**message, "body": b""}
             await send(message)
 
-        # a copy, for the server looks at the method too: it sends no body after HEAD
-        asked = {**scope, "method": "GET"}
+        # a copy, because the server reads the method too and sends no body for HEAD
+        as_get = {**scope, "method": "GET"}
         try:
-            await self._app(asked, receive, send_without_body)
+            await self._app(as_get, receive, send_without_body)
         finally:
-            scope.update({**asked, "method": "HEAD"})  # what is noted of a request on its way
+            scope.update({**as_get, "method": "HEAD"})  # values that routing has added

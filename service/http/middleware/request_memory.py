@@ -1,4 +1,4 @@
-"""ASGI middleware: the memory that requests take with their bodies and answers is bounded."""
+"""ASGI middleware that limits the memory of request bodies and responses."""
 
 from collections.abc import Awaitable, Iterable
 
@@ -8,36 +8,35 @@ from service.errors import OverloadedError, quote
 from service.http.json_size import MAX_VALUES
 from service.http.memory_budget import Claim, MemoryBudget
 from service.http.responses import send_error, send_error_message
-from service.http.throttle import RequestsElsewhere
+from service.http.throttle import ExcludedRequests
 from service.observability.request_context import RESERVE
 
-# Parsing a body of this size takes 0.03 ms, or 0.6 ms if it was made to take long; going to another
-# thread and back takes 0.03 ms.
+# Parsing a body of this size takes 0.03 ms, or 0.6 ms if it is built to be slow. Switching to
+# another thread and back takes 0.03 ms.
 LONG_BODY_BYTES = 2**14
-# a longer one may have texts that are tokenized on a thread, after shorter ones
+# texts of longer bodies may be tokenized in a thread, after those of shorter bodies
 _SHORT_BODY_BYTES = 1_000
-# of a JSON value that is read: a short text and the references to it
+# memory of one parsed JSON value: a short text and the references to it
 _VALUE_BYTES = 70
 _NOT_ENCODED = frozenset({b"", b"identity"})
 
 
 class RequestMemoryMiddleware:
-    """Bounds each body, all bodies together, and all answers together.
+    """Limits the size of each body and the memory of all bodies and of all responses.
 
-    A body above its limit is answered 413: if its Content-Length says so, without reading it, and
-    otherwise as soon as it has grown beyond. A compressed body is refused with 415, for its size
-    is not what is announced. The application receives the whole body in one message.
+    A body above the limit gets a 413 response, immediately if its Content-Length exceeds the limit,
+    and otherwise as soon as the received bytes do. A compressed body gets 415, because its size in
+    memory is unknown. The application receives the whole body in one message.
 
-    An endpoint takes what its answer will hold, before it submits anything to the model, by the
-    function that the scope has as RESERVE.
+    Endpoints reserve the memory of their response before they submit work to the model, with the
+    function scope[RESERVE].
 
     Args:
-        app: the application.
-        max_body_bytes: the limit of each body.
-        bodies: the budget of all; each body counts until its request is answered.
-        answers: the budget of all; each counts until it has been made.
-        on_the_way: told of requests that wait for their clients, have joined the queue of the
-            model, or are answered.
+        app: next ASGI application.
+        max_body_bytes: size limit of each body.
+        bodies: budget of all bodies, each held until the end of its request.
+        responses: budget of all responses, each held until it is handed to the connection.
+        excluded_requests: counts requests that wait for their client or are in the model's queue.
     """
 
     def __init__(
@@ -45,77 +44,78 @@ class RequestMemoryMiddleware:
         app: ASGIApp,
         max_body_bytes: int,
         bodies: MemoryBudget,
-        answers: MemoryBudget,
-        on_the_way: RequestsElsewhere,
+        responses: MemoryBudget,
+        excluded_requests: ExcludedRequests,
     ) -> None:
         self._app = app
         self._max_body_bytes = max_body_bytes
         self._bodies = bodies
-        self._answers = answers
-        self._on_the_way = on_the_way
+        self._responses = responses
+        self._excluded_requests = excluded_requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
+        """Handle one request within the limits."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refusal = self._refusal(scope["headers"])
-        if refusal is not None:
-            await send_error_message(send, *refusal)
+        rejection = self._head_rejection(scope["headers"])
+        if rejection is not None:
+            await send_error_message(send, *rejection)
             return
-        leave = self._on_the_way.leave
-        whole: Message | None = None
-        body_claim, answer_claim = self._bodies.claim(), self._answers.claim()
+        exclude = self._excluded_requests.exclude
+        body_message: Message | None = None
+        body_claim, response_claim = self._bodies.claim(), self._responses.claim()
 
-        async def replay() -> Message:
-            nonlocal whole
-            if whole is None:
+        async def receive_body() -> Message:
+            nonlocal body_message
+            if body_message is None:
                 return await receive()
-            message, whole = whole, None
+            message, body_message = body_message, None
             return message
 
         def reserve(memory_bytes: int) -> None:
-            answer_claim.add(memory_bytes)
-            leave(scope)
+            response_claim.add(memory_bytes)
+            exclude(scope)
 
-        def send_at_leisure(message: Message) -> Awaitable[None]:
-            leave(scope)  # the client may not read
+        def send_and_release(message: Message) -> Awaitable[None]:
+            exclude(scope)  # the client may not read
             if message["type"] == "http.response.body":
-                answer_claim.release()  # the connection bounds what clients do not read
+                response_claim.release()  # the connection limits unread bytes
             return send(message)
 
         try:
-            leave(scope)
-            whole = await self._collect(receive, send, body_claim)
-            if whole is None:
+            exclude(scope)
+            body_message = await self._collect(receive, send, body_claim)
+            if body_message is None:
                 return
-            if len(whole["body"]) < _SHORT_BODY_BYTES:
-                self._on_the_way.come_back(scope)
+            if len(body_message["body"]) < _SHORT_BODY_BYTES:
+                self._excluded_requests.include(scope)
             scope[RESERVE] = reserve
-            await self._app(scope, replay, send_at_leisure)
+            await self._app(scope, receive_body, send_and_release)
         finally:
-            scope.pop(RESERVE, None)  # a cycle would keep the request until the next collection
-            self._on_the_way.come_back(scope)
-            answer_claim.release()
+            # breaks a cycle that would keep the request until the next garbage collection
+            scope.pop(RESERVE, None)
+            self._excluded_requests.include(scope)
+            response_claim.release()
             body_claim.release()
 
-    def _refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[int, str] | None:
-        """Status and sentence for a head that announces what is not read."""
+    def _head_rejection(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[int, str] | None:
+        """Return status and message if the head declares a body that the service rejects."""
         for name, value in headers:
             if name == b"content-length":
-                if _announced_bytes(value) > self._max_body_bytes:
+                if _declared_bytes(value) > self._max_body_bytes:
                     return self._too_large()
             elif name == b"content-encoding" and value.strip(b" \t").lower() not in _NOT_ENCODED:
                 encoding = quote(bytes(value).decode("latin-1"))
-                return 415, f"The content encoding {encoding} is not read; send plain JSON."
+                return 415, f"The content encoding {encoding} is not supported; send plain JSON."
         return None
 
     def _too_large(self) -> tuple[int, str]:
-        limit = f"at most {self._max_body_bytes} bytes are allowed"
-        return 413, f"The body is too large; {limit}."
+        advice = "send a smaller one or fewer texts"
+        return 413, f"The body is larger than {self._max_body_bytes} bytes; {advice}."
 
     async def _collect(self, receive: Receive, send: Send, claim: Claim) -> Message | None:
-        """The body in one message; None when it is refused or the caller is gone."""
+        """Return the body as one message; None if it was rejected or the client disconnected."""
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
@@ -137,7 +137,7 @@ class RequestMemoryMiddleware:
         return message
 
     async def _collect_parts(self, first: bytes, receive: Receive, claim: Claim) -> bytes | None:
-        """The body or its too large beginning; None when the caller is gone."""
+        """Return the body, or its start if it is too large; None if the client disconnected."""
         chunks = [first]
         claim.grow(chunks.clear)
         claim.add(size_bytes := len(first))
@@ -155,13 +155,13 @@ class RequestMemoryMiddleware:
         return b"".join(chunks)
 
 
-def _announced_bytes(content_length: bytes) -> int:
+def _declared_bytes(content_length: bytes) -> int:
     digits = content_length.lstrip(b"0") if content_length.isdigit() else b""
-    # int() takes no more than 4,300 digits, and 18 are more than any limit
+    # int() accepts up to 4,300 digits; numbers of 18 digits exceed any limit
     return int(digits[:19] or b"0")
 
 
 def _parsed_bytes(body: bytes) -> int:
-    """Memory of what is read in a body, at most: its texts may have four bytes a character."""
+    """Return the maximum memory of a parsed body, whose texts may take four bytes per character."""
     wide = not body.isascii() or rb"\u" in body
     return len(body) * (4 if wide else 1) + _VALUE_BYTES * min(body.count(b","), MAX_VALUES)

@@ -1,4 +1,4 @@
-"""ASGI middleware that traces requests. It needs OpenTelemetry's packages."""
+"""ASGI middleware that traces requests, with the packages of OpenTelemetry."""
 
 from collections.abc import Awaitable
 
@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.observability.opentelemetry import OpenTelemetryTracer, record_route, record_status
 
-# probes and scrapers ask for these every few seconds
+# probes and scrapers request these every few seconds
 _UNTRACED = ("/health/", "/v2/health/", "/metrics")
 
 
@@ -15,22 +15,22 @@ class TracingMiddleware:
     """Runs each request in a span, except those of probes and scrapers.
 
     Args:
-        app: the application.
-        traces: starts the spans.
+        app: next ASGI application.
+        tracer: starts the spans.
     """
 
-    def __init__(self, app: ASGIApp, traces: OpenTelemetryTracer) -> None:
+    def __init__(self, app: ASGIApp, tracer: OpenTelemetryTracer) -> None:
         self._app = app
-        self._traces = traces
+        self._tracer = tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
+        """Trace one request."""
         if scope["type"] != "http" or scope["path"].startswith(_UNTRACED):
             await self._app(scope, receive, send)
             return
-        span = self._traces.begin_request(scope)
+        span = self._tracer.start_request_span(scope)
 
-        def watch(message: Message) -> Awaitable[None]:
+        def send_and_record(message: Message) -> Awaitable[None]:
             if message["type"] == "http.response.start":
                 record_status(span, message["status"])
             return send(message)
@@ -39,6 +39,6 @@ class TracingMiddleware:
             span, end_on_exit=True, record_exception=False, set_status_on_exception=False
         ):
             try:
-                await self._app(scope, receive, watch)
+                await self._app(scope, receive, send_and_record)
             finally:
                 record_route(span, scope)

@@ -29,7 +29,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {"content-type": "application/json", "content-length": "160000"},
         b"x" * 160_000,
         413,
-        "The body is too large; at most 150000 bytes are allowed.",
+        "The body is larger than 150000 bytes; send a smaller one or fewer texts.",
     ),
     "too large elsewhere": (
         "GET",
@@ -37,7 +37,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {},
         b"x" * 160_000,
         413,
-        "The body is too large; at most 150000 bytes are allowed.",
+        "The body is larger than 150000 bytes; send a smaller one or fewer texts.",
     ),
     "unknown path": (
         "GET",

@@ -80,7 +80,7 @@ def test_a_service_that_stops_is_not_ready(tiny: Tiny) -> None:
     app = create_app(Settings(bundle=tiny.path, threads=1))
     with TestClient(app) as client:
         assert value(scrape(client), "fillmask_ready") == 1
-        app.state.health.end("It stops.")
+        app.state.health.stop("It stops.")
         assert value(scrape(client), "fillmask_ready") == 0
 
 

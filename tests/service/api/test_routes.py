@@ -97,7 +97,7 @@ def test_ready_ends_with_the_service(tiny: Tiny) -> None:
     """Readiness fails with the reason while the service stops; liveness does not."""
     app = create_app(Settings(bundle=tiny.path, threads=1))
     with TestClient(app) as http:
-        app.state.health.end("The service is shutting down.")
+        app.state.health.stop("The service is shutting down.")
         answer = http.get("/health/ready")
         assert answer.status_code == 503
         assert answer.json() == {"error": "The service is shutting down."}
@@ -169,7 +169,8 @@ def test_failure_of_the_model_is_500_without_its_text(
         "/fill-mask", json={"inputs": "[MASK]"}, headers={"X-Request-ID": "mine-2"}
     )
     assert answer.status_code == 500
-    assert answer.json() == {"error": "Internal error. Request id: mine-2"}
+    assert "the request id mine-2 " in answer.json()["error"]
+    assert "secrets" not in answer.text
 
 
 def test_openapi_document_matches_the_endpoint(client: TestClient) -> None:

@@ -203,7 +203,7 @@ async def test_rejections_are_counted_by_reason() -> None:
             await batcher.submit([text(1, 11)])
         fake.go.set()
         await first
-    assert statistics.refusals == {"queue_full": 2}
+    assert statistics.rejections == {"queue_full": 2}
     async with running_batcher(fake, max_wait_s=0, statistics=statistics) as batcher:
         await batcher.submit([text(1, 5)])
         assert batcher.retry_after_s() is None
@@ -214,7 +214,7 @@ async def test_rejections_are_counted_by_reason() -> None:
             await batcher.submit([text(1, 5)])
         fake.go.set()
         await first
-    assert statistics.refusals == {"queue_full": 2, "wait_too_long": 1}
+    assert statistics.rejections == {"queue_full": 2, "wait_too_long": 1}
 
 
 async def test_requests_that_are_still_being_read_count() -> None:

@@ -29,7 +29,7 @@ class Connection:
 
 @pytest.fixture
 def _no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disconnect, "PATIENCE_S", 0)
+    monkeypatch.setattr(disconnect, "WATCH_AFTER_S", 0)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def test_fast_answer_starts_no_watch(connection: Connection) -> None:
     async with asyncio.timeout(20):
         with CancelOnDisconnect(connection.receive):
             await asyncio.sleep(0)
-        await asyncio.sleep(2 * disconnect.PATIENCE_S)
+        await asyncio.sleep(2 * disconnect.WATCH_AFTER_S)
         assert not connection.watched.is_set()
 
 

@@ -1,4 +1,4 @@
-"""The bound on the values of a body, checked before it is parsed."""
+"""Limit on the values of a body, checked before parsing."""
 
 import json
 import time
@@ -8,7 +8,7 @@ import pytest
 
 from service.api.strict_json import read_json
 from service.errors import InvalidRequestError
-from service.http.json_size import MAX_VALUES, check_values
+from service.http.json_size import MAX_VALUES, check_value_count
 
 MIB = 2**20
 # each becomes 15 to 30 MB of Python objects when it is parsed
@@ -22,8 +22,8 @@ EXPANDING = {
 
 
 @pytest.mark.parametrize("content", EXPANDING.values(), ids=EXPANDING)
-def test_a_body_that_would_fill_the_memory_is_not_parsed(content: bytes) -> None:
-    """It is rejected in milliseconds and in little more memory than it has already."""
+def test_body_with_too_many_values_is_rejected(content: bytes) -> None:
+    """The check takes milliseconds and little more memory than the body."""
     tracemalloc.start()
     with pytest.raises(InvalidRequestError) as caught:
         read_json(content, "application/json")
@@ -33,14 +33,14 @@ def test_a_body_that_would_fill_the_memory_is_not_parsed(content: bytes) -> None
     assert peak_bytes < 4 * MIB
     started_s = time.process_time()
     with pytest.raises(InvalidRequestError):
-        check_values(content, "The body")
+        check_value_count(content, "The body")
     assert time.process_time() - started_s < 0.3
 
 
 @pytest.mark.parametrize(
     "text", ["a, b: [c] {d}, " * 70_000, '"[{,:' * 100_000, '\\",\\' * 100_000, "[MASK]," * 150_000]
 )
-def test_what_is_in_strings_does_not_count(text: str) -> None:
+def test_characters_in_strings_do_not_count(text: str) -> None:
     """A long text may have any characters, escaped ones too."""
     value = {"inputs": text, "and": [text[:1000]]}
     content = json.dumps(value).encode()
@@ -48,20 +48,20 @@ def test_what_is_in_strings_does_not_count(text: str) -> None:
 
 
 @pytest.mark.parametrize("extra", [0, 1])
-def test_the_count_is_exact(extra: int) -> None:
-    """Values in lists and objects, beside strings that look like more."""
+def test_count_is_exact(extra: int) -> None:
+    """The sample has lists, objects, and strings that look like values."""
     strings = ['[\\"{,'] * (MAX_VALUES // 2 - 2)
     others = [{"a": 1}] * (MAX_VALUES // 6) + [0] * (MAX_VALUES // 2 - 3 * (MAX_VALUES // 6))
     content = json.dumps([*strings, *others, *[0] * (2 + extra)]).encode()
     assert len(content) < 16 * MAX_VALUES
     if extra:
         with pytest.raises(InvalidRequestError, match="65537 JSON values; at most 65536"):
-            check_values(content, "The body")
+            check_value_count(content, "The body")
     else:
-        check_values(content, "The body")
+        check_value_count(content, "The body")
 
 
 def test_ten_thousand_targets_are_allowed() -> None:
     """So are 64 lists of a thousand."""
     for value in (["word"] * 10_000, [["word"] * 1_000] * 64):
-        check_values(json.dumps(value).encode() + b" " * MIB, "The body")
+        check_value_count(json.dumps(value).encode() + b" " * MIB, "The body")

@@ -1,4 +1,4 @@
-"""The end of listening."""
+"""The connection filter of the shutdown."""
 
 import socket
 import sys
@@ -10,8 +10,8 @@ from service.http.server import drop_new_connections
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system has such a filter")
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_who_has_connected_is_there_and_nobody_else_comes(host: str) -> None:
-    """What was sent before and after is received; a new client is not answered, and not reset."""
+def test_filter_drops_new_connections_only(host: str) -> None:
+    """Bytes of existing connections arrive. A new client gets no reply and no reset."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with (
         socket.create_server((host, 0), family=family) as listener,
@@ -33,8 +33,8 @@ def test_who_has_connected_is_there_and_nobody_else_comes(host: str) -> None:
     assert received == b"before and after"
 
 
-def test_what_has_no_filter_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On other systems, and where a sandbox forbids it."""
+def test_system_without_filters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other systems than Linux and sandboxes may lack them."""
     closed = socket.socket()
     closed.close()
     drop_new_connections(closed)

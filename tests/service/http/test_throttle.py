@@ -20,7 +20,7 @@ async def test_one_pause_a_turn(pauses: list[float]) -> None:
     throttle = LoopThrottle()
     for turns in (1, 2, 3):
         for _ in range(50):
-            throttle.take()
+            throttle.schedule_pause()
         await asyncio.sleep(0)
         assert pauses == [PAUSE_S] * turns
     await asyncio.sleep(0)
@@ -32,10 +32,10 @@ async def test_turn_with_a_new_connection_has_no_pause(pauses: list[float]) -> N
     """More connections may come, and each takes a turn."""
     throttle = LoopThrottle()
     for _ in range(3):
-        throttle.note_connection()
-        throttle.take()
+        throttle.record_connection()
+        throttle.schedule_pause()
         await asyncio.sleep(0)
     assert not pauses
-    throttle.take()
+    throttle.schedule_pause()
     await asyncio.sleep(0)
     assert pauses == [PAUSE_S]

@@ -1,25 +1,24 @@
-"""Long answers that clients do not read, counted over all connections."""
+"""Limit on the unread bytes of large responses."""
 
 from service.http.unsent_responses import UnsentResponses
 
 
 class Client:
-    """Notes whether it has been cut off."""
+    """A reader that records its abort."""
 
     cut = False
 
-    def cut_off(self) -> None:
-        """Note it."""
+    def abort_slow_client(self) -> None:
         self.cut = True
 
 
-def test_the_slowest_reader_is_cut_off_first() -> None:
-    """By the last part that each has read."""
+def test_slowest_reader_is_aborted_first() -> None:
+    """The order is that of the last progress."""
     unsent = UnsentResponses(10)
     first, second, third = Client(), Client(), Client()
     with unsent.sending(first, 5), unsent.sending(second, 5):
         assert unsent.total_bytes == 10
-        unsent.note_progress(first)
+        unsent.record_progress(first)
         with unsent.sending(third, 4):
             assert (first.cut, second.cut, third.cut) == (False, True, False)
             assert unsent.total_bytes == 9
@@ -27,11 +26,11 @@ def test_the_slowest_reader_is_cut_off_first() -> None:
     assert unsent.total_bytes == 0
 
 
-def test_an_answer_above_the_limit_is_sent_alone() -> None:
-    """Nothing else is kept for it."""
+def test_response_above_the_limit_is_sent_alone() -> None:
+    """All other responses are aborted for it."""
     unsent = UnsentResponses(10)
     first, second = Client(), Client()
     with unsent.sending(first, 3), unsent.sending(second, 11):
         assert (first.cut, second.cut) == (True, False)
-        unsent.note_progress(first)
+        unsent.record_progress(first)
     assert unsent.total_bytes == 0

@@ -1,25 +1,24 @@
-"""Health: ready when told, never again after the end."""
+"""Readiness: not at first, and never again after a stop or a failure."""
 
 from service.observability.health import Health
 
 
-def test_not_ready_before_it_is_told() -> None:
-    """A service that loads its model is not ready."""
-    assert Health().reason == "The service is starting."
+def test_not_ready_at_first() -> None:
+    """A service that loads its models is not ready."""
+    assert Health().not_ready_reason == "The service is starting."
 
 
 def test_ready() -> None:
-    """Ready means no reason against it."""
     health = Health()
     health.ready()
-    assert health.reason is None
+    assert health.not_ready_reason is None
 
 
-def test_the_end_is_for_good_and_the_first_reason_stays() -> None:
-    """What has failed is not made ready, or its reason changed, by what comes after."""
+def test_stop_is_final_and_the_first_reason_stays() -> None:
+    """Later calls neither make the service ready nor change the reason."""
     health = Health()
     health.ready()
-    health.end("It broke.")
-    health.end("It stops.")
+    health.stop("It broke.")
+    health.stop("It stops.")
     health.ready()
-    assert health.reason == "It broke."
+    assert health.not_ready_reason == "It broke."

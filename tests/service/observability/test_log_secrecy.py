@@ -1,4 +1,4 @@
-"""Nothing that a caller writes is in the log of a real process, whatever goes wrong."""
+"""The log of a real process has no text of clients, whatever fails."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ SECRETS = {
 BUGGY = """
 import asyncio, sys
 from service.tasks import fill_mask, scoring
-read = fill_mask.FillMask._read
+read = fill_mask.FillMaskPipeline._read
 def with_bug(self, texts, *args, **kwargs):
     text = texts[0]
     if "bug in task" in text:
@@ -42,7 +42,7 @@ def with_bug(self, texts, *args, **kwargs):
         try: raise KeyError(text)
         except KeyError as error: raise RuntimeError(text) from error
     return read(self, texts, *args, **kwargs)
-fill_mask.FillMask._read = with_bug
+fill_mask.FillMaskPipeline._read = with_bug
 from service.engine.runtime import Runtime
 run = Runtime.run
 def run_with_bug(self, batch):
@@ -57,7 +57,7 @@ sys.exit(main())
 
 @pytest.fixture
 def keys(tmp_path: Path) -> Path:
-    """One key that is good."""
+    """Write a file with one valid key."""
     file = tmp_path / "keys"
     file.write_text(SECRETS["key"])
     return file
@@ -65,7 +65,7 @@ def keys(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def process(tiny: Tiny, *flags: str, output: Any) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The buggy service with all it says going to one file."""
+    """Start the buggy service with all its output in one file."""
     with subprocess.Popen(
         [sys.executable, "-c", BUGGY, "--port=0", f"--bundle={tiny.path}", *flags],
         stdout=output,
@@ -89,7 +89,7 @@ def _read(output: Any) -> str:
 
 
 def ask_for_trouble(url: str) -> list[int]:
-    """Every kind of request that goes wrong, with secrets wherever there is room for one."""
+    """Send every kind of failing request, with secrets in each of its parts."""
     text = f"{SECRETS['text']} [MASK]"
     headers = {
         "Authorization": f"Bearer {SECRETS['key']}",
@@ -133,7 +133,7 @@ def ask_for_trouble(url: str) -> list[int]:
 
 @pytest.mark.parametrize("style", ["json", "text"])
 def test_no_secret_is_logged(style: str, keys: Path, tiny: Tiny) -> None:
-    """Of texts, targets, keys, cookies, queries, paths, headers and names, at the level debug."""
+    """Texts, targets, keys, cookies, queries, paths, headers and names stay out, even at debug."""
     flags = ("--log-level=debug", "--access-log=all", f"--log-format={style}")
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, *flags, f"--api-keys-file={keys}", output=output) as (running, url):
@@ -157,8 +157,8 @@ def test_no_secret_is_logged(style: str, keys: Path, tiny: Tiny) -> None:
             assert f"in {place}\n" in told
 
 
-def test_texts_are_logged_where_that_is_asked_for(tiny: Tiny) -> None:
-    """With a warning at the start; headers are not, even then."""
+def test_log_texts_logs_bodies(tiny: Tiny) -> None:
+    """A warning appears at the start. Headers are not logged even then."""
     flags = ("--log-level=debug", "--log-texts=true", "--log-format=json")
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, *flags, output=output) as (_, url):
@@ -166,14 +166,14 @@ def test_texts_are_logged_where_that_is_asked_for(tiny: Tiny) -> None:
             for path in ("/fill-mask", "/score"):
                 httpx.post(url + path, json={"inputs": SECRETS["text"]}, headers=headers)
         log = [json.loads(line) for line in _read(output).splitlines() if line.startswith("{")]
-    bodies = [json.loads(line["body"]) for line in log if line["message"] == "a body"]
+    bodies = [json.loads(line["body"]) for line in log if line["message"] == "request body"]
     assert bodies == [{"inputs": SECRETS["text"]}] * 2
     assert any("log_texts is on" in line["message"] for line in log if line["level"] == "warning")
     assert SECRETS["key"] not in str(log)
 
 
-def test_errors_alone_are_logged_by_default(tiny: Tiny) -> None:
-    """With their ids, so that what a caller was told can be found."""
+def test_only_errors_are_logged_by_default(tiny: Tiny) -> None:
+    """The log has the request id of the response."""
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, output=output) as (running, url):
             for body in ({"inputs": "the [MASK]"}, {"inputs": 7}, {"inputs": "bug [MASK]"}):

@@ -1,4 +1,4 @@
-"""The log: what a line is made of, and what is in none."""
+"""Fields of log messages, and exceptions without their text."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ WRITTEN = "what the user wrote"
 START = """
 import asyncio, gc, logging, sys, threading, warnings
 from service.observability.logs import log_loop_error, start_logging
-from service.observability.request_context import CURRENT, REQUEST_ID, TRACE_ID
+from service.observability.request_context import CURRENT_SCOPE, REQUEST_ID, TRACE_ID
 start_logging(sys.argv[1], sys.argv[2])
 log = logging.getLogger("service.somewhere")
 def fail():
@@ -20,7 +20,7 @@ def fail():
 
 
 def logged(code: str, level: str = "info", style: str = "json") -> str:
-    """What a process writes that has started its log and then done something."""
+    """Run code in a process with logging; return its standard error."""
     done = subprocess.run(
         [sys.executable, "-c", START + code, level, style, WRITTEN],
         capture_output=True,
@@ -33,27 +33,27 @@ def logged(code: str, level: str = "info", style: str = "json") -> str:
 
 
 def lines(code: str, level: str = "info") -> list[dict[str, Any]]:
-    """The same, as the objects of its lines."""
+    """Return the JSON objects of the lines of `logged`."""
     return [json.loads(line) for line in logged(code, level).splitlines()]
 
 
-def test_a_line_is_an_object() -> None:
-    """With time, level, place and message; line breaks stay within it."""
+def test_each_line_is_a_json_object() -> None:
+    """It has time, level, logger and message, with line breaks escaped."""
     [line] = lines("log.warning('one\\ntwo %s', 3)")
     assert line.pop("timestamp").endswith("Z")
     assert line == {"level": "warning", "logger": "service.somewhere", "message": "one\ntwo 3"}
 
 
-def test_fields() -> None:
-    """Those that we know are there, those that a library adds are not."""
+def test_only_known_fields_are_logged() -> None:
+    """Extra fields of libraries are omitted."""
     [line] = lines("log.info('x', extra={'status': 500, 'unknown': sys.argv[3]})")
     assert line["status"] == 500
     assert "unknown" not in line
 
 
-def test_the_request_is_named() -> None:
-    """Its id, and its trace if it is in one."""
-    scope = "CURRENT.set({REQUEST_ID: b'the-id', 'headers': [%s], **%s})\nlog.info('x')"
+def test_request_and_trace_ids() -> None:
+    """Messages about a request have its id, and its trace id if it has one."""
+    scope = "CURRENT_SCOPE.set({REQUEST_ID: b'the-id', 'headers': [%s], **%s})\nlog.info('x')"
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     [line] = lines(scope % ("", "{}"))
     assert line["request_id"] == "the-id"
@@ -65,14 +65,14 @@ def test_the_request_is_named() -> None:
 
 
 def test_levels() -> None:
-    """What is less severe is not logged; uvicorn is heard from warnings on."""
+    """Less severe messages are omitted, and those of uvicorn below warning."""
     code = "log.debug('a'); log.info('b'); logging.getLogger('uvicorn.error').info('c')"
     assert [line["message"] for line in lines(code)] == ["b"]
     assert [line["message"] for line in lines(code, "debug")] == ["a", "b"]
 
 
-def test_text_for_people() -> None:
-    """One line as well, without colours where it is no terminal."""
+def test_text_format() -> None:
+    """A message is one line, without colours outside of a terminal."""
     text = logged("log.warning('careful')", style="text")
     assert "[warning  ] careful" in text
     assert "\x1b" not in text
@@ -105,8 +105,8 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("code", EXCEPTIONS.values(), ids=EXCEPTIONS)
-def test_an_exception_is_its_type_and_place(code: str) -> None:
-    """Whoever has caught it, its text is not there."""
+def test_exceptions_have_type_and_traceback_only(code: str) -> None:
+    """The text of an exception is omitted wherever it is caught."""
     [line] = lines(code)
     told = line["message"] + line.get("exception", "")
     assert "ValueError" in told
@@ -114,14 +114,12 @@ def test_an_exception_is_its_type_and_place(code: str) -> None:
     assert line["level"] in {"error", "critical"}
 
 
-def test_what_the_event_loop_says_without_an_exception() -> None:
-    """Its own words."""
+def test_event_loop_error_without_an_exception() -> None:
     [line] = lines("log_loop_error(None, {'message': 'Task was destroyed but it is pending!'})")
-    assert line["message"] == "the event loop: Task was destroyed but it is pending!"
+    assert line["message"] == "error in the event loop: Task was destroyed but it is pending!"
 
 
 def test_warnings_are_logged() -> None:
-    """As lines like all others."""
     [line] = lines("warnings.warn('old', DeprecationWarning)")
     assert line["logger"] == "py.warnings"
     assert "DeprecationWarning: old" in line["message"]

@@ -1,4 +1,4 @@
-"""What is counted, as Prometheus reads it."""
+"""Metrics in the format of Prometheus."""
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -12,24 +12,24 @@ LOAD = QueueLoad({"interactive": 12, "bulk": 34}, {"interactive": 100, "bulk": 1
 
 
 def state(failure: str | None = None, load: QueueLoad = LOAD) -> ModelState:
-    """A model with a name that must be escaped."""
+    """Return the state of a model with a name that needs escaping."""
     return ModelState('a "model"', {"precision": "int8", "d_model": "384"}, load, failure)
 
 
 def scraped(
     statistics: ProcessStatistics, *models: ModelState, reason: str | None = None
 ) -> Samples:
-    """All samples."""
+    """Return all samples by name and labels."""
     content, content_type = Metrics(statistics, lambda: models, lambda: reason).render("")
     assert content_type.startswith("text/plain")
     return samples(content.decode())
 
 
 def test_requests() -> None:
-    """Counted by status, and their time by route."""
+    """Requests are counted by status, and their durations by route."""
     statistics = ProcessStatistics()
-    statistics.requests.of("POST", "/models/{name}").note(200, 0.004)
-    statistics.requests.of("POST", "/models/{name}").note(504, 30.0)
+    statistics.requests.for_route("POST", "/models/{name}").record(200, 0.004)
+    statistics.requests.for_route("POST", "/models/{name}").record(504, 30.0)
     found = scraped(statistics)
     route = {"method": "POST", "route": "/models/{name}"}
     assert value(found, "fillmask_requests_total", **route, status="200") == 1
@@ -41,13 +41,13 @@ def test_requests() -> None:
     assert value(found, "fillmask_request_seconds_sum", **route) == 30.004
 
 
-def test_what_was_refused_has_its_reason() -> None:
-    """Of connections, of a model's queue, of time."""
+def test_rejections_have_a_reason() -> None:
+    """The reasons are limits on connections, the queue of a model, and deadlines."""
     statistics = ProcessStatistics()
-    statistics.refused_connections["slow_client"] += 2
-    statistics.of_model("m").note_refusal("queue_full")
-    statistics.requests.of("GET", "/a").note(504, 1)
-    statistics.requests.of("GET", "/b").note(504, 1)
+    statistics.rejected_connections["slow_client"] += 2
+    statistics.for_model("m").record_rejection("queue_full")
+    statistics.requests.for_route("GET", "/a").record(504, 1)
+    statistics.requests.for_route("GET", "/b").record(504, 1)
     found = scraped(statistics)
     name = "fillmask_rejected_total"
     assert value(found, name, reason="slow_client", model="") == 2
@@ -58,10 +58,10 @@ def test_what_was_refused_has_its_reason() -> None:
 
 
 def test_batches() -> None:
-    """Padding is what is left of the slots."""
+    """Slots without a token are padding."""
     statistics = ProcessStatistics()
-    statistics.of_model("m").note_batch(tokens=30, slots=40, queue_s=[0.1, 0.2], compute_s=0.5)
-    statistics.of_model("m").note_failure()
+    statistics.for_model("m").record_batch(tokens=30, slots=40, queue_s=[0.1, 0.2], compute_s=0.5)
+    statistics.for_model("m").record_failure()
     found = scraped(statistics)
     assert value(found, "fillmask_attention_slots_total", model="m") == 40
     assert value(found, "fillmask_batch_tokens_sum", model="m") == 30
@@ -73,7 +73,6 @@ def test_batches() -> None:
 
 
 def test_models() -> None:
-    """What waits, of how much, and who they are."""
     found = scraped(ProcessStatistics(), state())
     name = 'a "model"'
     assert value(found, "fillmask_waiting_tokens", model=name, lane="interactive") == 12
@@ -84,8 +83,8 @@ def test_models() -> None:
     assert value(found, "fillmask_model_info", **about) == 1
 
 
-def test_a_speed_that_is_not_known_is_not_told() -> None:
-    """Zero would be a lie."""
+def test_unknown_throughput_is_absent() -> None:
+    """Zero would be wrong."""
     load = QueueLoad({"interactive": 0}, {"interactive": 1}, None, 1)
     found = scraped(ProcessStatistics(), state(load=load))
     assert not [name for name, _ in found if name == "fillmask_tokens_per_second"]
@@ -96,13 +95,13 @@ def test_a_speed_that_is_not_known_is_not_told() -> None:
     [(None, None, 1), ("It stops.", None, 0), (None, "It is stuck.", 0)],
 )
 def test_ready(reason: str | None, failure: str | None, ready: int) -> None:
-    """The service must not say otherwise, and no model may have failed its probe."""
+    """The service must be ready, and no model may have failed its probe."""
     found = scraped(ProcessStatistics(), state(failure), reason=reason)
     assert found["fillmask_ready", frozenset()] == ready
 
 
-def test_the_process() -> None:
-    """Its memory, processor time and garbage are told as any other's."""
+def test_process() -> None:
+    """The usual metrics of Python processes are there."""
     names = {name for name, _ in scraped(ProcessStatistics())}
     assert {
         "process_resident_memory_bytes",
@@ -113,11 +112,11 @@ def test_the_process() -> None:
     } <= names
 
 
-def test_openmetrics_where_it_is_asked_for() -> None:
-    """In the strict format, whole."""
+def test_openmetrics() -> None:
+    """A request for OpenMetrics gets the strict format."""
     statistics = ProcessStatistics()
-    statistics.requests.of("GET", "/a").note(200, 1)
-    statistics.of_model("m").note_batch(1, 1, [1], 1)
+    statistics.requests.for_route("GET", "/a").record(200, 1)
+    statistics.for_model("m").record_batch(1, 1, [1], 1)
     metrics = Metrics(statistics, lambda: [state()], lambda: None)
     content, content_type = metrics.render(OPENMETRICS)
     assert content_type.startswith("application/openmetrics-text")

@@ -1,4 +1,4 @@
-"""Traces, with an exporter that keeps them and with a real collector's protocol."""
+"""Traces, with an exporter in memory and with the protocol of a real collector."""
 
 import json
 import subprocess
@@ -29,7 +29,7 @@ WRITTEN = "what the user wrote"
 
 @pytest.fixture
 def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    """Where the spans of the service in this process go."""
+    """Collect the spans of the service in memory."""
     kept = InMemorySpanExporter()
     monkeypatch.setattr(opentelemetry, "OTLPSpanExporter", lambda: kept)
     return kept
@@ -38,7 +38,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
 def spans_of(
     tiny: Tiny, exporter: InMemorySpanExporter, *requests: tuple[str, str, object]
 ) -> list[ReadableSpan]:
-    """All spans of a service that is asked these, in the order of their beginning."""
+    """Return all spans of a service that gets these requests, in the order of their start."""
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1, traces="on"))) as client:
         for method, path, body in requests:
             client.request(method, path, json=body, headers=TRACED)
@@ -48,8 +48,8 @@ def spans_of(
     return sorted(found, key=lambda span: span.start_time or 0)
 
 
-def test_a_request_and_its_parts(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """A server span in the caller's trace; below it what was done, in order and in time."""
+def test_request_and_child_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
+    """A server span continues the client's trace and has child spans in order."""
     body = {"inputs": ["the [MASK]", "a [MASK]"]}
     server, *parts = spans_of(tiny, exporter, ("POST", "/fill-mask", body))
     assert server.name == "POST /fill-mask"
@@ -82,16 +82,16 @@ def test_a_request_and_its_parts(tiny: Tiny, exporter: InMemorySpanExporter) -> 
     assert sum(int(str(each["fillmask.batch.sequences"])) for each in computed) == 2
 
 
-def test_scores_have_the_same_parts(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """By FastAPI's way, under the template of the path."""
+def test_scores_have_the_same_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
+    """FastAPI routes them, and the span is named by the template of the path."""
     body = {"inputs": "the dog"}
     server, *parts = spans_of(tiny, exporter, ("POST", "/models/tiny/score", body))
     assert server.name == "POST /models/{name}/score"
     assert {part.name for part in parts} == {"tokenize", "queue", "compute"}
 
 
-def test_what_callers_write_is_in_no_span(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """Neither text nor path nor query, whatever goes wrong."""
+def test_spans_have_no_text_of_clients(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
+    """Texts, paths and queries stay out, whatever fails."""
     found = spans_of(
         tiny,
         exporter,
@@ -111,10 +111,10 @@ def test_what_callers_write_is_in_no_span(tiny: Tiny, exporter: InMemorySpanExpo
     assert statuses == [200, 422, 404, 404]
 
 
-def test_errors_of_the_service_are_marked(
+def test_only_server_errors_mark_the_span(
     tiny: Tiny, exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A caller's mistake is no error of the server."""
+    """An invalid request is not an error of the server."""
 
     def fail(*_: object) -> None:
         raise RuntimeError(WRITTEN)
@@ -138,15 +138,14 @@ def test_errors_of_the_service_are_marked(
 
 
 def test_probes_are_not_traced(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """Nor scrapers: they ask again and again."""
+    """Neither are scrapers."""
     paths = ("/health/live", "/health/ready", "/v2/health/ready", "/metrics")
     assert spans_of(tiny, exporter, *(("GET", path, None) for path in paths)) == []
 
 
-def test_callers_of_a_batch_have_each_their_own_spans(
+def test_requests_of_a_batch_have_separate_spans(
     tiny: Tiny, exporter: InMemorySpanExporter
 ) -> None:
-    """However many share it."""
     settings = Settings(bundle=tiny.path, threads=1, traces="on")
     with TestClient(create_app(settings)) as client, ThreadPoolExecutor(8) as pool:
         body = {"inputs": "the [MASK]"}
@@ -190,7 +189,7 @@ class Collector:
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    """A collector that listens."""
+    """Start a collector."""
     collector = Collector()
     thread = threading.Thread(target=collector.server.serve_forever, args=(0.01,))
     thread.start()
@@ -202,10 +201,10 @@ def collector() -> Iterator[Collector]:
         collector.server.server_close()
 
 
-def test_the_variables_of_opentelemetry_switch_it_on(
+def test_otel_variables_enable_tracing(
     start_server: StartServer, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A real process sends its last spans before it ends, under the name it is given."""
+    """A real process sends its last spans before it ends, with the configured service name."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     monkeypatch.setenv("OTEL_SERVICE_NAME", "fills-of-ours")
     with start_server("--access-log=all", "--drain-delay-s=0") as (process, url):
@@ -221,10 +220,10 @@ def test_the_variables_of_opentelemetry_switch_it_on(
     assert "POST /fill-mask" in names
 
 
-def test_a_collector_that_is_not_there_holds_nothing_up(
+def test_unreachable_collector_delays_nothing(
     start_server: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Requests are answered and the process ends well; the spans are lost."""
+    """Requests get responses and the process exits with 0. The spans are lost."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     # who does not end within the grace and 5 s more is ended, with 1
     with start_server("--drain-delay-s=0", "--shutdown-grace-s=1") as (process, url):
@@ -233,8 +232,7 @@ def test_a_collector_that_is_not_there_holds_nothing_up(
         assert process.wait(20) == 0
 
 
-def test_who_switches_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The setting, or a collector's address; the setting is stronger."""
+def test_setting_overrides_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"):
         monkeypatch.delenv(variable, raising=False)
     assert not read_settings([]).traced
@@ -254,8 +252,8 @@ sys.exit(main())
 """
 
 
-def test_a_missing_package_stops_the_start(tiny: Tiny) -> None:
-    """In a sentence; nothing is traced in silence by nobody."""
+def test_missing_package_stops_the_start(tiny: Tiny) -> None:
+    """The message says how to install it."""
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, f"--bundle={tiny.path}", "--port=0", "--traces=on"],
         capture_output=True,
@@ -292,8 +290,8 @@ print(json.dumps([len(exporter.get_finished_spans()), name in sys.modules]))
 """
 
 
-def test_off_is_off(tiny: Tiny) -> None:
-    """FastAPI would trace by itself, queries and texts of exceptions included."""
+def test_off(tiny: Tiny) -> None:
+    """FastAPI would otherwise trace queries and texts of exceptions."""
     done = subprocess.run(
         [sys.executable, "-c", OFF, str(tiny.path)], capture_output=True, text=True, check=True
     )

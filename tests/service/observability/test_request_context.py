@@ -1,4 +1,4 @@
-"""The traceparent header, strictly."""
+"""Strict parsing of the traceparent header."""
 
 import pytest
 
@@ -12,8 +12,8 @@ GOOD = b"00-%s-%s-01" % (TRACE, PARENT)
     "value",
     [GOOD, b" " + GOOD + b" ", GOOD[:-2] + b"ff", b"01" + GOOD[2:], b"cc" + GOOD[2:] + b"-x"],
 )
-def test_a_good_one(value: bytes) -> None:
-    """Of this version, or of one to come."""
+def test_valid_traceparent(value: bytes) -> None:
+    """Its version may be the current or a later one."""
     assert trace_id([(b"host", b"x"), (b"traceparent", value)]) == TRACE.decode()
 
 
@@ -35,12 +35,11 @@ def test_a_good_one(value: bytes) -> None:
         GOOD + b"," + GOOD,
     ],
 )
-def test_a_bad_one_is_none(value: bytes) -> None:
-    """As if it had not been sent."""
+def test_invalid_traceparent_is_ignored(value: bytes) -> None:
     assert trace_id([(b"traceparent", value)]) is None
 
 
-def test_two_are_none() -> None:
-    """Nobody knows which of them is meant."""
+def test_two_traceparents_are_ignored() -> None:
+    """They are ambiguous."""
     assert trace_id([(b"traceparent", GOOD), (b"traceparent", GOOD)]) is None
     assert trace_id([]) is None

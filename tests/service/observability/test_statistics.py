@@ -1,4 +1,4 @@
-"""What is counted in a process."""
+"""Counters and histograms of a process."""
 
 import math
 import random
@@ -15,67 +15,66 @@ from service.observability.statistics import (
 
 
 def test_values_are_counted_by_bucket() -> None:
-    """A bound belongs to its own bucket; what is above all of them is in the last."""
+    """A bound belongs to its own bucket, and the last bucket has no bound."""
     histogram = Histogram((1, 2, 5))
     for value in (0.5, 1, 1.5, 2, 5, 5.1, 100):
-        histogram.note(value)
+        histogram.record(value)
     assert histogram.cumulative == [(1, 2), (2, 4), (5, 5), (math.inf, 7)]
     assert histogram.total == pytest.approx(115.1)
 
 
-def test_no_value_yet() -> None:
-    """All buckets are there from the start."""
+def test_empty_histogram_has_all_buckets() -> None:
     histogram = Histogram((1, 2))
     assert histogram.cumulative == [(1, 0), (2, 0), (math.inf, 0)]
     assert histogram.total == 0
 
 
-def test_every_bucket_is_what_is_not_above_its_bound() -> None:
-    """Against counting, over random values."""
+def test_cumulative_counts() -> None:
+    """Random values give the counts of a direct comparison with the bounds."""
     values = [random.expovariate(1) for _ in range(1000)]
     histogram = Histogram((0.1, 0.5, 1, 3))
     for value in values:
-        histogram.note(value)
+        histogram.record(value)
     for bound, count in histogram.cumulative:
         assert count == sum(value <= bound for value in values)
 
 
 def test_requests_are_counted_by_route_and_status() -> None:
-    """Each method of a route for itself."""
+    """Each method of a route has its own counts."""
     requests = RequestStatistics()
-    requests.of("POST", "/fill-mask").note(200, 0.1)
-    requests.of("POST", "/fill-mask").note(200, 0.2)
-    requests.of("POST", "/fill-mask").note(422, 0.3)
-    requests.of("GET", "/info").note(200, 0.4)
+    requests.for_route("POST", "/fill-mask").record(200, 0.1)
+    requests.for_route("POST", "/fill-mask").record(200, 0.2)
+    requests.for_route("POST", "/fill-mask").record(422, 0.3)
+    requests.for_route("GET", "/info").record(200, 0.4)
     routes = dict(requests.routes)
     assert routes["POST", "/fill-mask"].statuses == {200: 2, 422: 1}
     assert routes["POST", "/fill-mask"].seconds.total == 0.1 + 0.2 + 0.3
     assert routes["GET", "/info"].statuses == {200: 1}
 
 
-def test_strange_methods_are_one() -> None:
-    """Nobody can make up series by making up methods."""
+def test_unknown_methods_share_one_entry() -> None:
+    """Clients cannot create time series with invented methods."""
     requests = RequestStatistics()
     for method in ("BREW", "PROPFIND", "x" * 1000):
-        requests.of(method, "/").note(405, 0)
+        requests.for_route(method, "/").record(405, 0)
     assert [key for key, _ in requests.routes] == [("other", "/")]
     assert dict(requests.routes)["other", "/"].statuses == {405: 3}
 
 
-def test_what_was_refused_at_once_took_no_time() -> None:
-    """It is counted, and does not flatter the latency."""
-    route = RequestStatistics().of("POST", "/fill-mask")
-    route.note_refused(429)
-    route.note(200, 0.5)
+def test_request_rejected_on_arrival_has_no_duration() -> None:
+    """It is counted and does not lower the measured latency."""
+    route = RequestStatistics().for_route("POST", "/fill-mask")
+    route.record_rejected(429)
+    route.record(200, 0.5)
     assert route.statuses == {429: 1, 200: 1}
     assert route.seconds.cumulative[-1][1] == 1
 
 
-def test_a_batch_is_counted() -> None:
-    """Its sequences each with their wait, the rest once."""
+def test_batch_is_counted() -> None:
+    """Each of its sequences has its own wait."""
     statistics = BatchStatistics()
-    statistics.note_batch(tokens=30, slots=48, queue_s=[0.001, 0.002, 0.003], compute_s=0.01)
-    statistics.note_batch(tokens=5, slots=16, queue_s=[0.5], compute_s=0.02)
+    statistics.record_batch(tokens=30, slots=48, queue_s=[0.001, 0.002, 0.003], compute_s=0.01)
+    statistics.record_batch(tokens=5, slots=16, queue_s=[0.5], compute_s=0.02)
     assert statistics.queue_seconds.cumulative[-1][1] == 4
     assert statistics.queue_seconds.total == 0.001 + 0.002 + 0.003 + 0.5
     assert statistics.compute_seconds.cumulative[-1][1] == 2
@@ -84,15 +83,15 @@ def test_a_batch_is_counted() -> None:
     assert statistics.slots == 64
 
 
-def test_nothing_is_lost_between_threads() -> None:
-    """An old and a new batcher of a model tell the same one."""
+def test_threads_lose_no_count() -> None:
+    """The batchers of a model before and after a reload share the statistics."""
     statistics = BatchStatistics()
 
     def tell() -> None:
         for _ in range(2000):
-            statistics.note_batch(1, 16, [0.1], 0.1)
-            statistics.note_failure()
-            statistics.note_refusal("queue_full")
+            statistics.record_batch(1, 16, [0.1], 0.1)
+            statistics.record_failure()
+            statistics.record_rejection("queue_full")
 
     threads = [threading.Thread(target=tell) for _ in range(4)]
     for thread in threads:
@@ -100,14 +99,14 @@ def test_nothing_is_lost_between_threads() -> None:
     for thread in threads:
         thread.join()
     assert statistics.slots == 4 * 2000 * 16
-    assert statistics.failures == statistics.refusals["queue_full"] == 8000
+    assert statistics.failures == statistics.rejections["queue_full"] == 8000
     assert statistics.queue_seconds.cumulative[-1][1] == 8000
 
 
-def test_a_model_that_is_loaded_anew_goes_on_counting() -> None:
-    """Counters never go back while the process lives."""
+def test_counts_survive_a_reload() -> None:
+    """Counters never decrease while the process runs."""
     statistics = ProcessStatistics()
-    statistics.of_model("a").note_failure()
-    statistics.of_model("a").note_failure()
-    statistics.of_model("b").note_failure()
+    statistics.for_model("a").record_failure()
+    statistics.for_model("a").record_failure()
+    statistics.for_model("b").record_failure()
     assert [(name, one.failures) for name, one in statistics.batches] == [("a", 2), ("b", 1)]

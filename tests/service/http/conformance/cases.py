@@ -1,4 +1,4 @@
-"""Requests as bytes, and what the RFCs have a server answer."""
+"""Requests as bytes, and the statuses that the RFCs require."""
 
 from dataclasses import dataclass
 
@@ -15,12 +15,12 @@ KB = b"x" * 1024
 
 
 def get(fields: bytes = HOST, line: bytes = b"GET /health/live HTTP/1.1") -> bytes:
-    """A request without a body."""
+    """Return a request without a body."""
     return line + b"\r\n" + fields + b"\r\n"
 
 
 def post(fields: bytes, body: bytes = BODY, version: bytes = b"1.1") -> bytes:
-    """A request for fills, with these fields beside the usual ones."""
+    """Return a request for fills with additional header fields."""
     return b"POST /fill-mask HTTP/%b\r\n" % version + JSON + fields + b"\r\n" + body
 
 
@@ -46,13 +46,13 @@ class Case:
 def case(
     rule: str, sent: bytes | tuple[bytes, ...], *statuses: int, half_close: bool = False
 ) -> Case:
-    """A request that is valid, after which the connection can be used again."""
+    """Return a case of a valid request, after which the connection stays usable."""
     parts = (sent,) if isinstance(sent, bytes) else sent
     return Case(rule, parts, statuses, closed=half_close, half_close=half_close)
 
 
 def closing(rule: str, sent: bytes | tuple[bytes, ...], *statuses: int) -> Case:
-    """A request after which the server closes the connection."""
+    """Return a case after which the server closes the connection."""
     return Case(rule, (sent,) if isinstance(sent, bytes) else sent, statuses, closed=True)
 
 

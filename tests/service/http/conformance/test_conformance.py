@@ -1,4 +1,4 @@
-"""HTTP by the RFCs, over raw sockets to the real process."""
+"""Conformance with the RFCs of HTTP, over raw sockets to a real process."""
 
 import contextlib
 import http.client
@@ -18,13 +18,13 @@ KEY = "a-key-of-twenty-chars"
 
 @pytest.fixture(scope="module")
 def address(tiny: Tiny) -> Iterator[tuple[str, int]]:
-    """Where the service listens."""
+    """Start the service; return its address."""
     with start_process("--bundle", str(tiny.path)) as (_, url):
         yield _address(url)
 
 
 def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:
-    """The next answer's status and body; None at the end of the connection."""
+    """Return the status and body of the next response; None at the end of the connection."""
     line = stream.readline()
     if not line:
         return None
@@ -36,7 +36,7 @@ def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:
 
 
 def send(client: socket.socket, parts: tuple[bytes, ...]) -> None:
-    """Send the parts; a server that has refused one need not read the rest."""
+    """Send the parts; a server that has rejected one need not read the rest."""
     with contextlib.suppress(ConnectionError):
         for part in parts:
             client.sendall(part)
@@ -46,7 +46,7 @@ def send(client: socket.socket, parts: tuple[bytes, ...]) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
 def test_rule(address: tuple[str, int], case: Case) -> None:
-    """Statuses, and whether the connection can be used again."""
+    """The responses have the statuses of the case, and the connection stays usable or closes."""
     method = "HEAD" if case.sent[0].startswith(b"HEAD") else "GET"
     with socket.create_connection(address, timeout=10) as client, client.makefile("rb") as stream:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -70,13 +70,13 @@ def test_rule(address: tuple[str, int], case: Case) -> None:
             assert read_answer(stream, method) == (200, b'{"status":"live"}')
 
 
-def test_cases_are_many_and_different() -> None:
-    """At least 60, each with a rule of its own."""
+def test_cases_are_many_and_distinct() -> None:
+    """There are at least 60, each with its own rule."""
     assert len({case.rule for case in CASES}) == len(CASES) > 60
 
 
-def test_trailers_open_no_door(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A key in a trailer is no key."""
+def test_trailers_cannot_authenticate(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """An API key in a trailer is ignored."""
     keys = tmp_path_factory.mktemp("keys") / "keys"
     keys.write_text(KEY)
     trailer = b"0\r\nAuthorization: Bearer " + KEY.encode() + b"\r\n\r\n"

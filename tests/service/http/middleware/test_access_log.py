@@ -10,14 +10,14 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.http.middleware.access_log import (
-    CALLER_LEFT,
-    MAX_CHARS,
+    CLIENT_CLOSED_REQUEST,
+    MAX_LOGGED_CHARS,
     AccessLogMiddleware,
     BodyLogMiddleware,
-    Logged,
+    LoggedRequests,
 )
 from service.observability.logs import FIELDS
-from service.observability.request_context import MODEL, OTHER
+from service.observability.request_context import MODEL, OTHER_ROUTE
 from service.observability.statistics import RequestStatistics
 
 
@@ -75,12 +75,12 @@ async def test_request_is_counted_by_route_and_status() -> None:
 
 
 async def test_paths_without_a_route_count_as_one() -> None:
-    assert counted(await call(teapot, path="/made/up")) == {("POST", OTHER): {418: 1}}
+    assert counted(await call(teapot, path="/made/up")) == {("POST", OTHER_ROUTE): {418: 1}}
 
 
 async def test_disconnected_client_has_a_status_of_its_own() -> None:
     """Such a request has no answer, and a status of its own."""
-    assert counted(await call(silent)) == {("POST", OTHER): {CALLER_LEFT: 1}}
+    assert counted(await call(silent)) == {("POST", OTHER_ROUTE): {CLIENT_CLOSED_REQUEST: 1}}
 
 
 async def test_exception_is_raised_and_counted() -> None:
@@ -110,7 +110,7 @@ async def test_other_connections_pass() -> None:
     ],
 )
 async def test_setting_decides_which_requests_are_logged(
-    logged: Logged, levels: list[str], caplog: pytest.LogCaptureFixture
+    logged: LoggedRequests, levels: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Errors are the service's own; a temporary one is a warning."""
 
@@ -142,14 +142,14 @@ async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     del named["duration_ms"]
     assert named == {
         "method": "POST",
-        "route": OTHER,
+        "route": OTHER_ROUTE,
         "status": 201,
         "answer_bytes": 12,
         "model": "a model",
         "body": None,
         "body_bytes": None,
     }
-    assert (left["status"], left["answer_bytes"]) == (CALLER_LEFT, 0)
+    assert (left["status"], left["answer_bytes"]) == (CLIENT_CLOSED_REQUEST, 0)
     assert "model" not in left
     assert "/a path" not in str(answered) + str(left)
 
@@ -194,5 +194,5 @@ async def test_long_body_is_cut_in_the_log_only(caplog: pytest.LogCaptureFixture
     [record] = [
         record for record in caplog.records if record.name == "service.http.middleware.access_log"
     ]
-    assert vars(record)["body"] == "x" * MAX_CHARS
+    assert vars(record)["body"] == "x" * MAX_LOGGED_CHARS
     assert vars(record)["body_bytes"] == 50_000

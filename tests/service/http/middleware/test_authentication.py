@@ -1,4 +1,4 @@
-"""API keys: which are good, and that they are rotated without a restart."""
+"""API keys, and their rotation without a restart."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -16,14 +16,14 @@ from tests.service.tiny import Tiny
 
 KEYS = ["a-key-of-our-shop-4711", "another key, with blanks", "schlüssel-mit-umlaut"]
 BODY = {"inputs": "the [MASK]"}
-REFUSED = {"error": "An API key is needed: send it as Authorization: Bearer KEY."}
+REFUSED = {"error": "A valid API key is required; send it as Authorization: Bearer KEY."}
 OPEN = ["/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready", "/docs"]
 CLOSED = ["/info", "/models", "/models/tiny", "/v2", "/v2/models/tiny", "/v1/models", "/nothing"]
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A file of keys."""
+    """Write a file of API keys."""
     path = tmp_path / "keys"
     path.write_text(f"# shop\n{KEYS[0]}\n\n  {KEYS[1]}  \n{KEYS[2]}\n", encoding="utf-8")
     return path
@@ -31,20 +31,19 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(tiny: Tiny, file: Path) -> Iterator[TestClient]:
-    """The service with keys."""
+    """Start the service with API keys."""
     settings = Settings(bundle=tiny.path, threads=1, api_keys_file=file)
     with TestClient(create_app(settings)) as test_client:
         yield test_client
 
 
 def bearer(key: str) -> dict[str, str]:
-    """The header."""
     return {"Authorization": f"Bearer {key}"}
 
 
 @pytest.mark.parametrize("path", ["/fill-mask", "/", "/models/tiny", "/score"])
-def test_only_who_has_a_key_is_answered(path: str, client: TestClient) -> None:
-    """By whichever way; the error is in the usual shape and says how."""
+def test_requests_need_a_valid_key(path: str, client: TestClient) -> None:
+    """The error has the usual shape and says how to send a key."""
     body = {"inputs": "the dog"} if path == "/score" else BODY
     for key in KEYS[:2]:
         assert client.post(path, json=body, headers=bearer(key)).is_success
@@ -70,23 +69,23 @@ def test_the_scheme_is_not_case_sensitive(client: TestClient) -> None:
     assert client.post("/fill-mask", json=BODY, headers=headers).is_success
 
 
-def test_what_is_open(client: TestClient) -> None:
-    """Probes have no keys; everything else is closed, even what is not there."""
+def test_public_paths_need_no_key(client: TestClient) -> None:
+    """Probes have no keys. All other paths need one, even unknown ones."""
     for path in OPEN:
         assert client.get(path).is_success, path
     for path in CLOSED:
         assert client.get(path).status_code == 401, path
 
 
-def test_without_a_file_everybody_is_answered(tiny: Tiny) -> None:
-    """Clients of Hugging Face send a token wherever they go; nobody minds."""
+def test_without_a_file_no_key_is_needed(tiny: Tiny) -> None:
+    """Tokens, which clients of Hugging Face always send, are ignored."""
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
         assert client.post("/fill-mask", json=BODY, headers=bearer("hf_whatever")).is_success
 
 
 def test_keys_are_rotated(client: TestClient, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new file in the place of the old one; the old keys are good no more."""
-    monkeypatch.setattr(authentication, "LOOK_EVERY_S", 0)
+    """A new file replaces the old one, whose keys become invalid."""
+    monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     new = file.with_name("new")
     new.write_text("a-key-that-is-quite-new\n")
     new.replace(file)
@@ -103,21 +102,21 @@ def test_keys_are_rotated(client: TestClient, file: Path, monkeypatch: pytest.Mo
     ],
     ids=["short", "not text"],
 )
-def test_a_file_that_is_no_good_changes_nothing(
+def test_invalid_file_keeps_the_previous_keys(
     spoil: Callable[[Path], object],
     file: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Nobody is locked out or let in; the log says so, and never a key."""
+    """The log has the reason and never a key."""
     keys = ApiKeys(file)
-    monkeypatch.setattr(authentication, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     spoil(file)
     with caplog.at_level(logging.ERROR):
-        assert keys.allow(KEYS[0].encode())
-        assert not keys.allow(b"short")
-        assert not keys.allow(b"")
-    assert "The API keys stay" in caplog.text or "the API keys stay" in caplog.text
+        assert keys.is_valid(KEYS[0].encode())
+        assert not keys.is_valid(b"short")
+        assert not keys.is_valid(b"")
+    assert "the previous API keys stay valid" in caplog.text
     with pytest.raises(SettingsError):
         ApiKeys(file)
 
@@ -131,36 +130,35 @@ def test_a_file_that_is_no_good_changes_nothing(
     ],
     ids=["gone", "empty", "only a comment"],
 )
-def test_without_a_key_nobody_is_let_in(
+def test_file_without_a_key_invalidates_all_keys(
     spoil: Callable[[Path], object],
     reason: str,
     file: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A key that was taken away is good no more; the log says so once, and keys may come back."""
+    """The log has one message, and keys may be added again."""
     keys = ApiKeys(file)
-    monkeypatch.setattr(authentication, "LOOK_EVERY_S", 0)
+    monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     spoil(file)
     with caplog.at_level(logging.ERROR):
         for _ in range(3):
-            assert not keys.allow(KEYS[0].encode())
-            assert not keys.allow(b"")
+            assert not keys.is_valid(KEYS[0].encode())
+            assert not keys.is_valid(b"")
     [record] = caplog.records
-    assert record.getMessage().startswith(f"no API key is good until there is one again: {reason}")
+    assert record.getMessage().startswith(f"all API keys are invalid: {reason}")
     with pytest.raises(SettingsError, match=reason):
         ApiKeys(file)
     file.write_text(f"{KEYS[1]}\n")
-    assert keys.allow(KEYS[1].encode())
-    assert not keys.allow(KEYS[0].encode())
+    assert keys.is_valid(KEYS[1].encode())
+    assert not keys.is_valid(KEYS[0].encode())
 
 
-def test_a_byte_order_mark_is_no_part_of_a_key(file: Path) -> None:
-    """As editors of Windows write it."""
+def test_byte_order_mark_is_not_part_of_a_key(file: Path) -> None:
+    """Windows editors write one."""
     file.write_text(f"{KEYS[2]}\n", encoding="utf-8-sig")
-    assert ApiKeys(file).allow(KEYS[2].encode())
+    assert ApiKeys(file).is_valid(KEYS[2].encode())
 
 
-def test_keys_are_not_kept(file: Path) -> None:
-    """Whoever sees the process's memory of them sees hashes."""
+def test_only_hashes_of_keys_are_stored(file: Path) -> None:
     assert not any(key in repr(vars(ApiKeys(file))) for key in KEYS)

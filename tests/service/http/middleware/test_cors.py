@@ -1,4 +1,4 @@
-"""Pages of other origins: none may ask unless it is on the list."""
+"""CORS: requests of pages from allowed and other origins."""
 
 import pytest
 from fastapi.testclient import TestClient
@@ -13,7 +13,7 @@ BODY = {"inputs": "the [MASK]"}
 
 
 def preflight(client: TestClient, origin: str) -> dict[str, str]:
-    """The CORS headers of what a browser asks before it posts JSON."""
+    """Return the CORS headers of the response to a browser's preflight request."""
     headers = {
         "Origin": origin,
         "Access-Control-Request-Method": "POST",
@@ -23,16 +23,16 @@ def preflight(client: TestClient, origin: str) -> dict[str, str]:
     return {name: v for name, v in answer.headers.items() if name.startswith("access-control-")}
 
 
-def test_nobody_by_default(tiny: Tiny) -> None:
-    """No header that would let a page read an answer."""
+def test_no_origin_is_allowed_by_default(tiny: Tiny) -> None:
+    """No header lets a page read a response."""
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
         assert preflight(client, ALLOWED) == {}
         answer = client.post("/fill-mask", json=BODY, headers={"Origin": ALLOWED})
         assert "access-control-allow-origin" not in answer.headers
 
 
-def test_who_is_on_the_list(tiny: Tiny) -> None:
-    """And nobody else; on errors too, which a page must be able to read."""
+def test_only_listed_origins_are_allowed(tiny: Tiny) -> None:
+    """Their pages can read errors too."""
     origins = f"http://localhost:3000, {ALLOWED}"
     settings = Settings(bundle=tiny.path, threads=1, cors_origins=origins)
     with TestClient(create_app(settings)) as client:
@@ -58,10 +58,9 @@ def test_who_is_on_the_list(tiny: Tiny) -> None:
         ({"Access-Control-Request-Headers": "x-other"}, "Disallowed CORS headers"),
     ],
 )
-def test_a_rejected_preflight_is_an_error_like_others(
+def test_rejected_preflight_has_an_error_message(
     changed: dict[str, str], reason: str, tiny: Tiny
 ) -> None:
-    """JSON, with what is allowed."""
     settings = Settings(bundle=tiny.path, threads=1, cors_origins=ALLOWED)
     headers = {"Origin": ALLOWED, "Access-Control-Request-Method": "POST"} | changed
     with TestClient(create_app(settings)) as client:
@@ -69,11 +68,11 @@ def test_a_rejected_preflight_is_an_error_like_others(
     assert answer.status_code == 400
     assert answer.headers["content-type"] == "application/json"
     assert "Origin" in answer.headers["vary"]
-    assert answer.json()["error"].startswith(f"{reason}; allowed are the origins of the service's ")
+    assert answer.json()["error"].startswith(f"{reason}; the service allows the origins in ")
 
 
-def test_a_page_may_send_its_trace(tiny: Tiny) -> None:
-    """The headers of W3C Trace Context, which the service reads."""
+def test_pages_may_send_trace_headers(tiny: Tiny) -> None:
+    """The headers are those of W3C Trace Context."""
     settings = Settings(bundle=tiny.path, threads=1, cors_origins=ALLOWED)
     headers = {
         "Origin": ALLOWED,
@@ -85,7 +84,6 @@ def test_a_page_may_send_its_trace(tiny: Tiny) -> None:
 
 
 @pytest.mark.parametrize("value", ["app.example.com", "https://a.example/", "https://a;b c", "*,x"])
-def test_what_is_no_list_of_origins(value: str) -> None:
-    """Is told at the start."""
+def test_invalid_list_of_origins_stops_the_start(value: str) -> None:
     with pytest.raises(SettingsError, match=r"--cors-origins is .* allowed is a list such as"):
         read_settings(["--cors-origins", value])

@@ -69,7 +69,7 @@ async def test_late_answer_is_504(headers: list[tuple[bytes, bytes]], named: int
     """The deadline is the default, or the one that the client sends."""
     start, body = await call(late, headers)
     assert start["status"] == 504
-    assert from_json(body["body"]) == {"error": f"There was no answer within {named} ms."}
+    assert f"within {named} ms;" in from_json(body["body"])["error"]
 
 
 async def test_answer_that_begins_at_the_deadline_is_late() -> None:

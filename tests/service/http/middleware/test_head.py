@@ -1,4 +1,4 @@
-"""HEAD: what GET says, without saying it (RFC 9110, 9.3.2)."""
+"""HEAD: the response to GET without its body (RFC 9110, 9.3.2)."""
 
 import http.client
 from collections.abc import Iterator
@@ -24,14 +24,13 @@ CHANGING = {"date", "x-request-id"}
 
 @pytest.fixture(scope="module")
 def client(tiny: Tiny) -> Iterator[TestClient]:
-    """The service."""
     with TestClient(create_app(Settings(bundle=tiny.path))) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("path", PATHS)
 def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
-    """The same status and headers, errors too."""
+    """Status and headers are the same, also of errors."""
     got, head = client.get(path), client.head(path)
     assert (head.status_code, head.content) == (got.status_code, b"")
     assert got.status_code == (404 if "nothing" in path else 200)
@@ -55,10 +54,10 @@ def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
         ("POST", "/openapi.json", "GET, HEAD"),
     ],
 )
-def test_what_is_allowed_has_head_where_it_has_get(
+def test_allow_has_head_where_it_has_get(
     client: TestClient, method: str, path: str, allowed: str
 ) -> None:
-    """The header and the sentence agree."""
+    """The Allow header and the error message agree."""
     answer = client.request(method, path)
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
     if method != "HEAD":
@@ -67,14 +66,14 @@ def test_what_is_allowed_has_head_where_it_has_get(
 
 
 def test_head_is_counted_as_head(client: TestClient) -> None:
-    """By the route that GET has."""
+    """It is counted for the route of GET."""
     client.head("/health/live")
     line = 'fillmask_requests_total{method="HEAD",route="/health/live",status="200"}'
     assert line in client.get("/metrics").text
 
 
-def test_a_connection_goes_on_after_head(tiny: Tiny) -> None:
-    """A real server sends no byte of a body, whose length it names."""
+def test_connection_stays_usable_after_head(tiny: Tiny) -> None:
+    """A real server sends Content-Length and no byte of the body."""
     with running_server("--bundle", str(tiny.path)) as server:
         connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=20)
         for _ in range(2):

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.errors import OverloadedError
 from service.http.memory_budget import MemoryBudget
 from service.http.middleware.request_memory import RequestMemoryMiddleware
-from service.http.throttle import RequestsElsewhere
+from service.http.throttle import ExcludedRequests
 from service.observability.request_context import RESERVE
 
 
@@ -19,7 +19,7 @@ def limit(
     app: ASGIApp,
     bodies: MemoryBudget | None = None,
     answers: MemoryBudget | None = None,
-    on_the_way: RequestsElsewhere | None = None,
+    excluded_requests: ExcludedRequests | None = None,
 ) -> RequestMemoryMiddleware:
     """Wrap an application in a limit of 10 bytes a body."""
     return RequestMemoryMiddleware(
@@ -27,7 +27,7 @@ def limit(
         10,
         bodies or MemoryBudget("bodies", 1_000, 0),
         answers or MemoryBudget("answers", 100, 0),
-        on_the_way or RequestsElsewhere(),
+        excluded_requests or ExcludedRequests(),
     )
 
 
@@ -96,7 +96,7 @@ async def test_content_length_above_the_limit_is_rejected_unread() -> None:
     echo = Echo()
     sent, unread = await call(echo, [b"x" * 11], content_length=b"11")
     assert sent[0]["status"] == 413
-    assert sent[1]["body"] == b'{"error":"The body is too large; at most 10 bytes are allowed."}'
+    assert b"larger than 10 bytes" in sent[1]["body"]
     assert (echo.bodies, unread) == ([], 1)
 
 
@@ -191,63 +191,63 @@ def held_in(held: list[int], bodies: MemoryBudget) -> Any:
 
 
 async def test_request_whose_body_is_incomplete_is_not_in_the_queue() -> None:
-    on_the_way = RequestsElsewhere()
+    excluded_requests = ExcludedRequests()
     seen: list[int] = []
 
     async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
-        seen.append(on_the_way.elsewhere)
+        seen.append(excluded_requests.count)
 
     async def receive() -> Message:
-        seen.append(on_the_way.elsewhere)
+        seen.append(excluded_requests.count)
         more = len(seen) < 2
         return {"type": "http.request", "body": b"1", "more_body": more}
 
     async def send(_: Message) -> None:
         pass
 
-    limited = limit(app, on_the_way=on_the_way)
+    limited = limit(app, excluded_requests=excluded_requests)
     await limited({"type": "http", "headers": []}, receive, send)
     assert seen == [1, 1, 0]
-    assert on_the_way.elsewhere == 0
+    assert excluded_requests.count == 0
 
 
 async def one_request(
-    answers: MemoryBudget, on_the_way: RequestsElsewhere, app: ASGIApp, send: Send
+    answers: MemoryBudget, excluded_requests: ExcludedRequests, app: ASGIApp, send: Send
 ) -> None:
     """Send a request with an empty body to an application."""
 
     async def receive() -> Message:
         return {"type": "http.request", "body": b""}
 
-    limited = limit(app, answers=answers, on_the_way=on_the_way)
+    limited = limit(app, answers=answers, excluded_requests=excluded_requests)
     await limited({"type": "http", "headers": []}, receive, send)
 
 
 async def test_memory_of_an_answer_is_held_until_it_is_made() -> None:
     """The next request is rejected meanwhile; unsent answers are bounded by the connection."""
-    answers, on_the_way = MemoryBudget("answers", 100, 0), RequestsElsewhere()
+    answers, excluded_requests = MemoryBudget("answers", 100, 0), ExcludedRequests()
     sent: list[tuple[int, int]] = []
 
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
         scope[RESERVE](60)
-        assert on_the_way.elsewhere == 1
+        assert excluded_requests.count == 1
         with pytest.raises(OverloadedError):
             scope[RESERVE](50)
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"1"})
 
     async def send(_: Message) -> None:
-        sent.append((answers.held_bytes, on_the_way.elsewhere))
+        sent.append((answers.held_bytes, excluded_requests.count))
 
     for _ in range(3):
-        await one_request(answers, on_the_way, app, send)
-        assert (answers.held_bytes, on_the_way.elsewhere) == (0, 0)
+        await one_request(answers, excluded_requests, app, send)
+        assert (answers.held_bytes, excluded_requests.count) == (0, 0)
     assert sent == [(60, 1), (0, 1)] * 3
 
 
 async def test_failed_request_gives_back_the_memory_of_its_answer() -> None:
     """The count of requests elsewhere goes down as well."""
-    answers, on_the_way = MemoryBudget("answers", 100, 0), RequestsElsewhere()
+    answers, excluded_requests = MemoryBudget("answers", 100, 0), ExcludedRequests()
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
         scope[RESERVE](60)
@@ -257,8 +257,8 @@ async def test_failed_request_gives_back_the_memory_of_its_answer() -> None:
         raise AssertionError
 
     with pytest.raises(ZeroDivisionError):
-        await one_request(answers, on_the_way, app, send)
-    assert (answers.held_bytes, on_the_way.elsewhere) == (0, 0)
+        await one_request(answers, excluded_requests, app, send)
+    assert (answers.held_bytes, excluded_requests.count) == (0, 0)
 
 
 async def test_request_is_freed_when_it_is_answered() -> None:
@@ -275,7 +275,7 @@ async def test_request_is_freed_when_it_is_answered() -> None:
 
     gc.disable()
     try:
-        await one_request(MemoryBudget("answers", 100, 0), RequestsElsewhere(), app, send)
+        await one_request(MemoryBudget("answers", 100, 0), ExcludedRequests(), app, send)
         assert seen[0]() is None
     finally:
         gc.enable()
