@@ -81,7 +81,7 @@ def compare(directory: Path) -> Iterator[Pair]:
         for kind, other in (("wrong", wrong), ("shuffled", shuffled(fits))):
             targets = Targets.resolve(tokenizer, [fits, other], MAX_PASSES)
             passes = TargetPasses(encoded, targets, bundle.mask_token_id)
-            batch = Batch.pack(passes.requests)
+            batch = Batch.pack(passes.model_passes)
             [[first, second]] = passes.log_probs(batch.unpack(runtime.run(batch))).tolist()
             tokens = (len(targets.token_ids[0]), len(targets.token_ids[1]))
             yield Pair(kind, text, fits, other, tokens, (first, second))

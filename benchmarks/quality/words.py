@@ -21,7 +21,7 @@ from benchmarks.comparison.texts import FILE as TEXTS
 from service.bundles.bundle import default_bundle_path, read_bundle
 from service.engine.batch import Batch, ModelPass, PassOutputs, no_targets
 from service.engine.runtime import Runtime
-from service.tasks.ranking import rank
+from service.tasks.ranking import rank_tokens
 from service.tasks.results import WordFill
 from service.tasks.words import WordSearch
 from service.tokenization.tokenizer import Tokenizer
@@ -74,7 +74,7 @@ async def look(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], lis
         encoded = tokenizer.encode(masked)
         asked = TOP_K + len(tokenizer.special_token_ids)
         request = ModelPass(encoded.input_ids, encoded.mask_positions, asked, no_targets(1))
-        [[single]] = rank(tokenizer, [masked], [encoded], await submit([request]), TOP_K)
+        [[single]] = rank_tokens(tokenizer, [masked], [encoded], await submit([request]), TOP_K)
         words = await search.fill(masked, encoded, 0)
         for granularity, fills in (("token", single), ("word", words)):
             same = [fill.token_str.strip().casefold() == word.casefold() for fill in fills]

@@ -55,8 +55,8 @@ async def _answer(
     else:
         request = await asyncio.to_thread(FillMaskRequest.read, body, content_type, limits)
     answer = await served.fill_mask.fill(
-        request.texts, request.options, report=request.report, reserve=reserve
+        request.texts, request.options, report_errors=request.report, reserve=reserve
     )
-    if answer.long:
+    if answer.is_large:
         return await asyncio.to_thread(fills_to_json, answer, single=request.single)
     return fills_to_json(answer, single=request.single)

@@ -91,13 +91,13 @@ def answer_parts(answer: FillResult, *, single: bool) -> list[bytes]:
     """
     texts: list[list[bytes]] = []
     for index, text in enumerate(answer.fills):
-        if index in answer.refused_texts:
-            refused = answer.refused_texts[index]
+        if index in answer.rejected_texts:
+            refused = answer.rejected_texts[index]
             if single:
                 raise InvalidRequestError(refused.error)
             texts.append([_REFUSED_TEXT.to_json(refused)])
             continue
-        targets = answer.refused_targets.get(index)
+        targets = answer.rejected_targets.get(index)
         # a mask at a time: to write a large answer in one go would hold up all other threads
         masks = [_fills_json(mask, targets) for mask in text]
         texts.append(masks if len(masks) == 1 else _listed([mask] for mask in masks))

@@ -118,7 +118,7 @@ def _add_scores(router: APIRouter, max_texts: int) -> None:
                     read.texts,
                     read.variants,
                     "inputs",
-                    report=read.report,
+                    report_errors=read.report,
                     reserve=request.scope[RESERVE],
                 )
         content = await asyncio.to_thread(scores_to_json, scored, single=read.single)

@@ -1,1 +1,1 @@
-"""The fillmask command: one text, a file, a stream."""
+"""The fillmask command: fills one text, a file or a stream without a server."""

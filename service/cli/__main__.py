@@ -1,4 +1,4 @@
-"""fillmask: fill a text or a file, without a server."""
+"""Entry point of the fillmask command."""
 
 import io
 import os
@@ -6,83 +6,82 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from service.cli.arguments import read_arguments
+from service.cli.arguments import parse_arguments
+from service.cli.commands import Command, FileCommand, StreamCommand
 from service.cli.errors import CommandError, reason
-from service.cli.formats.durable_files import STANDARD_OUTPUT, naming
+from service.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from service.cli.one_text import fill_text
-from service.cli.row_options import FileTask, StreamTask, Task
 from service.cli.signals import SignalError, run_until_signal
 from service.cli.stream import fill_stream
 from service.cli.whole_file import fill_file
 from service.errors import FillMaskError, InvalidRequestError, StartupError
 from service.settings import Settings, read_settings
 
-_FAILED, _REFUSED = 1, 2
+_FAILED, _INVALID = 1, 2
 
 
 def main() -> None:
-    """Do what was typed, and end the process.
+    """Run the command line of this process, and exit.
 
-    The exit code is 0, or 1 when it failed and may not the next time, 2 when it would fail again,
-    128 and the signal's number after a signal.
+    The exit code is 0 on success, 1 after an error that may not happen again, 2 after one that
+    would, and 128 plus the signal's number after a signal.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # what the terminal's encoding lacks is written as an escape, and not a traceback
+        # characters that the terminal cannot encode become escapes instead of a traceback
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = execute(sys.argv[1:])
-    except Exception:  # noqa: BLE001 - whatever it is, the process is to end
+    except Exception:  # noqa: BLE001 - the process must exit after any error
         traceback.print_exc()
         code = _FAILED
     sys.stderr.flush()
-    # not sys.exit: a thread may still wait for standard input, and nobody should wait for it
+    # not sys.exit: that waits for threads, and one may be blocked on standard input
     os._exit(code)
 
 
 def execute(arguments: Sequence[str]) -> int:
-    """Do what was typed; gives the exit code."""
+    """Run a command line and return its exit code."""
     try:
-        typed = read_arguments(arguments)
-        settings = read_settings(typed.settings)
-        run_until_signal(lambda: _do(typed.task, settings))
-        with naming(STANDARD_OUTPUT):
+        parsed = parse_arguments(arguments)
+        settings = read_settings(parsed.settings)
+        run_until_signal(lambda: _run(parsed.command, settings))
+        with name_in_errors(STANDARD_OUTPUT):
             sys.stdout.flush()
     except (SignalError, CommandError, StartupError, FillMaskError, OSError) as error:
-        code, sentence = _end(error)
-        if sentence:
-            print(sentence, file=sys.stderr)
+        code, message = _exit_code_and_message(error)
+        if message:
+            print(message, file=sys.stderr)
         return code
     return 0
 
 
-def _end(error: Exception) -> tuple[int, str]:
-    """The exit code, and what there is to say."""
-    code, sentence = _FAILED, str(error)
+def _exit_code_and_message(error: Exception) -> tuple[int, str]:
+    code, message = _FAILED, str(error)
     match error:
         case SignalError():
-            code, sentence = 128 + error.number, ""
+            code, message = 128 + error.number, ""
         case BrokenPipeError():
-            sentence = ""  # who reads has had enough
+            message = ""  # the reader has closed the pipe, as `head` does
         case CommandError():
             code = error.exit_code
         case StartupError() | InvalidRequestError():
-            code = _REFUSED
+            code = _INVALID
         case OSError():
-            where = f"{error.filename}: " if error.filename else ""
-            sentence = f"{where}{reason(error)}."
+            file = f"{error.filename}: " if error.filename else ""
+            message = f"{file}{reason(error)}."
         case _:
             pass
-    return code, sentence
+    return code, message
 
 
-async def _do(task: Task, settings: Settings) -> None:
-    match task:
-        case FileTask():
-            await fill_file(task, settings)
-        case StreamTask():
-            await fill_stream(task, settings)
+async def _run(command: Command, settings: Settings) -> None:
+    match command:
+        case FileCommand():
+            await fill_file(command, settings)
+        case StreamCommand():
+            await fill_stream(command, settings)
         case _:
-            await fill_text(task, settings)
+            await fill_text(command, settings)
 
 
 if __name__ == "__main__":

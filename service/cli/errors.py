@@ -1,28 +1,28 @@
-"""What ends the command, as an exit code and a sentence for the person who started it."""
+"""Errors of the command: an exit code and a message for its user."""
 
 from typing import ClassVar
 
 
 class CommandError(Exception):
-    """What was asked for cannot be done: to ask again would not help.
+    """An error that would happen again if the same command were run again.
 
     Attributes:
-        exit_code: of the process.
+        exit_code: exit code of the process.
     """
 
     exit_code: ClassVar[int] = 2
 
 
 class RowError(CommandError):
-    """A row that is not answered with fills, named with its file and its number."""
+    """An invalid row; the message names its file and its number."""
 
 
 class RetryError(CommandError):
-    """What was asked for cannot be done now, and may be later."""
+    """An error that may not happen if the same command is run again."""
 
     exit_code = 1
 
 
 def reason(error: OSError) -> str:
-    """Why a file cannot be had, in the system's words."""
+    """Return the system's reason for a file error, in lower case."""
     return (error.strerror or "unknown").lower()

@@ -1,4 +1,4 @@
-"""One text from the command line, and its fills as a table."""
+"""The text command: fills one text and prints a table or JSON."""
 
 import os
 import shutil
@@ -10,30 +10,30 @@ from dataclasses import dataclass
 from typing import Self, TextIO
 
 from service.api.fill_response import fills_to_json
+from service.cli.commands import TextCommand
 from service.cli.errors import CommandError
-from service.cli.formats.base import is_text
-from service.cli.formats.durable_files import STANDARD_OUTPUT, naming
+from service.cli.formats.base import is_encodable
+from service.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from service.cli.requests import limits_of, read_options, without_limits
-from service.cli.row_options import TextTask
 from service.registry.loader import load_model
 from service.settings import Settings
 from service.tasks.results import Fill, TargetFill
 
 _BAR_CELLS = 20
-_BLOCKS = "▏▎▍▌▋▊▉█"  # an eighth of a cell up to all of it
-_LEAST_TEXT_CELLS = 16
+_BLOCKS = "▏▎▍▌▋▊▉█"  # one to eight eighths of a cell
+_MIN_TEXT_CELLS = 16
 _GAP = "  "
 _DIM, _BOLD, _PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What a stream can show.
+    """Text style that a stream supports.
 
     Attributes:
-        width: in cells; None where lines may have any length.
-        escapes: whether it understands escape sequences, and nobody minds.
-        encoding: of its text.
+        width: width in cells; None for lines of any length.
+        escapes: use escape sequences.
+        encoding: encoding of the stream.
     """
 
     width: int | None = None
@@ -42,47 +42,47 @@ class Style:
 
     @classmethod
     def of(cls, stream: TextIO) -> Self:
-        """A stream's; of a terminal COLUMNS, NO_COLOR and TERM say more."""
+        """Return the style of a stream; for a terminal it depends on COLUMNS, NO_COLOR and TERM."""
         terminal = stream.isatty()
-        minds = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
         return cls(
             width=shutil.get_terminal_size().columns if terminal else None,
-            escapes=terminal and not minds,
+            escapes=terminal and not plain,
             encoding=stream.encoding,
         )
 
     @property
     def has_blocks(self) -> bool:
-        """Whether the encoding knows the characters of finer bars."""
+        """True if the encoding has the block characters of fine bars."""
         try:
             _BLOCKS.encode(self.encoding)
         except UnicodeEncodeError:
             return False
         return True
 
-    def marked(self, text: str, escape: str) -> str:
-        """The text in another weight."""
+    def apply(self, escape: str, text: str) -> str:
+        """Return the text between an escape sequence and a reset, if the stream supports them."""
         return f"{escape}{text}{_PLAIN}" if self.escapes else text
 
 
 def format_table(text: str, masks: Sequence[Sequence[Fill]], style: Style) -> Iterator[str]:
-    """The lines to print.
+    """Format fills as the lines of a table.
 
     Args:
-        text: with its masks.
-        masks: the fills of each, best first; or of all together.
-        style: of where they are printed.
+        text: the text with its masks.
+        masks: fills of each mask, or of all masks jointly, best first.
+        style: style of the output stream.
     """
     for number, fills in enumerate(masks, 1):
         if number > 1:
             yield ""
         if len(masks) > 1:
-            yield style.marked(f"Mask {number}", _DIM)
+            yield style.apply(_DIM, f"Mask {number}")
         if not fills:
-            yield "Nothing fits."
+            yield "No fills."
             continue
         if window := fills[0].window:
-            yield style.marked(f"The model saw characters {window[0]} to {window[1]}.", _DIM)
+            yield style.apply(_DIM, f"The model read characters {window[0]} to {window[1]}.")
         yield from _lines(text, fills, style)
 
 
@@ -103,18 +103,18 @@ def _lines(text: str, fills: Sequence[Fill], style: Style) -> Iterator[str]:
         room = None
         if style.width is not None:
             room = style.width - len(head) - token_cells - 2 * len(_GAP)
-        shown = _extract(sequence, place, room)
-        yield f"{head}{_GAP}{style.marked(token, _BOLD)}{padding}{_GAP}{shown}".rstrip()
+        shown = _shorten(sequence, place, room)
+        yield f"{head}{_GAP}{style.apply(_BOLD, token)}{padding}{_GAP}{shown}".rstrip()
 
 
 def _first_difference(text: str, sequence: str) -> int:
-    """Where a text is filled."""
+    """Return the index of the first filled character."""
     pairs = zip(text, sequence, strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a != b), len(text))
 
 
 def _number(probability: float) -> str:
-    """Seven cells."""
+    """Format a probability in seven cells."""
     return (
         f"{probability:7.4f}" if probability >= 5e-5 or not probability else f"{probability:7.1e}"
     )
@@ -128,7 +128,7 @@ def _bar(share: float, style: Style) -> str:
 
 
 def _visible(text: str) -> str:
-    """The text with a character that shows in place of each that does not, or that moves others."""
+    """Replace characters that are invisible or would move the cursor."""
     return "".join(
         character if character.isprintable() else " " if character.isspace() else "?"
         for character in text
@@ -136,7 +136,7 @@ def _visible(text: str) -> str:
 
 
 def _cells(text: str) -> int:
-    """How many cells of a terminal a text takes."""
+    """Return the width of a text in terminal cells."""
     return sum(_cells_of(character) for character in text)
 
 
@@ -146,11 +146,11 @@ def _cells_of(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _extract(text: str, place: int, room: int | None) -> str:
-    """As much of a text as there is room for, around a place; nothing where there is too little."""
+def _shorten(text: str, place: int, room: int | None) -> str:
+    """Cut a text around a place to `room` cells; empty if that is less than _MIN_TEXT_CELLS."""
     if room is None or _cells(text) <= room:
         return text
-    if room < _LEAST_TEXT_CELLS:
+    if room < _MIN_TEXT_CELLS:
         return ""
     dots = "..."
     start = max(0, place - room // 3)
@@ -164,32 +164,28 @@ def _extract(text: str, place: int, room: int | None) -> str:
     return shown
 
 
-_CALLED = "The text"
+_LABEL = "The text"
 
 
-async def fill_text(task: TextTask, settings: Settings) -> None:
-    """Print the fills of each mask.
-
-    Args:
-        task: the text.
-        settings: of the model.
+async def fill_text(command: TextCommand, settings: Settings) -> None:
+    """Fill a text and print the fills of each mask.
 
     Raises:
-        CommandError: the text is none.
-        StartupError: the bundle is no good.
-        FillMaskError: the text cannot be filled.
+        CommandError: the text is empty or not valid UTF-8.
+        StartupError: the bundle or a setting is invalid.
+        FillMaskError: the text or a parameter is invalid, or the model has failed.
     """
-    if not task.text:
-        raise CommandError(f"{_CALLED} is empty.")
-    if not is_text(task.text):
-        raise CommandError(f"{_CALLED} is not valid UTF-8.")
+    if not command.text:
+        raise CommandError(f"{_LABEL} is empty; it must have at least one mask.")
+    if not is_encodable(command.text):
+        raise CommandError(f"{_LABEL} is not valid UTF-8.")
     async with aclosing(await load_model(without_limits(settings), lambda _: None)) as model:
-        options = read_options(task.parameters, limits_of(model.bundle))
-        answer = await model.fill_mask.fill([task.text], options, _CALLED)
-    with naming(STANDARD_OUTPUT):
-        if task.as_json:
-            sys.stdout.buffer.write(fills_to_json(answer, single=True) + b"\n")
+        options = read_options(command.parameters, limits_of(model.bundle))
+        result = await model.fill_mask.fill([command.text], options, _LABEL)
+    with name_in_errors(STANDARD_OUTPUT):
+        if command.as_json:
+            sys.stdout.buffer.write(fills_to_json(result, single=True) + b"\n")
             return
-        [masks] = answer.fills
-        lines = format_table(task.text, masks, Style.of(sys.stdout))
+        [masks] = result.fills
+        lines = format_table(command.text, masks, Style.of(sys.stdout))
         sys.stdout.writelines(f"{line}\n" for line in lines)

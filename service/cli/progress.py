@@ -1,4 +1,4 @@
-"""How far a job is: a bar on a terminal, a line from time to time in a log."""
+"""Progress: a bar on a terminal, a line every 30 seconds in a log."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ _LINE_WITHOUT_END = "{desc}: {n_fmt} rows, {rate_noinv_fmt}"
 
 
 class Progress(Protocol):
-    """Counts rows and shows it; to be used in a `with`."""
+    """Progress display; a context manager."""
 
     def __enter__(self) -> Self: ...
 
@@ -26,18 +26,18 @@ class Progress(Protocol):
     ) -> None: ...
 
     def update(self, rows: int) -> object:
-        """So many rows more are done."""
+        """Add completed rows."""
 
 
 class ProgressLines:
-    """A line from time to time.
+    """Progress as lines of text.
 
     Args:
-        stream: where to.
-        label: what is worked on.
-        total: rows in all, where that is known.
-        done: rows of an earlier run.
-        every_s: seconds from line to line.
+        stream: stream to write to.
+        label: start of each line, such as a file's name.
+        total: total number of rows; None if unknown.
+        done: rows completed by an earlier run.
+        every_s: seconds between two lines.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ProgressLines:
         return
 
     def update(self, rows: int) -> None:
-        """So many rows more are done; shown if it is time."""
+        """Add completed rows, and write a line if one is due."""
         self._done += rows
         now_s = time.monotonic()
         if now_s - self._shown_s < self._every_s:
@@ -89,14 +89,14 @@ class ProgressLines:
 def show_progress(
     stream: TextIO, label: str, total: int | None, done: int = 0, *, bar: bool = True
 ) -> Progress:
-    """A bar where the stream is a terminal, or else lines.
+    """Return a progress bar for a terminal, or progress lines for any other stream.
 
     Args:
-        stream: where to.
-        label: what is worked on.
-        total: rows in all, where that is known.
-        done: rows of an earlier run.
-        bar: whether there may be one; not where other lines are printed to the same terminal.
+        stream: stream to write to.
+        label: start of the bar or of each line.
+        total: total number of rows; None if unknown.
+        done: rows completed by an earlier run.
+        bar: allow a bar; False if the command prints other lines to the same terminal.
     """
     if bar and stream.isatty():
         return tqdm(
@@ -105,7 +105,7 @@ def show_progress(
     return ProgressLines(stream, label, total, done)
 
 
-def print_status(sentence: str) -> None:
-    """Tell the person who started the command; not where its output goes."""
-    sys.stderr.write(f"{sentence}\n")
+def print_status(message: str) -> None:
+    """Print a message to standard error, because standard output may be the result."""
+    sys.stderr.write(f"{message}\n")
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Requests made from rows."""
+"""Fill requests of rows: their texts and options."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from service.api.request_body import ValidationContext, describe
 from service.bundles.bundle import Bundle
 from service.cli.errors import CommandError
 from service.cli.formats.answers import Problem
-from service.cli.formats.base import Block, Fields, Rows, Unreadable, clash_of
+from service.cli.formats.base import Block, Fields, Rows, UnreadableRow, describe_name_clash
 from service.errors import InvalidRequestError, quote
 from service.settings import Settings
 from service.tasks.options import FillOptions, Limits
 
-# what a row of so many passes takes in memory while it waits is some 200 MB
+# a row with this many passes takes about 200 MB of memory while it waits
 MAX_PASSES = 2**16
 _NO_LIMIT = 2**62
 
 
 def without_limits(settings: Settings) -> Settings:
-    """The settings without the limits that protect a service from its callers.
+    """Remove the limits that protect a server from its clients.
 
-    How much waits at a time is bounded by the command itself.
+    The command bounds the amount of queued work itself.
     """
     return settings.model_copy(
         update={
@@ -36,7 +36,7 @@ def without_limits(settings: Settings) -> Settings:
 
 
 def limits_of(bundle: Bundle) -> Limits:
-    """What parameters are checked against: all words of the model may be asked for."""
+    """Return the limits for parameters; `top_k` may be the whole vocabulary."""
     return Limits(
         max_tokens=bundle.max_tokens,
         max_texts=1,
@@ -48,51 +48,50 @@ def limits_of(bundle: Bundle) -> Limits:
 
 
 PARAMETERS = "parameters"
-_NAMED_AT_MOST = 8  # of a row's fields
+_MAX_NAMED = 8  # fields that an error message names
 
 
 @dataclass(frozen=True, slots=True)
 class RowRequest:
-    """A text and how its masks are to be filled."""
+    """A text with its options."""
 
     text: str
     options: FillOptions
 
 
-# a question that a row asks, or why it asks none
 Item = RowRequest | Problem
 RequestBlock = tuple[Block, Sequence[Item]]
 
 
 def read_options(parameters: object, limits: Limits) -> FillOptions:
-    """Parameters as they come with a request over HTTP, checked as there.
+    """Validate parameters by the request schema of the HTTP API.
 
     Raises:
-        InvalidRequestError: one sentence about the first thing that is wrong.
+        InvalidRequestError: a parameter is invalid.
     """
-    # the text is not looked at
+    # the validation ignores the text
     body = {"inputs": "-", PARAMETERS: parameters}
     options = FillMaskRequest.check(body, ValidationContext(limits)).options
-    assert isinstance(options, FillOptions)  # noqa: S101 - of one text there is no list
+    assert isinstance(options, FillOptions)  # noqa: S101 - only a list of texts has a list of options
     return options
 
 
 class RowRequestReader:
-    """Asks what each row is about.
+    """Reads the requests of rows.
 
     Args:
-        field: which holds the text.
-        parameters: of rows that say nothing else, as over HTTP.
-        limits: what they are checked against.
-        rows: which are asked about.
-        reserved: names that no field of theirs may have.
+        field: field of the texts.
+        parameters: default parameters; those in a row's own `parameters` field override them.
+        limits: limits for the parameters.
+        rows: the rows to read.
+        reserved: field names that the rows must not have.
 
     Raises:
-        InvalidRequestError: the parameters are wrong.
-        CommandError: no row has the field.
+        InvalidRequestError: a parameter is invalid.
+        CommandError: the rows have no column of the field's name.
 
     Attributes:
-        options: of rows that say nothing else.
+        options: options of rows without parameters of their own.
     """
 
     def __init__(
@@ -110,60 +109,63 @@ class RowRequestReader:
         self._rows = rows
         self._reserved = reserved
         if rows.columns is not None and field not in rows.columns:
-            raise CommandError(f"{rows.name} has no column {quote(field)}; {_others(rows.columns)}")
+            raise CommandError(
+                f"{rows.name} has no column {quote(field)}; {_list_fields('columns', rows.columns)}"
+            )
 
-    def asked(self, start: int, stop: int | None) -> Iterator[RequestBlock]:
-        """What is asked of the rows from one number to before another.
+    def read(self, start: int, stop: int | None) -> Iterator[RequestBlock]:
+        """Read the requests of the rows from `start` up to, but not including, `stop`.
 
         Raises:
-            CommandError: they cannot be told apart.
+            CommandError: the file is damaged.
         """
         needed = (self._field, PARAMETERS) if self._rows.row_parameters else (self._field,)
         for block in self._rows.blocks(start, stop, needed):
-            yield (
-                block,
-                [self._of(row) for row in block.fields()],
-            )
+            yield block, [self._parse(row) for row in block.fields()]
 
-    def _of(self, fields: Fields | Unreadable) -> Item:
-        if isinstance(fields, Unreadable):
-            return Problem(fields.sentence, readable=False)
-        if clash := clash_of(fields, self._reserved):
+    def _parse(self, fields: Fields | UnreadableRow) -> Item:
+        if isinstance(fields, UnreadableRow):
+            return Problem(fields.message, readable=False)
+        if clash := describe_name_clash(fields, self._reserved):
             return Problem(f"The row {clash}", readable=False)
         if self._field not in fields:
-            return Problem(f"There is no field {quote(self._field)}; {_others(fields)}")
+            return Problem(
+                f"The row has no field {quote(self._field)}; {_list_fields('fields', fields)}"
+            )
         text = fields[self._field]
         if not isinstance(text, str) or not text:
-            return Problem(f"{self._field} must be a text that is not empty{_not(text)}.")
+            return Problem(
+                f"{self._field} must be a text that is not empty{_describe_value(text)}."
+            )
         own = fields.get(PARAMETERS) if self._rows.row_parameters else None
         return RowRequest(text, self.options) if own is None else self._with_parameters(text, own)
 
     def _with_parameters(self, text: str, own: object) -> RowRequest | Problem:
         try:
-            return RowRequest(text, read_options(self._over_all(own), self._limits))
+            return RowRequest(text, read_options(self._with_defaults(own), self._limits))
         except InvalidRequestError as error:
             return Problem(error.text)
 
-    def _over_all(self, own: object) -> object:
-        """A row's own parameters over those of all; null says nothing."""
+    def _with_defaults(self, own: object) -> object:
+        """Merge a row's parameters into the default ones; null keeps the default."""
         if not isinstance(own, dict):
             return own
-        said = {name: value for name, value in own.items() if value is not None}
-        return {**self._parameters, **said}
+        overrides = {name: value for name, value in own.items() if value is not None}
+        return {**self._parameters, **overrides}
 
 
-def _not(value: object) -> str:
+def _describe_value(value: object) -> str:
     if value == "":
         return ""
     try:
         return f", not {describe(value)}"
-    except TypeError:  # of Parquet, and nothing in JSON
-        return f", not a value of the kind {type(value).__name__}"
+    except TypeError:  # a type of Parquet without a counterpart in JSON
+        return f", not a value of type {type(value).__name__}"
 
 
-def _others(names: Mapping[str, Any] | tuple[str, ...]) -> str:
-    """Which fields there are, and how to name one."""
-    shown = ", ".join(quote(name) for name in list(names)[:_NAMED_AT_MOST])
-    more = " and others" if len(names) > _NAMED_AT_MOST else ""
-    there = f"there are {shown}{more}" if names else "there are none"
-    return f"{there}. --field names the one with the texts."
+def _list_fields(noun: str, names: Mapping[str, Any] | tuple[str, ...]) -> str:
+    """Return the end of a message: the fields that exist, and the flag that selects one."""
+    shown = ", ".join(quote(name) for name in list(names)[:_MAX_NAMED])
+    more = " and others" if len(names) > _MAX_NAMED else ""
+    existing = f"its {noun} are {shown}{more}" if names else f"it has no {noun}"
+    return f"{existing}. --field selects the one with the texts."

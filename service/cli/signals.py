@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: what runs may keep what is done, and ends within a second."""
+"""SIGINT and SIGTERM: cancel the running command, which has one second to save its results."""
 
 import asyncio
 import contextlib
@@ -16,15 +16,15 @@ if sys.platform != "win32":
 Main = Callable[[], Coroutine[Any, Any, None]]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_ENDED = 0  # where signals have their numbers, which begin at 1
+_ENDED = 0  # sent instead of a signal number; those start at 1
 GRACE_S = 1.0
 
 
 class SignalError(Exception):
-    """A signal has ended what ran.
+    """A signal has ended the command.
 
     Attributes:
-        number: the signal's.
+        number: the signal's number.
     """
 
     def __init__(self, number: int) -> None:
@@ -33,21 +33,21 @@ class SignalError(Exception):
 
 
 def run_until_signal(main: Main) -> None:
-    """Run on an event loop on a thread of its own.
+    """Run a coroutine on an event loop in another thread.
 
-    So this thread sees a signal at once, even while that one loads a model. What runs is cancelled
-    then; after a second, or a second signal, it is not waited for any more, and the caller is to
-    end the process without waiting for threads.
+    This thread therefore receives a signal at once, even while the other one loads a model. A
+    signal cancels the coroutine. After another second or another signal, this function stops
+    waiting for it; the caller must then end the process without waiting for threads.
 
     Args:
-        main: what runs.
+        main: returns the coroutine.
 
     Raises:
-        SignalError: a signal came.
-        BaseException: whatever it raises.
+        SignalError: the process received a signal.
+        BaseException: raised by the coroutine.
     """
-    with _watching() as (ours, theirs):
-        thread = _Thread(main, theirs)
+    with _signal_events() as (ours, theirs):
+        thread = _EventLoopThread(main, theirs)
         thread.start()
         [event] = ours.recv(1)
         if event == _ENDED:
@@ -61,10 +61,10 @@ def run_until_signal(main: Main) -> None:
 
 
 @contextmanager
-def _watching() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Two ends of a connection; the number of each signal comes out of the first.
+def _signal_events() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Open a socket pair; the number of each signal can be received from the first socket.
 
-    A thread that waits otherwise may not hear of one that the system gives to another thread.
+    A lock or a queue would not wake this thread if the system delivers the signal to another one.
     """
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -80,11 +80,11 @@ def _watching() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 def _do_nothing(_number: int, _frame: object) -> None:
-    """What a signal's number comes by is done already."""
+    """Do nothing: Python has already written the signal's number to the wakeup socket."""
 
 
-class _Thread(threading.Thread):
-    """Runs an event loop; sends _ENDED when what ran on it has ended."""
+class _EventLoopThread(threading.Thread):
+    """Thread that runs a coroutine on an event loop and sends _ENDED when it has ended."""
 
     def __init__(self, main: Main, events: socket.socket) -> None:
         super().__init__(name="fillmask-event-loop", daemon=True)
@@ -97,32 +97,32 @@ class _Thread(threading.Thread):
         factory = None if sys.platform == "win32" else uvloop.new_event_loop
         try:
             with asyncio.Runner(loop_factory=factory) as runner:
-                runner.run(self._until_its_end())
+                runner.run(self._run_main())
         except BaseException as error:  # noqa: BLE001 - `finish` raises it
             self._error = error
         finally:
-            self._tell()
+            self._notify_ended()
 
     def cancel(self) -> None:
-        """Tell what runs to end."""
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+        """Cancel the coroutine."""
+        with contextlib.suppress(RuntimeError):  # the loop is already closed
             self._cancel()
 
     def finish(self) -> None:
-        """Wait until the loop has been cleared up; raise what was raised on it."""
+        """Wait until the loop is closed, and raise the coroutine's error."""
         self.join()
         if self._error is not None:
             raise self._error
 
-    async def _until_its_end(self) -> None:
+    async def _run_main(self) -> None:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
         self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
         try:
             await self._main()
         finally:
-            self._tell()  # before the loop waits for its threads
+            self._notify_ended()  # before the loop waits for its threads
 
-    def _tell(self) -> None:
-        with contextlib.suppress(OSError):  # nobody has waited
+    def _notify_ended(self) -> None:
+        with contextlib.suppress(OSError):  # the main thread no longer waits
             self._events.send(bytes([_ENDED]))

@@ -1,4 +1,4 @@
-"""A whole file, read and written in parts."""
+"""The file command: fills the rows of a file and can be interrupted and continued."""
 
 import asyncio
 import sys
@@ -10,195 +10,201 @@ from pathlib import Path
 from typing import Any
 
 from service.bundles.bundle import read_bundle
+from service.cli.commands import FileCommand
+from service.cli.error_policy import ErrorPolicy
 from service.cli.errors import CommandError, RowError
 from service.cli.formats.base import Block, OutputOptions, Rows, RowWriter
 from service.cli.formats.open import (
     WRITTEN,
     check_ending,
     check_input,
-    make_output,
+    make_writer,
     open_rows,
 )
 from service.cli.pipeline import RowPipeline
-from service.cli.problems import ErrorPolicy
 from service.cli.progress import print_status, show_progress
 from service.cli.requests import RowRequestReader, limits_of, read_options, without_limits
 from service.cli.resume.job import Job, fingerprint, locked, parts_directory
 from service.cli.resume.parts import PartFiles
-from service.cli.row_options import FileTask
 from service.registry.loader import load_model
 from service.settings import Settings
 
 
 def check_output(path: Path, source: Path, *, overwrite: bool) -> None:
-    """Refuse an output that is not to be written.
+    """Reject an output path that must not be written.
+
+    An existing output is allowed if it has a directory of parts: an interrupted job may have
+    written it.
 
     Args:
-        path: of the output.
-        source: the input.
-        overwrite: whether an output that is there may be replaced.
+        path: path of the output.
+        source: path of the input.
+        overwrite: allow an existing output.
 
     Raises:
-        CommandError: it is the input, of no format that is written, or there already, and no job
-            that has begun may have put it there; or its directory is not there.
+        CommandError: the output is the input, has no supported ending, already exists, or its
+            directory does not exist.
     """
     check_ending(path, WRITTEN)
     if not path.parent.is_dir():
-        raise CommandError(f"{path} cannot be written: {path.parent} is no directory.")
+        raise CommandError(f"{path} cannot be written: {path.parent} is not a directory.")
     if path.exists() and path.samefile(source):
-        raise CommandError(f"{path} is the input, which is not replaced.")
+        raise CommandError(f"{path} is the input file; choose another --output.")
     if not parts_directory(path).exists():
         check_new(path, overwrite=overwrite)
 
 
 def check_new(path: Path, *, overwrite: bool) -> None:
-    """Refuse to replace an output.
+    """Reject an existing output unless it may be replaced.
 
     Raises:
-        CommandError: it is there, and may not be replaced.
+        CommandError: the output is a directory, or exists and `overwrite` is False.
     """
     if path.is_dir():
-        raise CommandError(f"{path} is a directory.")
+        raise CommandError(f"{path} is a directory; --output must be a file.")
     if path.exists() and not overwrite:
-        raise CommandError(f"{path} is there already; --overwrite replaces it.")
+        raise CommandError(f"{path} already exists; --overwrite replaces it.")
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is to be done.
+    """Everything that a file command needs besides the model.
 
     Attributes:
-        rows: those of the input.
-        questions: what is asked of them.
-        output: what they are written as.
-        start: number of the first row of the shard.
-        stop: number of the one after its last.
-        fingerprint: what makes this job and no other.
-        mask_token: the model's.
+        rows: rows of the input.
+        reader: reads the requests of the rows.
+        writer: writes the output.
+        start: index of the shard's first row.
+        stop: index of the row after the shard's last.
+        fingerprint: identity of the job.
+        mask_token: the model's mask token.
     """
 
     rows: Rows
-    questions: RowRequestReader
-    output: RowWriter
+    reader: RowRequestReader
+    writer: RowWriter
     start: int
     stop: int
     fingerprint: Mapping[str, Any]
     mask_token: str
 
 
-async def fill_file(task: FileTask, settings: Settings) -> None:
-    """Write the output.
-
-    Args:
-        task: which, and of what.
-        settings: of the model.
+async def fill_file(command: FileCommand, settings: Settings) -> None:
+    """Fill the rows of a file and write the output, or continue an interrupted job.
 
     Raises:
-        CommandError: what was asked for cannot be done, or a row cannot be filled.
-        StartupError: the bundle is no good.
-        FillMaskError: the parameters are wrong, or the model has failed.
+        CommandError: the input, the output or a row is invalid.
+        RetryError: another process is working on the same output.
+        StartupError: the bundle or a setting is invalid.
+        FillMaskError: a parameter is invalid, or the model has failed.
     """
-    check_input(task.input)
-    check_output(task.output, task.input, overwrite=task.overwrite)
-    state = _state(task.input)
-    plan = await asyncio.to_thread(_make_plan, task, settings)
-    with locked(task.output):
-        job = Job(task.output, plan.fingerprint)
-        if not job.begin(restart=task.restart):
-            job.end()
-            print_status(f"{task.output.name} was finished before.")
+    check_input(command.input)
+    check_output(command.output, command.input, overwrite=command.overwrite)
+    state = _file_state(command.input)
+    plan = await asyncio.to_thread(_make_plan, command, settings)
+    with locked(command.output):
+        job = Job(command.output, plan.fingerprint)
+        if not job.begin(restart=command.restart):
+            job.remove_directory()
+            print_status(f"{command.output.name} is already complete.")
             return
-        check_new(task.output, overwrite=task.overwrite)
+        check_new(command.output, overwrite=command.overwrite)
         parts = PartFiles(job.directory, plan.start)
         try:
             if parts.next_row < plan.stop:
-                await _fill(task, plan, parts, settings)
-            problems = await asyncio.to_thread(_join, task, plan, parts, job.joined)
+                await _fill_rows(command, plan, parts, settings)
+            problems = await asyncio.to_thread(_join_parts, command, plan, parts, job.joined)
         except asyncio.CancelledError:
             done, rows = parts.next_row - plan.start, plan.stop - plan.start
             print_status(
-                f"Stopped with {done} of {rows} rows done; the same command goes on from there."
+                f"Stopped after {done} of {rows} rows; run the same command again to continue."
             )
             raise
         except RowError as error:
             raise RowError(
-                f"{error} What is done before it is kept, and the same command with --on-error "
-                "report goes on past it."
+                f"{error} The rows before it are saved; add --on-error report to continue with "
+                "the rows after it."
             ) from error
-        if _state(task.input) != state:
+        if _file_state(command.input) != state:
             raise CommandError(
-                f"{task.input} was changed while it was read; start anew with --restart."
+                f"{command.input} changed while it was being read; start again with --restart."
             )
-        job.deliver()
-        job.end()
-    print_status(f"{task.output.name}: {problems}.")
+        job.publish()
+        job.remove_directory()
+    print_status(f"{command.output.name}: {problems}.")
 
 
-def _make_plan(task: FileTask, settings: Settings) -> _Plan:
-    filling = task.filling
+def _make_plan(command: FileCommand, settings: Settings) -> _Plan:
+    row_options = command.row_options
     bundle = read_bundle(settings.bundle)
-    rows = open_rows(task.input, filling.field)
+    rows = open_rows(command.input, row_options.field)
     limits = limits_of(bundle)
-    options = read_options(filling.parameters, limits)
-    output = make_output(task.output, rows, OutputOptions(options, filling.on_error == "report"))
-    start, stop = filling.shard.range_of(rows.count())
+    options = read_options(row_options.parameters, limits)
+    writer = make_writer(
+        command.output, rows, OutputOptions(options, row_options.on_error == "report")
+    )
+    start, stop = row_options.shard.range_of(rows.count())
     return _Plan(
         rows=rows,
-        questions=RowRequestReader(
-            filling.field, filling.parameters, limits, rows, output.reserved
+        reader=RowRequestReader(
+            row_options.field, row_options.parameters, limits, rows, writer.reserved
         ),
-        output=output,
+        writer=writer,
         start=start,
         stop=stop,
         fingerprint=fingerprint(
-            task.input, filling.field, filling.parameters, bundle, filling.shard
+            command.input, row_options.field, row_options.parameters, bundle, row_options.shard
         ),
         mask_token=bundle.mask_token,
     )
 
 
-async def _fill(task: FileTask, plan: _Plan, parts: PartFiles, settings: Settings) -> None:
-    """Answer the rows that have no answer yet."""
-    filling = task.filling
+async def _fill_rows(
+    command: FileCommand, plan: _Plan, parts: PartFiles, settings: Settings
+) -> None:
+    """Fill the rows without saved answers."""
+    row_options = command.row_options
     if parts.next_row > plan.start:
-        print_status(f"Going on after row {parts.next_row} of {task.input.name}.")
+        print_status(f"Continuing after row {parts.next_row} of {command.input.name}.")
     done, total = parts.next_row - plan.start, plan.stop - plan.start
-    with show_progress(sys.stderr, task.output.name, total, done) as progress:
+    with show_progress(sys.stderr, command.output.name, total, done) as progress:
 
         def write(block: Block, answers: Sequence[bytes]) -> None:
             parts.write(block, answers)
             progress.update(len(block))
 
         async with aclosing(await load_model(without_limits(settings), lambda _: None)) as model:
-            model.fill_mask.check_targets(plan.questions.options)
+            model.fill_mask.check_targets(plan.reader.options)
             batch_tokens = settings.threads * settings.max_batch_tokens
-            flow = RowPipeline(model.fill_mask, filling.field, plan.mask_token, batch_tokens)
-            unanswered = plan.questions.asked(parts.next_row, plan.stop)
+            pipeline = RowPipeline(
+                model.fill_mask, row_options.field, plan.mask_token, batch_tokens
+            )
+            unanswered = plan.reader.read(parts.next_row, plan.stop)
             try:
-                await flow.run(
-                    unanswered, ErrorPolicy(write, plan.rows.name, filling.on_error).write
+                await pipeline.run(
+                    unanswered, ErrorPolicy(write, plan.rows.name, row_options.on_error).write
                 )
             finally:
                 await asyncio.to_thread(parts.commit)
 
 
-def _join(task: FileTask, plan: _Plan, parts: PartFiles, path: Path) -> ErrorPolicy:
-    """Write all rows with their answers; gives what there is to say of them."""
+def _join_parts(command: FileCommand, plan: _Plan, parts: PartFiles, path: Path) -> ErrorPolicy:
+    """Write all rows with their saved answers to a file, and return the counts."""
     answers = parts.answers()
     total = plan.stop - plan.start
-    label = f"writing {task.output.name}"
+    label = f"writing {command.output.name}"
     with (
         show_progress(sys.stderr, label, total) as progress,
-        plan.output.writing(path) as write,
+        plan.writer.open(path) as write,
     ):
-        problems = ErrorPolicy(write, plan.rows.name, task.filling.on_error)
+        problems = ErrorPolicy(write, plan.rows.name, command.row_options.on_error)
         for block in plan.rows.blocks(plan.start, plan.stop):
             problems.write(block, list(islice(answers, len(block))))
             progress.update(len(block))
     return problems
 
 
-def _state(path: Path) -> tuple[int, int]:
-    """By which a change of a file shows."""
+def _file_state(path: Path) -> tuple[int, int]:
+    """Return the size and modification time of a file, to detect changes."""
     status = path.stat()
     return status.st_size, status.st_mtime_ns

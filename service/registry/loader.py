@@ -85,7 +85,7 @@ async def load_model(
             batcher,
             max_tokens=bundle.max_tokens,
             vocab_size=bundle.architecture.vocab_size,
-            spans=spans,
+            tracer=spans,
         )
         # not the users' limits: a golden prompt may have more masks than a request
         await check_golden_prompts(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))

@@ -1,1 +1,1 @@
-"""Filling and scoring: texts in, answers out; no HTTP."""
+"""Tasks: fill-mask and scoring. They take texts and know nothing of HTTP."""

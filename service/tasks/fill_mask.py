@@ -1,4 +1,4 @@
-"""The use case: texts with masks in, ranked fills out. No HTTP."""
+"""The fill-mask task: texts with masks in, ranked fills out."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,10 +10,10 @@ from service.errors import InvalidRequestError
 from service.observability.tracing import Tracer
 from service.tasks.options import FillOptions
 from service.tasks.plan import FillPlan, FillPlanner
-from service.tasks.response_size import Reserve, no_bound, response_size
+from service.tasks.response_size import Reserve, estimate_response_size, reserve_nothing
 from service.tasks.results import FillResult, RejectedText
 from service.tasks.strategies import FillStrategies
-from service.tasks.targets import check_size
+from service.tasks.targets import check_targets_size
 from service.tokenization.reader import text_label
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
@@ -26,12 +26,13 @@ class FillMaskPipeline:
 
     Args:
         tokenizer: the model's tokenizer.
-        batcher: where the requests are computed.
+        batcher: computes the passes.
         max_tokens: longest text the model reads, special tokens included.
-        vocab_size: rows of the model's table.
-        max_masks: most masks in the texts of one call.
-        max_passes: most passes of the model for one call, where it takes more than one a text.
-        spans: told of what is not told by the batcher, where requests are traced.
+        vocab_size: rows of the model's embedding table.
+        max_masks: maximum number of masks in the texts of one request.
+        max_passes: maximum number of passes for one request; a text that needs only one pass does
+            not count.
+        tracer: records a span for tokenization; the batcher records its own.
     """
 
     def __init__(
@@ -43,69 +44,72 @@ class FillMaskPipeline:
         vocab_size: int,
         max_masks: int,
         max_passes: int,
-        spans: Tracer | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
-        self._reader = FillPlanner(tokenizer, max_tokens, max_passes)
+        self._planner = FillPlanner(tokenizer, max_tokens, max_passes)
         self._batcher = batcher
-        self._ways = FillStrategies(tokenizer, batcher, vocab_size)
+        self._strategies = FillStrategies(tokenizer, batcher, vocab_size)
         self._max_masks = max_masks
         self._max_passes = max_passes
-        self._spans = spans
+        self._tracer = tracer
 
     @property
     def accepted_tokens(self) -> int:
-        """Of all passes that wait or are computed."""
+        """Tokens of all passes that are queued or being computed."""
         return self._batcher.accepted_tokens
 
     def check_targets(self, options: FillOptions) -> None:
-        """Refuse targets that no text can be filled with.
+        """Reject targets that are invalid for every text.
 
         Raises:
-            InvalidRequestError: one of them cannot be used.
+            InvalidRequestError: a target is invalid.
         """
-        check_size([options.targets or ()])
-        self._reader.check_targets(options)
+        check_targets_size([options.targets or ()])
+        self._planner.check_targets(options)
 
     async def fill(
         self,
         texts: Sequence[str],
         options: FillOptions | Sequence[FillOptions],
-        called: str = "inputs",
+        label: str = "inputs",
         *,
-        report: bool = False,
-        reserve: Reserve = no_bound,
+        report_errors: bool = False,
+        reserve: Reserve = reserve_nothing,
     ) -> FillResult:
         """Rank the fills of each mask of each text, best first.
 
         Args:
             texts: at least one, each with at least one mask.
-            options: how they are filled, all of them or each.
-            called: what the caller calls the texts, for errors.
-            report: answer without the texts and targets that are refused, and say which.
-            reserve: takes the memory that answering will hold, before anything is computed.
+            options: for all texts, or one per text.
+            label: the client's name for the texts, for error messages.
+            report_errors: include invalid texts and targets in the result instead of raising.
+            reserve: reserves the memory of the request before anything is computed.
 
         Raises:
-            InvalidRequestError: there are too many masks, or answering would take too much; or,
-                unless that is to be reported, a text has no mask or is too long, or a target
-                cannot be used.
-            FillMaskError: the batcher does not take the requests, or there is no memory for them.
+            InvalidRequestError: the request has too many masks, needs too many passes, or its
+                response would be too large; without `report_errors` also if a text has no mask or
+                is too long, or a target is invalid.
+            FillMaskError: the batcher rejects the passes, or the memory cannot be reserved.
         """
-        alike = isinstance(options, FillOptions)
+        same_options = isinstance(options, FillOptions)
         each = [options] * len(texts) if isinstance(options, FillOptions) else options
-        lists = {one.targets for one in (each[:1] if alike else each) if one.targets}
-        check_size(lists)
+        lists = {one.targets for one in (each[:1] if same_options else each) if one.targets}
+        check_targets_size(lists)
         chars = sum(_TARGET_COST_CHARS + len(target) for targets in lists for target in targets)
         if sum(map(len, texts)) + chars < LONG_TEXT_CHARS:
-            read = self._read_all(texts, each, called, report=report)
+            planned = self._plan_all(texts, each, label, report_errors=report_errors)
         else:
-            read = await asyncio.to_thread(self._read_all, texts, each, called, report=report)
-        jobs = {index: job for index, job in enumerate(read) if isinstance(job, FillPlan)}
-        self._check_work(jobs.values())
-        _, memory_bytes, long = response_size(jobs.values())
+            planned = await asyncio.to_thread(
+                self._plan_all, texts, each, label, report_errors=report_errors
+            )
+        plans = {index: plan for index, plan in enumerate(planned) if isinstance(plan, FillPlan)}
+        self._check_work(plans.values())
+        _, memory_bytes, is_large = estimate_response_size(plans.values())
         reserve(memory_bytes)
-        groups = [list(jobs)] if alike and jobs else _groups(jobs)
+        groups = [list(plans)] if same_options and plans else _group_by_options(plans)
         found = await gather_or_cancel(
-            self._ways.fill([jobs[index] for index in group], long=long) for group in groups
+            self._strategies.fill([plans[index] for index in group], is_large=is_large)
+            for group in groups
         )
         fills: list[list[list[Any]]] = [[] for _ in texts]
         for group, group_fills in zip(groups, found, strict=True):
@@ -113,51 +117,54 @@ class FillMaskPipeline:
                 fills[index] = text_fills
         return FillResult(
             fills,
-            long,
-            {index: one for index, one in enumerate(read) if isinstance(one, RejectedText)},
+            is_large,
+            {index: one for index, one in enumerate(planned) if isinstance(one, RejectedText)},
             {
-                index: job.targets.refused
-                for index, job in jobs.items()
-                if job.targets is not None and job.targets.refused
+                index: plan.targets.rejected
+                for index, plan in plans.items()
+                if plan.targets is not None and plan.targets.rejected
             },
         )
 
     @property
-    def _read_all(self) -> Callable[..., list[FillPlan | RejectedText]]:
-        # not an attribute: with a method of its own the object would outlive the model
-        return self._read if self._spans is None else self._spans.traced("tokenize", self._read)
+    def _plan_all(self) -> Callable[..., list[FillPlan | RejectedText]]:
+        # Not an attribute: an object that holds its own bound method is a reference cycle and
+        # would outlive the model.
+        return self._plan if self._tracer is None else self._tracer.traced("tokenize", self._plan)
 
-    def _read(
-        self, texts: Sequence[str], each: Sequence[FillOptions], called: str, *, report: bool
+    def _plan(
+        self, texts: Sequence[str], each: Sequence[FillOptions], label: str, *, report_errors: bool
     ) -> list[FillPlan | RejectedText]:
-        read: list[FillPlan | RejectedText] = []
+        planned: list[FillPlan | RejectedText] = []
         for index, (text, options) in enumerate(zip(texts, each, strict=True)):
             try:
-                where = text_label(called, index, texts)
-                read.append(self._reader.read(text, options, where, report=report))
+                one_label = text_label(label, index, texts)
+                planned.append(
+                    self._planner.plan(text, options, one_label, report_errors=report_errors)
+                )
             except InvalidRequestError as error:
-                if not report:
+                if not report_errors:
                     raise
-                read.append(RejectedText(error.text))
-        return read
+                planned.append(RejectedText(error.text))
+        return planned
 
-    def _check_work(self, jobs: Collection[FillPlan]) -> None:
-        masks = sum(job.masks for job in jobs)
+    def _check_work(self, plans: Collection[FillPlan]) -> None:
+        masks = sum(plan.masks for plan in plans)
         if masks > self._max_masks:
             raise InvalidRequestError(
                 f"The request has {masks} masks; at most {self._max_masks} are allowed."
             )
-        passes = sum(job.passes for job in jobs)
+        passes = sum(plan.passes for plan in plans)
         if passes > self._max_passes:
             raise InvalidRequestError(
-                f"The request would take {passes} passes of the model; at most {self._max_passes} "
-                "are allowed, so ask for fewer texts, masks, fills or targets of several tokens."
+                f"The request needs {passes} passes of the model; at most {self._max_passes} are "
+                "allowed; use fewer texts, masks, fills or targets of several tokens."
             )
 
 
-def _groups(jobs: Mapping[int, FillPlan]) -> list[list[int]]:
-    """Texts that are filled alike, by their places."""
+def _group_by_options(plans: Mapping[int, FillPlan]) -> list[list[int]]:
+    """Group the indices of texts that have equal options."""
     groups: dict[FillOptions, list[int]] = {}
-    for index, job in jobs.items():
-        groups.setdefault(job.options, []).append(index)
+    for index, plan in plans.items():
+        groups.setdefault(plan.options, []).append(index)
     return list(groups.values())

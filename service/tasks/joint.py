@@ -1,8 +1,9 @@
-"""Several masks filled together: bounded beam search.
+"""Joint filling of several masks by bounded beam search.
 
-Filled each alone, "[MASK] [MASK]" may be answered with "New Francisco". Here a mask is filled, the
-next one is predicted with that in place, and so on; the sum of the log-probabilities is the joint
-one, by the chain rule in the order of filling. As many partial fills are kept as the beam is wide.
+Filled independently, "[MASK] [MASK]" may get the tokens "New Francisco". The beam search fills one
+mask, predicts the next one with that token in place, and so on. By the chain rule, in the order of
+filling, the sum of the log-probabilities is the joint log-probability. The search keeps as many
+hypotheses as the beam is wide.
 
 Shapes: m masks of a text.
 """
@@ -17,17 +18,17 @@ from service.tasks.options import Order
 from service.tasks.results import NO_SINGLE_TOKEN, JointFill
 from service.tokenization.tokenizer import EncodedText, Tokenizer
 
-MIN_BEAM = 5
+MIN_BEAM_WIDTH = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Partial:
-    """Some masks filled.
+class _Hypothesis:
+    """A text with some of its masks filled.
 
     Attributes:
-        input_ids: (T,) the text with what is filled.
-        tokens: (m,) of each mask its token, or -1 while it is open.
-        log_prob: of what is filled.
+        input_ids: (T,) ids of the text with the chosen tokens in place.
+        tokens: (m,) chosen token of each mask, or -1 for a mask that is not filled yet.
+        log_prob: joint log-probability of the chosen tokens.
     """
 
     input_ids: IntArray
@@ -36,12 +37,12 @@ class _Partial:
 
 
 def beam_width(top_k: int) -> int:
-    """Partial fills that are kept."""
-    return max(top_k, MIN_BEAM)
+    """Return the number of hypotheses that the search keeps."""
+    return max(top_k, MIN_BEAM_WIDTH)
 
 
-def joint_passes(masks: int, top_k: int) -> int:
-    """Most passes of the model that a text takes."""
+def max_joint_passes(masks: int, top_k: int) -> int:
+    """Return the maximum number of model passes for one text."""
     return 1 + (masks - 1) * beam_width(top_k)
 
 
@@ -54,89 +55,93 @@ async def fill_jointly(
     top_k: int,
     order: Order,
 ) -> list[JointFill]:
-    """The best fills of all masks of a text together, best first.
+    """Return the best joint fills of all masks of a text, best first.
 
     Args:
-        text: as it was written.
-        encoded: the same, as the model reads it.
-        tokenizer: the model's.
-        submit: computes requests.
-        top_k: most fills.
-        order: the most certain mask first, or from left to right.
+        text: the user's text.
+        encoded: the same text as token ids.
+        tokenizer: the model's tokenizer.
+        submit: computes model passes.
+        top_k: maximum number of fills.
+        order: fill the mask with the most probable token first, or from left to right.
 
     Raises:
-        FillMaskError: whatever `submit` raises.
+        FillMaskError: raised by `submit`.
     """
-    beam = beam_width(top_k)
-    partials = [_Partial(encoded.input_ids, (NO_SINGLE_TOKEN,) * len(encoded.mask_spans), 0.0)]
+    width = beam_width(top_k)
+    beam = [_Hypothesis(encoded.input_ids, (NO_SINGLE_TOKEN,) * len(encoded.mask_spans), 0.0)]
     for _ in encoded.mask_spans:
-        asked = [_open(partial) for partial in partials]
-        answers = await submit(
+        open_masks = [_open_masks(hypothesis) for hypothesis in beam]
+        outputs = await submit(
             [
-                _request(partial, encoded.mask_positions[masks], beam, tokenizer)
-                for partial, masks in zip(partials, asked, strict=True)
+                _model_pass(hypothesis, encoded.mask_positions[masks], width, tokenizer)
+                for hypothesis, masks in zip(beam, open_masks, strict=True)
             ]
         )
-        grown: dict[tuple[int, ...], _Partial] = {}
-        for partial, masks, answer in zip(partials, asked, answers, strict=True):
-            for one in _grow(partial, masks, answer, encoded, tokenizer, beam, order):
-                known = grown.get(one.tokens)
+        expanded: dict[tuple[int, ...], _Hypothesis] = {}
+        for hypothesis, masks, output in zip(beam, open_masks, outputs, strict=True):
+            for one in _expand(hypothesis, masks, output, encoded, tokenizer, width, order):
+                known = expanded.get(one.tokens)
                 if known is None or one.log_prob > known.log_prob:
-                    grown[one.tokens] = one
-        partials = sorted(grown.values(), key=lambda one: -one.log_prob)[:beam]
-    return [_shown(text, encoded, tokenizer, one) for one in partials[:top_k]]
+                    expanded[one.tokens] = one
+        beam = sorted(expanded.values(), key=lambda one: -one.log_prob)[:width]
+    return [_to_fill(text, encoded, tokenizer, one) for one in beam[:top_k]]
 
 
-def _open(partial: _Partial) -> list[int]:
-    return [mask for mask, token in enumerate(partial.tokens) if token == NO_SINGLE_TOKEN]
+def _open_masks(hypothesis: _Hypothesis) -> list[int]:
+    return [mask for mask, token in enumerate(hypothesis.tokens) if token == NO_SINGLE_TOKEN]
 
 
-def _request(partial: _Partial, positions: IntArray, beam: int, tokenizer: Tokenizer) -> ModelPass:
-    asked = beam + len(tokenizer.special_token_ids)
-    return ModelPass(partial.input_ids, positions, asked, no_targets(len(positions)))
+def _model_pass(
+    hypothesis: _Hypothesis, positions: IntArray, width: int, tokenizer: Tokenizer
+) -> ModelPass:
+    top_k = width + len(tokenizer.special_token_ids)
+    return ModelPass(hypothesis.input_ids, positions, top_k, no_targets(len(positions)))
 
 
-def _grow(
-    partial: _Partial,
+def _expand(
+    hypothesis: _Hypothesis,
     masks: Sequence[int],
-    answer: PassOutputs,
+    output: PassOutputs,
     encoded: EncodedText,
     tokenizer: Tokenizer,
-    beam: int,
+    width: int,
     order: Order,
-) -> list[_Partial]:
-    """One more mask filled, in as many ways as the beam is wide."""
+) -> list[_Hypothesis]:
+    """Fill one more mask with each of the `width` best tokens."""
     candidates = [
         [pair for pair in zip(*row, strict=True) if pair[0] not in tokenizer.special_token_ids]
-        for row in zip(answer.top_ids.tolist(), answer.top_log_probs.tolist(), strict=True)
+        for row in zip(output.top_ids.tolist(), output.top_log_probs.tolist(), strict=True)
     ]
     chosen = 0
     if order == "confidence":
         chosen = max(range(len(masks)), key=lambda place: candidates[place][0][1])
     mask = masks[chosen]
-    grown = []
-    for token, log_prob in candidates[chosen][:beam]:
-        input_ids = partial.input_ids.copy()
+    expanded = []
+    for token, log_prob in candidates[chosen][:width]:
+        input_ids = hypothesis.input_ids.copy()
         input_ids[encoded.mask_positions[mask]] = token
-        tokens = (*partial.tokens[:mask], token, *partial.tokens[mask + 1 :])
-        grown.append(_Partial(input_ids, tokens, partial.log_prob + log_prob))
-    return grown
+        tokens = (*hypothesis.tokens[:mask], token, *hypothesis.tokens[mask + 1 :])
+        expanded.append(_Hypothesis(input_ids, tokens, hypothesis.log_prob + log_prob))
+    return expanded
 
 
-def _shown(text: str, encoded: EncodedText, tokenizer: Tokenizer, full: _Partial) -> JointFill:
+def _to_fill(
+    text: str, encoded: EncodedText, tokenizer: Tokenizer, hypothesis: _Hypothesis
+) -> JointFill:
     sequence = text
     token_strs: list[str] = []
-    # from the right, so that what is still to be filled stays where it is
-    for span, token in zip(reversed(encoded.mask_spans), reversed(full.tokens), strict=True):
+    # from the right, so that the spans of the masks to the left stay valid
+    for span, token in zip(reversed(encoded.mask_spans), reversed(hypothesis.tokens), strict=True):
         token_str, sequence = tokenizer.mask_slot(sequence, span).fill(token)
         token_strs.insert(0, token_str)
-    alone = len(full.tokens) == 1
+    single = len(hypothesis.tokens) == 1
     return JointFill(
-        score=math.exp(full.log_prob),
-        token=full.tokens[0] if alone else NO_SINGLE_TOKEN,
-        token_str=token_strs[0] if alone else " ".join(map(str.strip, token_strs)),
+        score=math.exp(hypothesis.log_prob),
+        token=hypothesis.tokens[0] if single else NO_SINGLE_TOKEN,
+        token_str=token_strs[0] if single else " ".join(map(str.strip, token_strs)),
         sequence=sequence,
-        log_prob=full.log_prob,
-        tokens=list(full.tokens),
+        log_prob=hypothesis.log_prob,
+        tokens=list(hypothesis.tokens),
         token_strs=token_strs,
     )

@@ -1,4 +1,4 @@
-"""How masks are to be filled."""
+"""Options of a fill-mask request, and the limits that requests are checked against."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,14 +11,14 @@ from pydantic import (
 
 
 class Limits(BaseModel):
-    """The most a request may hold."""
+    """Maximum sizes of a request."""
 
     model_config = ConfigDict(frozen=True)
 
     max_tokens: int = Field(description="tokens of one text, special tokens included")
     max_texts: int = Field(description="texts of one request")
     max_masks: int = Field(description="masks of one request, over all its texts")
-    max_top_k: int = Field(description="fills a mask")
+    max_top_k: int = Field(description="fills per mask")
     max_passes: int = Field(
         description="passes of the model for the scores or targets of one request"
     )
@@ -37,18 +37,19 @@ MAX_WORD_TOKENS = 5
 
 @dataclass(frozen=True, slots=True)
 class FillOptions:
-    """How masks are to be filled.
+    """Options that decide how the masks of a text are filled.
 
     Attributes:
-        top_k: most fills a mask; None for all the targets, or else for DEFAULT_TOP_K.
-        targets: the only words to rank, where given; or else the whole vocabulary without its
-            special tokens.
-        granularity: whether a fill is a token or a whole word.
-        max_word_tokens: most tokens of a word.
-        strategy: whether the masks of a text are filled each alone or together.
-        order: in which they are filled together.
-        on_long_text: whether a text that is longer than the model reads is an error, or is seen
-            through windows around its masks.
+        top_k: maximum number of fills per mask; None means all targets, or DEFAULT_TOP_K without
+            targets.
+        targets: the only words to rank; None ranks the whole vocabulary without its special
+            tokens.
+        granularity: a fill is one token, or a whole word.
+        max_word_tokens: maximum length of a word, in tokens.
+        strategy: masks of one text are filled independently or jointly.
+        order: order in which the joint strategy fills masks.
+        on_long_text: a text longer than the model's input is an error, or the model reads windows
+            around its masks.
     """
 
     top_k: int | None = None

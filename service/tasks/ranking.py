@@ -1,4 +1,7 @@
-"""From the graph's ids and log-probabilities to fills: ordinary tokens, best first, as text."""
+"""Ranking: token ids and log-probabilities of the model to fills, best first.
+
+Special tokens are never fills.
+"""
 
 import math
 from collections.abc import Sequence
@@ -18,26 +21,26 @@ def rank_targets(
     encoded: EncodedText,
     targets: Targets,
     log_probs_mK: NDArray[np.float64],
-    wanted: int,
+    top_k: int,
 ) -> list[list[TargetFill]]:
-    """The best targets for each mask of a text.
+    """Return the best targets for each mask of a text.
 
     Args:
-        tokenizer: the model's.
-        text: as it was written.
-        encoded: the same, as the model reads it.
-        targets: those to rank.
-        log_probs_mK: of each at each mask.
-        wanted: most fills a mask.
+        tokenizer: the model's tokenizer.
+        text: the user's text.
+        encoded: the same text as token ids.
+        targets: the targets to rank.
+        log_probs_mK: (m, K) log-probability of each target at each mask.
+        top_k: maximum number of fills per mask.
     """
-    answer = []
+    ranked = []
     for span, log_probs_K in zip(encoded.mask_spans, log_probs_mK, strict=True):
-        blank = tokenizer.mask_slot(text, span)
+        slot = tokenizer.mask_slot(text, span)
         total = np.logaddexp.reduce(log_probs_K)
         fills = []
-        for index in np.argsort(-log_probs_K, kind="stable")[:wanted].tolist():
+        for index in np.argsort(-log_probs_K, kind="stable")[:top_k].tolist():
             ids, log_prob = targets.token_ids[index], float(log_probs_K[index])
-            token_str, sequence = blank.fill_with(tokenizer.target_text(targets.texts[index], ids))
+            token_str, sequence = slot.fill_with(tokenizer.target_text(targets.texts[index], ids))
             fills.append(
                 TargetFill(
                     score=math.exp(log_prob),
@@ -49,54 +52,54 @@ def rank_targets(
                     tokens=ids,
                 )
             )
-        answer.append(fills)
-    return answer
+        ranked.append(fills)
+    return ranked
 
 
-def rank(
+def rank_tokens(
     tokenizer: Tokenizer,
     texts: Sequence[str],
     encoded: Sequence[EncodedText],
-    answers: Sequence[PassOutputs],
-    wanted: int,
+    outputs: Sequence[PassOutputs],
+    top_k: int,
 ) -> list[list[list[Fill]]]:
-    """The best ordinary tokens for each mask of each text.
+    """Return the best tokens, without special tokens, for each mask of each text.
 
     Args:
-        tokenizer: the model's.
-        texts: as they were written.
-        encoded: the same, as the model reads them.
-        answers: the graph's, a text each.
-        wanted: most fills a mask.
+        tokenizer: the model's tokenizer.
+        texts: the users' texts.
+        encoded: the same texts as token ids.
+        outputs: outputs of the model, one per text.
+        top_k: maximum number of fills per mask.
     """
     return [
         [
-            _best(tokenizer, text, span, ids, log_probs, wanted)
+            _rank_mask(tokenizer, text, span, ids, log_probs, top_k)
             for span, ids, log_probs in zip(
                 encoded_text.mask_spans,
-                answer.top_ids.tolist(),
-                answer.top_log_probs.tolist(),
+                output.top_ids.tolist(),
+                output.top_log_probs.tolist(),
                 strict=True,
             )
         ]
-        for text, encoded_text, answer in zip(texts, encoded, answers, strict=True)
+        for text, encoded_text, output in zip(texts, encoded, outputs, strict=True)
     ]
 
 
-def _best(
+def _rank_mask(
     tokenizer: Tokenizer,
     text: str,
     span: tuple[int, int],
     ids: list[int],
     log_probs: list[float],
-    wanted: int,
+    top_k: int,
 ) -> list[Fill]:
-    blank = tokenizer.mask_slot(text, span)
+    slot = tokenizer.mask_slot(text, span)
     fills: list[Fill] = []
     for token, log_prob in zip(ids, log_probs, strict=True):
         if token not in tokenizer.special_token_ids:
-            token_str, sequence = blank.fill(token)
+            token_str, sequence = slot.fill(token)
             fills.append(Fill(math.exp(log_prob), token, token_str, sequence))
-            if len(fills) == wanted:
+            if len(fills) == top_k:
                 break
     return fills

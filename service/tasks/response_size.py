@@ -1,4 +1,4 @@
-"""Size of an answer, and the memory that making it takes, before anything is computed."""
+"""Estimates of a response's size and of a request's memory, before anything is computed."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -9,89 +9,89 @@ from pydantic_core import to_json
 from service.errors import InvalidRequestError
 from service.tasks.plan import FillPlan
 
-# Each fill repeats its whole text, so an answer can be far larger than its request.
-MAX_ANSWER_BYTES = 5 * 2**20
-# making an answer of this size takes 0.3 ms; going to another thread and back takes 0.03 ms
-LONG_ANSWER_CHARS = 100_000
-# of a fill in JSON beside its text and its tokens; of each token its id, and its text twice
+# Each fill repeats its whole text, so a response can be far larger than its request.
+MAX_RESPONSE_BYTES = 5 * 2**20
+# building a response of this size takes 0.3 ms; a thread switch there and back takes 0.03 ms
+LARGE_RESPONSE_CHARS = 100_000
+# JSON of a fill without its text and tokens; JSON of one token: its id, and its text twice
 _FRAME_BYTES, _TOKEN_BYTES = 190, 60
-# so many targets are sorted in 0.3 ms
-_LONG_RANKING = 5_000
-# making a fill costs about as much as copying this many characters
+# sorting this many targets takes 0.3 ms
+_LARGE_RANKING = 5_000
+# creating a fill costs about as much as copying this many characters
 _FILL_COST_CHARS = 500
 
-# of a fill as an object: its numbers and the frame of its text
+# a fill as an object: its numbers and the header of its string
 _FILL_BYTES = 350
-# an answer in JSON is there in parts, and then whole
+# the JSON exists in parts, and then joined
 _JSON_COPIES = 2
-# of a pass that waits or is computed: its place in the queue, its arrays, its caller's task
+# a pass that is queued or being computed: its queue entry, its arrays, its caller's task
 _PASS_BYTES = 6_000
-# of a target at a mask: its id, its log-probability from the model and their sum
+# one target at one mask: its id, its log-probability from the model and their sum
 _SCORE_BYTES = 28
 
-# takes the bytes that answering will hold; raises OverloadedError where there is no room for them
+# reserves this many bytes for a request; raises OverloadedError if they are not available
 Reserve = Callable[[int], None]
 
 
-def no_bound(_memory_bytes: int) -> None:
-    """Reserve nothing: for callers that answer one request at a time."""
+def reserve_nothing(_memory_bytes: int) -> None:
+    """Reserve nothing, for callers that process one request at a time."""
 
 
 class ResponseSize(NamedTuple):
-    """The size of an answer.
+    """Estimated size of a response.
 
     Attributes:
-        json_bytes: at most so many.
-        memory_bytes: held at most, from the passes to the sent answer.
-        long: whether ranking or writing it would stall the event loop.
+        json_bytes: upper bound of the JSON.
+        memory_bytes: upper bound of the memory held from the first pass to the sent response.
+        is_large: ranking or serializing would stall the event loop.
     """
 
     json_bytes: int
     memory_bytes: int
-    long: bool
+    is_large: bool
 
 
-def response_size(jobs: Iterable[FillPlan]) -> ResponseSize:
-    """Sum up the answers to all texts of a request.
+def estimate_response_size(plans: Iterable[FillPlan]) -> ResponseSize:
+    """Add up the sizes of the results of all texts of a request.
 
     Raises:
-        InvalidRequestError: they are too long.
+        InvalidRequestError: the response could exceed MAX_RESPONSE_BYTES.
     """
     json_bytes = memory_bytes = cost_chars = ranked = 0
-    for job in jobs:
-        text, masks, targets = job.text, job.masks, job.targets
-        # of masks filled together there is one list
-        lists = 1 if job.options.strategy == "joint" else masks
-        fills = lists * job.wanted
-        job_bytes = fills * (len(to_json(text)) + _FRAME_BYTES + _tokens(job) * _TOKEN_BYTES)
-        # a token from beyond Latin-1 makes two bytes of each character
+    for plan in plans:
+        text, masks, targets = plan.text, plan.masks, plan.targets
+        # masks filled jointly share one list
+        lists = 1 if plan.options.strategy == "joint" else masks
+        fills = lists * plan.top_k
+        plan_bytes = fills * (len(to_json(text)) + _FRAME_BYTES + _max_tokens(plan) * _TOKEN_BYTES)
+        # a token with a character beyond Latin-1 makes Python use two bytes per character
         text_bytes = max(sys.getsizeof(text), 2 * len(text))
         if targets is not None:
             ranked += masks * len(targets)
-            job_bytes += lists * (targets.json_bytes(job.wanted) + targets.refused_json_bytes)
-            if targets.wide:
+            plan_bytes += lists * (targets.json_bytes(plan.top_k) + targets.rejected_json_bytes)
+            if targets.has_non_bmp:
                 text_bytes = 4 * len(text)
             memory_bytes += _SCORE_BYTES * masks * len(targets)
-        json_bytes += job_bytes
+        json_bytes += plan_bytes
         cost_chars += fills * (len(text) + _FILL_COST_CHARS)
-        cost_chars += 0 if targets is None else lists * targets.refused_json_bytes
-        memory_bytes += fills * (text_bytes + _FILL_BYTES) + job.passes * _PASS_BYTES
-    if json_bytes > MAX_ANSWER_BYTES:
+        cost_chars += 0 if targets is None else lists * targets.rejected_json_bytes
+        memory_bytes += fills * (text_bytes + _FILL_BYTES) + plan.passes * _PASS_BYTES
+    if json_bytes > MAX_RESPONSE_BYTES:
         raise InvalidRequestError(
-            f"The answer would have up to {json_bytes} bytes; at most {MAX_ANSWER_BYTES} are "
-            "allowed, so ask for fewer texts, masks or fills."
+            f"The response would have up to {json_bytes} bytes; at most {MAX_RESPONSE_BYTES} are "
+            "allowed; use fewer texts, masks or fills."
         )
     return ResponseSize(
         json_bytes,
         memory_bytes + _JSON_COPIES * json_bytes,
-        ranked > _LONG_RANKING or cost_chars > LONG_ANSWER_CHARS,
+        ranked > _LARGE_RANKING or cost_chars > LARGE_RESPONSE_CHARS,
     )
 
 
-def _tokens(job: FillPlan) -> int:
-    """Tokens of a fill at most; a target's are counted with its text."""
-    if job.targets is not None:
+def _max_tokens(plan: FillPlan) -> int:
+    """Return the maximum number of tokens of a fill; 0 for targets, whose JSON includes them."""
+    if plan.targets is not None:
         return 0
-    if job.options.strategy == "joint":
-        return job.masks
-    return job.options.max_word_tokens if job.options.granularity == "word" else 1
+    if plan.options.strategy == "joint":
+        return plan.masks
+    return plan.options.max_word_tokens if plan.options.granularity == "word" else 1

@@ -1,22 +1,23 @@
-"""Results of tasks."""
+"""Results of the tasks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-NO_SINGLE_TOKEN = -1  # what clients that want a number get as the token of several
+# `token` of a fill that has several tokens: clients that expect a number get one
+NO_SINGLE_TOKEN = -1
 
 
-@dataclass(slots=True)  # not frozen: that would make each cost three times as much to create
+@dataclass(slots=True)  # not frozen: a frozen one takes three times as long to create
 class Fill:
     """One proposal for one mask.
 
     Attributes:
         score: probability over the whole vocabulary.
-        token: its id.
+        token: the token's id.
         token_str: the token as text.
         sequence: the user's text with this mask filled.
-        window: the part of the text that the model saw, first character and the one after the
-            last; None for all of it.
+        window: the part of the text that the model read, as the index of its first character and
+            of the one after its last; None for the whole text.
     """
 
     score: float
@@ -31,9 +32,9 @@ class TargetFill(Fill):
     """One target for one mask.
 
     Attributes:
-        log_prob: of the target as a whole, in nats; its exponential is the score.
+        log_prob: log-probability of the whole target, in nats; its exponential is the score.
         target_score: probability among the targets alone.
-        tokens: the target's; `token` is that of a single one, and -1 where there are several.
+        tokens: ids of the target's tokens; `token` is -1 if there are several.
     """
 
     log_prob: float
@@ -46,9 +47,9 @@ class JointFill(Fill):
     """One proposal for all masks of a text.
 
     Attributes:
-        log_prob: joint, in nats; its exponential is the score.
-        tokens: of each mask its token; `token` is that of a single mask, and -1 for several.
-        token_strs: the same as text; `token_str` is all of them.
+        log_prob: joint log-probability, in nats; its exponential is the score.
+        tokens: id of each mask's token; `token` is -1 if there are several masks.
+        token_strs: each mask's token as text; `token_str` joins them.
     """
 
     log_prob: float
@@ -61,8 +62,8 @@ class WordFill(Fill):
     """One word for one mask.
 
     Attributes:
-        log_prob: of the word as a whole, in nats; its exponential is the score.
-        tokens: the word's; `token` is that of a single one, and -1 where there are several.
+        log_prob: log-probability of the whole word, in nats; its exponential is the score.
+        tokens: ids of the word's tokens; `token` is -1 if there are several.
     """
 
     log_prob: float
@@ -71,10 +72,10 @@ class WordFill(Fill):
 
 @dataclass(slots=True)
 class RejectedText:
-    """A text that is not answered; the others are.
+    """An invalid text of a request whose other texts are processed.
 
     Attributes:
-        error: one sentence for the caller: what, where, what is allowed.
+        error: one sentence for the client: what is wrong, where, and what is allowed.
     """
 
     error: str
@@ -82,11 +83,11 @@ class RejectedText:
 
 @dataclass(slots=True)
 class RejectedTarget:
-    """A target that is not ranked; the others are.
+    """An invalid target of a request whose other targets are ranked.
 
     Attributes:
-        token_str: as it was written.
-        error: one sentence for the caller.
+        token_str: the target as the client wrote it.
+        error: one sentence for the client.
     """
 
     token_str: str
@@ -95,17 +96,17 @@ class RejectedTarget:
 
 @dataclass(frozen=True, slots=True)
 class FillResult:
-    """What a request is answered with.
+    """Result of a fill-mask request.
 
     Attributes:
-        fills: for each text, for each mask, best first; of masks filled together one list a text;
-            none for a text that is refused.
-        long: to do something with each fill takes so long that it would stall the event loop.
-        refused_texts: by their place among the texts.
-        refused_targets: by the place of the text they were not ranked for.
+        fills: fills of each mask of each text, best first; one list per text for masks filled
+            jointly; an empty list for a rejected text.
+        is_large: a loop over the fills would stall the event loop.
+        rejected_texts: by index of the text.
+        rejected_targets: by index of the text that the targets were not ranked for.
     """
 
     fills: Sequence[Sequence[Sequence[Fill]]]
-    long: bool
-    refused_texts: Mapping[int, RejectedText] = field(default_factory=dict)
-    refused_targets: Mapping[int, Sequence[RejectedTarget]] = field(default_factory=dict)
+    is_large: bool
+    rejected_texts: Mapping[int, RejectedText] = field(default_factory=dict)
+    rejected_targets: Mapping[int, Sequence[RejectedTarget]] = field(default_factory=dict)

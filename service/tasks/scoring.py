@@ -1,11 +1,10 @@
-"""The use case: texts in, what the model thinks of each of their tokens out. No HTTP.
+"""The scoring task: texts in, pseudo-log-likelihoods of the texts and their tokens out.
 
 Pseudo-log-likelihood (Salazar et al. 2020, "Masked Language Model Scoring", section 2): each token
 is masked in turn and predicted from the rest; the sum of the log-probabilities is the text's score.
-So scored, a word of several tokens gives itself away. The within-word variant (Kauf and Ivanova
-2023, "A Better Way to Do Masked Language Model Scoring", section 3) masks the rest of the word too.
-
-Shapes: T tokens of a text, t those that are not special.
+This overestimates words of several tokens, because their other tokens stay visible. The within-word
+variant (Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model Scoring", section 3) masks
+the rest of the word too.
 """
 
 import asyncio
@@ -21,7 +20,7 @@ from service.engine.batch import ModelPass, PassOutputs
 from service.engine.batcher import Batcher
 from service.errors import InvalidRequestError
 from service.observability.tracing import Tracer
-from service.tasks.response_size import Reserve, no_bound
+from service.tasks.response_size import Reserve, reserve_nothing
 from service.tasks.results import RejectedText
 from service.tokenization.reader import TextReader, text_label
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, EncodedWords, Tokenizer
@@ -29,21 +28,21 @@ from service.tokenization.tokenizer import LONG_TEXT_CHARS, EncodedWords, Tokeni
 Variant = Literal["within_word", "original"]
 DEFAULT_VARIANT: Variant = "within_word"
 
-# of a pass: its place in the queue, its arrays, its score as an object and in JSON
+# one pass: its queue entry, its arrays, its score as an object and in JSON
 _PASS_BYTES = 3_000
 
 
 @dataclass(slots=True)
 class TokenScore:
-    """One token of a text.
+    """Score of one token.
 
     Attributes:
-        token: its id.
+        token: the token's id.
         token_str: the token as text.
-        start: its first character in the text.
-        end: the character after its last.
-        log_prob: given the rest of the text, in nats.
-        surprisal: the same as information, in bits: -log2 of the probability.
+        start: index of its first character in the text.
+        end: index of the character after its last.
+        log_prob: log-probability given the rest of the text, in nats.
+        surprisal: -log2 of the same probability, in bits.
     """
 
     token: int
@@ -56,13 +55,13 @@ class TokenScore:
 
 @dataclass(slots=True)
 class TextScore:
-    """A text.
+    """Score of one text.
 
     Attributes:
         log_prob: pseudo-log-likelihood, the sum over the tokens, in nats.
-        pseudo_perplexity: exp of minus the mean over the tokens.
-        rank: among the texts of the request by log_prob, 1 for the likeliest.
-        tokens: in order, special ones left out.
+        pseudo_perplexity: exponential of the negative mean over the tokens.
+        rank: rank by log_prob among the texts of the request; 1 is the most probable.
+        tokens: scores of the tokens in order, without special tokens.
     """
 
     log_prob: float
@@ -75,11 +74,11 @@ class ScoringPipeline:
     """Scores texts.
 
     Args:
-        tokenizer: the model's.
-        batcher: where the passes are computed.
+        tokenizer: the model's tokenizer.
+        batcher: computes the passes.
         max_tokens: longest text the model reads, special tokens included.
-        max_passes: most passes of one call; a text takes one for each of its tokens.
-        spans: told of what is not told by the batcher, where requests are traced.
+        max_passes: maximum number of passes for one request; a text takes one per token.
+        tracer: records a span for tokenization; the batcher records its own.
     """
 
     def __init__(
@@ -88,87 +87,91 @@ class ScoringPipeline:
         batcher: Batcher,
         max_tokens: int,
         max_passes: int,
-        spans: Tracer | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         self._tokenizer = tokenizer
         self._reader = TextReader(tokenizer, max_tokens)
         self._batcher = batcher
         self._max_passes = max_passes
-        self._spans = spans
+        self._tracer = tracer
 
     async def score(
         self,
         texts: Sequence[str],
         variants: Sequence[Variant],
-        called: str,
+        label: str,
         *,
-        report: bool = False,
-        reserve: Reserve = no_bound,
+        report_errors: bool = False,
+        reserve: Reserve = reserve_nothing,
     ) -> list[TextScore | RejectedText]:
         """Score each text.
 
         Args:
             texts: at least one, without masks.
-            variants: of each what is masked beside the token that is predicted.
-            called: what the caller calls the texts, for errors.
-            report: score the others where a text is refused, and say why.
-            reserve: takes the memory that scoring will hold, before anything is computed.
+            variants: one per text; decides which tokens are masked beside the predicted one.
+            label: the client's name for the texts, for error messages.
+            report_errors: include invalid texts in the result instead of raising.
+            reserve: reserves the memory of the request before anything is computed.
 
         Raises:
-            InvalidRequestError: the texts take too many passes; or, unless that is to be reported,
-                one has a mask or is too long.
-            FillMaskError: the batcher does not take the requests, or there is no memory for them.
+            InvalidRequestError: the texts need too many passes; without `report_errors` also if a
+                text has a mask or is too long.
+            FillMaskError: the batcher rejects the passes, or the memory cannot be reserved.
         """
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
-            read = self._read_all(texts, called, report=report)
+            encoded = self._tokenize_all(texts, label, report_errors=report_errors)
         else:
-            read = await asyncio.to_thread(self._read_all, texts, called, report=report)
-        reserve(sum(_memory_bytes(words) for words in read if isinstance(words, EncodedWords)))
+            encoded = await asyncio.to_thread(
+                self._tokenize_all, texts, label, report_errors=report_errors
+            )
+        reserve(sum(_memory_bytes(words) for words in encoded if isinstance(words, EncodedWords)))
         mask = self._tokenizer.mask_token_id
-        requests = [
-            request
-            for words, variant in zip(read, variants, strict=True)
+        passes = [
+            one
+            for words, variant in zip(encoded, variants, strict=True)
             if isinstance(words, EncodedWords)
-            for request in score_passes(words, variant, mask)
+            for one in score_passes(words, variant, mask)
         ]
-        answers = await self._batcher.submit(requests, bulk=True) if requests else []
-        return await asyncio.to_thread(self._scores, read, answers)
+        outputs = await self._batcher.submit(passes, bulk=True) if passes else []
+        return await asyncio.to_thread(self._scores, encoded, outputs)
 
     @property
-    def _read_all(self) -> Callable[..., list[EncodedWords | RejectedText]]:
-        # not an attribute: with a method of its own the object would outlive the model
-        return self._read if self._spans is None else self._spans.traced("tokenize", self._read)
+    def _tokenize_all(self) -> Callable[..., list[EncodedWords | RejectedText]]:
+        # Not an attribute: an object that holds its own bound method is a reference cycle and
+        # would outlive the model.
+        tokenize = self._tokenize
+        return tokenize if self._tracer is None else self._tracer.traced("tokenize", tokenize)
 
-    def _read(
-        self, texts: Sequence[str], called: str, *, report: bool
+    def _tokenize(
+        self, texts: Sequence[str], label: str, *, report_errors: bool
     ) -> list[EncodedWords | RejectedText]:
-        read: list[EncodedWords | RejectedText] = []
+        encoded: list[EncodedWords | RejectedText] = []
         for index, text in enumerate(texts):
             try:
-                read.append(self._reader.read_words(text, text_label(called, index, texts)))
+                encoded.append(self._reader.read_words(text, text_label(label, index, texts)))
             except InvalidRequestError as error:
-                if not report:
+                if not report_errors:
                     raise
-                read.append(RejectedText(error.text))
-        passes = sum(len(words.positions) for words in read if isinstance(words, EncodedWords))
+                encoded.append(RejectedText(error.text))
+        passes = sum(len(words.positions) for words in encoded if isinstance(words, EncodedWords))
         if passes > self._max_passes:
             raise InvalidRequestError(
-                f"{called} would take {passes} passes of the model, one a token; at most "
-                f"{self._max_passes} are allowed."
+                f"{label} needs {passes} passes of the model, one per token; at most "
+                f"{self._max_passes} are allowed; use fewer or shorter texts."
             )
-        return read
+        return encoded
 
     def _scores(
-        self, read: Sequence[EncodedWords | RejectedText], answers: Sequence[PassOutputs]
+        self, encoded: Sequence[EncodedWords | RejectedText], outputs: Sequence[PassOutputs]
     ) -> list[TextScore | RejectedText]:
-        remaining = iter(answers)
+        remaining = iter(outputs)
         scores: list[TextScore | RejectedText] = []
-        for words in read:
+        for words in encoded:
             if isinstance(words, RejectedText):
                 scores.append(words)
                 continue
             own = islice(remaining, len(words.positions))
-            log_probs = [float(answer.target_log_probs[0, 0]) for answer in own]
+            log_probs = [float(output.target_log_probs[0, 0]) for output in own]
             total = math.fsum(log_probs)
             tokens = [
                 TokenScore(
@@ -191,13 +194,13 @@ class ScoringPipeline:
 
 
 def _memory_bytes(words: EncodedWords) -> int:
-    """Memory of the passes of a text, each with the text's ids, and of their answer."""
+    """Estimate the memory of a text's passes, each with the text's ids, and of their scores."""
     passes = len(words.positions)
     return passes * (_PASS_BYTES + words.input_ids.nbytes)
 
 
 def score_passes(words: EncodedWords, variant: Variant, mask_token_id: int) -> Iterator[ModelPass]:
-    """One request for each token of a text: itself masked, or the rest of its word as well."""
+    """Make one pass per token, with the token masked and, within_word, the rest of its word too."""
     one = np.zeros(1, dtype=np.int64)
     for index, position in enumerate(words.positions.tolist()):
         rest = words.words[index:] == words.words[index]

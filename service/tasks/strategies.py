@@ -1,4 +1,4 @@
-"""The ways to fill masks, one method each: freely, with targets, jointly, with words."""
+"""Strategies to fill masks, one method each: tokens, targets, joint, words."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,25 +9,26 @@ from typing import Any
 from service.concurrency import gather_or_cancel
 from service.engine.batch import ModelPass, Submit, no_targets
 from service.engine.batcher import Batcher
-from service.tasks.joint import fill_jointly, joint_passes
+from service.tasks.joint import fill_jointly, max_joint_passes
 from service.tasks.plan import FillPlan
-from service.tasks.ranking import rank, rank_targets
+from service.tasks.ranking import rank_targets, rank_tokens
 from service.tasks.results import Fill, JointFill, TargetFill, WordFill
 from service.tasks.target_passes import TargetPasses
 from service.tasks.targets import Targets
-from service.tasks.words import WordSearch, word_passes
+from service.tasks.words import WordSearch, max_word_passes
 from service.tokenization.tokenizer import EncodedText, Tokenizer
 
-INTERACTIVE_PASSES = 8  # more for each text, and the request waits while others do not
+# a request with more passes per text goes to the bulk lane, so that others do not wait for it
+INTERACTIVE_PASSES = 8
 
 
 class FillStrategies:
-    """Fills texts that have been read.
+    """Fills texts by their plans.
 
     Args:
-        tokenizer: the model's.
-        batcher: where the passes are computed.
-        vocab_size: rows of the model's table.
+        tokenizer: the model's tokenizer.
+        batcher: computes the passes.
+        vocab_size: rows of the model's embedding table.
     """
 
     def __init__(self, tokenizer: Tokenizer, batcher: Batcher, vocab_size: int) -> None:
@@ -35,100 +36,104 @@ class FillStrategies:
         self._batcher = batcher
         self._vocab_size = vocab_size
 
-    async def fill(self, jobs: Sequence[FillPlan], *, long: bool) -> list[list[list[Any]]]:
-        """Of each text, of each mask, the fills; of masks filled together one list a text.
+    async def fill(self, plans: Sequence[FillPlan], *, is_large: bool) -> list[list[list[Any]]]:
+        """Return the fills of each mask of each text; one list per text for the joint strategy.
 
         Args:
-            jobs: texts with the same options.
-            long: whether to rank the fills would stall the event loop; such requests wait while
-                others do not.
+            plans: plans with equal options.
+            is_large: ranking would stall the event loop; it runs on another thread, and the passes
+                go to the bulk lane.
 
         Raises:
-            FillMaskError: the batcher does not take the passes.
+            FillMaskError: the batcher rejects the passes.
         """
-        first = jobs[0]
-        texts = [job.text for job in jobs for _ in job.windows]
-        encoded = [window.encoded for job in jobs for window in job.windows]
+        first = plans[0]
+        texts = [plan.text for plan in plans for _ in plan.windows]
+        encoded = [window.encoded for plan in plans for window in plan.windows]
         fills: Sequence[list[list[Any]]]
         if first.targets is not None:
-            fills = await self._with_targets(first.targets, texts, encoded, first.wanted, long=long)
+            fills = await self._targets(
+                first.targets, texts, encoded, first.top_k, is_large=is_large
+            )
         elif first.options.strategy == "joint":
-            fills = await self._jointly(texts, encoded, first)
+            fills = await self._joint(texts, encoded, first)
         elif first.options.granularity == "word":
-            fills = await self._with_words(texts, encoded, first)
+            fills = await self._words(texts, encoded, first)
         else:
-            fills = await self._freely(texts, encoded, first.wanted, long=long)
-        return _merged(jobs, fills)
+            fills = await self._tokens(texts, encoded, first.top_k, is_large=is_large)
+        return _merge_windows(plans, fills)
 
-    async def _freely(
-        self, texts: Sequence[str], encoded: Sequence[EncodedText], wanted: int, *, long: bool
+    async def _tokens(
+        self, texts: Sequence[str], encoded: Sequence[EncodedText], top_k: int, *, is_large: bool
     ) -> list[list[list[Fill]]]:
-        # The graph knows nothing of special tokens: ask for as many more, and drop them.
-        asked = wanted + len(self._tokenizer.special_token_ids)
-        answers = await self._batcher.submit(
+        # The graph ranks special tokens too: request as many more, and drop them when ranking.
+        graph_top_k = top_k + len(self._tokenizer.special_token_ids)
+        outputs = await self._batcher.submit(
             [
                 ModelPass(
                     input_ids=text.input_ids,
                     mask_positions=text.mask_positions,
-                    top_k=asked,
+                    top_k=graph_top_k,
                     target_ids=no_targets(len(text.mask_spans)),
                 )
                 for text in encoded
             ],
-            bulk=long,
+            bulk=is_large,
         )
-        arguments = (self._tokenizer, texts, encoded, answers, wanted)
-        return await asyncio.to_thread(rank, *arguments) if long else rank(*arguments)
+        arguments = (self._tokenizer, texts, encoded, outputs, top_k)
+        if is_large:
+            return await asyncio.to_thread(rank_tokens, *arguments)
+        return rank_tokens(*arguments)
 
-    async def _with_targets(
+    async def _targets(
         self,
         targets: Targets,
         texts: Sequence[str],
         encoded: Sequence[EncodedText],
-        wanted: int,
+        top_k: int,
         *,
-        long: bool,
+        is_large: bool,
     ) -> list[list[list[TargetFill]]]:
         mask = self._tokenizer.mask_token_id
         passes = [TargetPasses(text, targets, mask) for text in encoded]
-        requests = [request for one in passes for request in one.requests]
-        bulk = long or len(requests) > INTERACTIVE_PASSES * len(texts)
-        answers = iter(await self._batcher.submit(requests, bulk=bulk))
+        model_passes = [model_pass for one in passes for model_pass in one.model_passes]
+        bulk = is_large or len(model_passes) > INTERACTIVE_PASSES * len(texts)
+        outputs = iter(await self._batcher.submit(model_passes, bulk=bulk))
 
-        def ranked() -> list[list[list[TargetFill]]]:
+        def rank() -> list[list[list[TargetFill]]]:
             fills = []
             for text, encoded_text, one in zip(texts, encoded, passes, strict=True):
-                log_probs = one.log_probs(list(islice(answers, len(one.requests))))
-                arguments = (encoded_text, targets, log_probs, wanted)
+                log_probs = one.log_probs(list(islice(outputs, len(one.model_passes))))
+                arguments = (encoded_text, targets, log_probs, top_k)
                 fills.append(rank_targets(self._tokenizer, text, *arguments))
             return fills
 
-        return await asyncio.to_thread(ranked) if long else ranked()
+        return await asyncio.to_thread(rank) if is_large else rank()
 
-    async def _jointly(
-        self, texts: Sequence[str], encoded: Sequence[EncodedText], job: FillPlan
+    async def _joint(
+        self, texts: Sequence[str], encoded: Sequence[EncodedText], plan: FillPlan
     ) -> list[list[list[JointFill]]]:
         async def fill(text: str, encoded_text: EncodedText) -> list[list[JointFill]]:
-            submit = self._lane(joint_passes(len(encoded_text.mask_spans), job.wanted))
+            submit = self._submit_for(max_joint_passes(len(encoded_text.mask_spans), plan.top_k))
             return [
                 await fill_jointly(
                     text,
                     encoded_text,
                     self._tokenizer,
                     submit,
-                    top_k=job.wanted,
-                    order=job.options.order,
+                    top_k=plan.top_k,
+                    order=plan.options.order,
                 )
             ]
 
         return await gather_or_cancel(map(fill, texts, encoded))
 
-    async def _with_words(
-        self, texts: Sequence[str], encoded: Sequence[EncodedText], job: FillPlan
+    async def _words(
+        self, texts: Sequence[str], encoded: Sequence[EncodedText], plan: FillPlan
     ) -> list[list[list[WordFill]]]:
-        max_tokens = job.options.max_word_tokens
-        submit = self._lane(word_passes(max_tokens))
-        search = WordSearch(self._tokenizer, submit, self._vocab_size, job.wanted, max_tokens)
+        max_tokens = plan.options.max_word_tokens
+        submit = self._submit_for(max_word_passes(max_tokens))
+        search = WordSearch(self._tokenizer, submit, self._vocab_size, plan.top_k, max_tokens)
 
         async def fill(text: str, encoded_text: EncodedText) -> list[list[WordFill]]:
             masks = range(len(encoded_text.mask_spans))
@@ -136,22 +141,24 @@ class FillStrategies:
 
         return await gather_or_cancel(map(fill, texts, encoded))
 
-    def _lane(self, passes: int) -> Submit:
-        """Where requests are computed of which a text takes so many."""
+    def _submit_for(self, passes: int) -> Submit:
+        """Return a submit function for the lane of texts with this number of passes."""
         return partial(self._batcher.submit, bulk=passes > INTERACTIVE_PASSES)
 
 
-def _merged(jobs: Sequence[FillPlan], fills: Sequence[list[list[Any]]]) -> list[list[list[Any]]]:
-    """The fills of each text, from those of its windows; each says what the model saw."""
+def _merge_windows(
+    plans: Sequence[FillPlan], fills: Sequence[list[list[Any]]]
+) -> list[list[list[Any]]]:
+    """Merge the fills of each text's windows, and set each fill's window."""
     remaining = iter(fills)
-    whole = []
-    for job in jobs:
+    merged = []
+    for plan in plans:
         text_fills: list[list[Any]] = []
-        for window in job.windows:
+        for window in plan.windows:
             window_fills = next(remaining)
             if window.span is not None:
                 for fill in (fill for mask in window_fills for fill in mask):
                     fill.window = window.span
             text_fills += window_fills
-        whole.append(text_fills)
-    return whole
+        merged.append(text_fills)
+    return merged

@@ -1,9 +1,9 @@
-"""The passes that score targets: a mask widened to each target's length, token after token.
+"""Model passes that score targets: the mask becomes as many masks as the target has tokens.
 
-Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model Scoring", section 3: a token of a
-word is predicted with the word's tokens before it in place, and masks for itself and for those
-after it. A target is such a word, though it may be a phrase: by the chain rule the sum over its
-tokens is the log-probability of the whole.
+Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model Scoring", section 3: each token of
+a word is predicted with the word's earlier tokens in place and masks for itself and for the later
+ones. A target is such a word, even if it is a phrase: by the chain rule, the sum over its tokens is
+the log-probability of the whole.
 
 Shapes: m masks of a text, K targets.
 """
@@ -19,52 +19,60 @@ from service.tokenization.tokenizer import EncodedText
 
 
 class TargetPasses:
-    """What to compute for a text, and what is made of the answers.
+    """Model passes for the targets of one text.
 
-    Targets of one length that begin alike share a pass; those of one token share one over all the
-    masks.
+    Targets of equal length with a common prefix share a pass. Targets of one token share a single
+    pass for all masks.
 
     Args:
-        text: with its masks.
-        targets: to be scored at each of them.
-        mask_token_id: the mask.
+        text: with at least one mask.
+        targets: the targets to score at each mask.
+        mask_token_id: id of the mask token.
+
+    Attributes:
+        model_passes: the passes to compute.
     """
 
     def __init__(self, text: EncodedText, targets: Targets, mask_token_id: int) -> None:
         self._masks = len(text.mask_positions)
         self._targets = targets
-        self.requests: list[ModelPass] = []
-        self._steps: list[tuple[PrefixGroup, int | slice]] = []
-        for step, mask, request in _passes(text, targets.steps, mask_token_id):
-            self._steps.append((step, mask))
-            self.requests.append(request)
+        self.model_passes: list[ModelPass] = []
+        self._groups: list[tuple[PrefixGroup, int | slice]] = []
+        for group, mask, model_pass in _make_passes(text, targets.groups, mask_token_id):
+            self._groups.append((group, mask))
+            self.model_passes.append(model_pass)
 
-    def log_probs(self, answers: Sequence[PassOutputs]) -> NDArray[np.float64]:
-        """(m, K): of each target as a whole, from the answers to `requests` in their order."""
+    def log_probs(self, outputs: Sequence[PassOutputs]) -> NDArray[np.float64]:
+        """Return the (m, K) log-probabilities of whole targets.
+
+        Args:
+            outputs: outputs of `model_passes`, in the same order.
+        """
         total_mK = np.zeros((self._masks, len(self._targets)))
-        for (step, mask), answer in zip(self._steps, answers, strict=True):
-            log_probs = answer.target_log_probs[:, step.columns].astype(np.float64)
-            total_mK[mask, step.members] += log_probs if isinstance(mask, slice) else log_probs[0]
+        for (group, mask), output in zip(self._groups, outputs, strict=True):
+            log_probs = output.target_log_probs[:, group.columns].astype(np.float64)
+            total_mK[mask, group.members] += log_probs if isinstance(mask, slice) else log_probs[0]
         return total_mK
 
 
-def passes_needed(text: EncodedText, targets: Targets) -> int:
-    """How many requests `TargetPasses` makes of a text."""
-    widened = sum(step.length > 1 for step in targets.steps)
-    return len(text.mask_positions) * widened + len(targets.steps) - widened
+def count_target_passes(text: EncodedText, targets: Targets) -> int:
+    """Return the number of passes that `TargetPasses` makes for a text."""
+    multi_token = sum(group.length > 1 for group in targets.groups)
+    return len(text.mask_positions) * multi_token + len(targets.groups) - multi_token
 
 
-def _passes(
-    text: EncodedText, steps: Sequence[PrefixGroup], mask_token_id: int
+def _make_passes(
+    text: EncodedText, groups: Sequence[PrefixGroup], mask_token_id: int
 ) -> Iterator[tuple[PrefixGroup, int | slice, ModelPass]]:
-    for step in steps:
-        if step.length == 1:
-            # not copied for each mask: of ten thousand targets these would be megabytes
-            ids_mC = np.broadcast_to(step.next_ids, (len(text.mask_positions), len(step.next_ids)))
-            yield step, slice(None), ModelPass(text.input_ids, text.mask_positions, 1, ids_mC)
+    for group in groups:
+        if group.length == 1:
+            # a view, not a copy per mask: copies of ten thousand targets would take megabytes
+            shape = (len(text.mask_positions), len(group.next_ids))
+            ids_mC = np.broadcast_to(group.next_ids, shape)
+            yield group, slice(None), ModelPass(text.input_ids, text.mask_positions, 1, ids_mC)
             continue
-        inserted = [*step.prefix, *[mask_token_id] * (step.length - len(step.prefix))]
+        inserted = [*group.prefix, *[mask_token_id] * (group.length - len(group.prefix))]
         for mask, position in enumerate(text.mask_positions.tolist()):
             ids = text.replace_mask(mask, inserted)
-            asked = np.array([position + len(step.prefix)], dtype=np.int64)
-            yield step, mask, ModelPass(ids, asked, 1, step.next_ids[None, :])
+            predicted = np.array([position + len(group.prefix)], dtype=np.int64)
+            yield group, mask, ModelPass(ids, predicted, 1, group.next_ids[None, :])

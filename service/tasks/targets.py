@@ -1,4 +1,4 @@
-"""Targets: words and phrases to rank in place of a mask, each of one token or several."""
+"""Targets: words and phrases of one or more tokens to rank in place of a mask."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -14,27 +14,27 @@ from service.errors import InvalidRequestError, quote
 from service.tasks.results import RejectedTarget
 from service.tokenization.tokenizer import Tokenizer
 
-# 10,000 words of 26 letters; a longer list is rejected before it costs the time to tokenize it
+# 10,000 words of 26 letters; a longer list is rejected before time is spent tokenizing it
 MAX_TARGETS_BYTES = 2**18
 
-_NAMED_AT_MOST = 5  # of the targets that cannot be used
-_ID_BYTES = 40  # of a token's id in a tuple: the number and the reference to it
-_STEP_BYTES = 700  # of a step beside the contents of its arrays
-_JSON_ID_BYTES = 8  # of a token's id in JSON
-_JSON_REFUSED_BYTES = 30  # of a target that cannot be used, beside its text and the reason
-_REFUSED_BYTES = 400  # of a target that cannot be used beside its own text
+_MAX_NAMED = 5  # rejected targets that an error message names
+_ID_BYTES = 40  # a token id in a tuple: the number and the reference to it
+_GROUP_BYTES = 700  # a prefix group without the contents of its arrays
+_JSON_ID_BYTES = 8  # a token id in JSON
+_JSON_REJECTED_BYTES = 30  # JSON of a rejected target without its text and its error
+_REJECTED_BYTES = 400  # a rejected target without its text
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixGroup:
-    """Where targets of one length that begin alike go on.
+    """Targets of equal length that share their first tokens.
 
     Attributes:
-        length: tokens of the targets.
-        prefix: those they have in common, all before the next.
-        next_ids: (C,) what the next may be.
-        members: (L,) the targets, by their place in the request.
-        columns: (L,) of each its next token's place in next_ids.
+        length: number of tokens of each target.
+        prefix: ids of the shared tokens.
+        next_ids: (C,) ids of the tokens that follow the prefix.
+        members: (L,) indices of the targets.
+        columns: (L,) index in next_ids of each target's next token.
     """
 
     length: int
@@ -49,85 +49,88 @@ class Targets:
     """The targets of a request.
 
     Attributes:
-        texts: those that can be ranked, as they were written.
-        token_ids: of each its tokens, at least one.
-        refused: those that cannot.
-        steps: the ways in which they go on; that of the targets of one token is the first, where
-            there are any.
+        texts: valid targets, as the client wrote them.
+        token_ids: tokens of each valid target, at least one.
+        rejected: invalid targets.
+        groups: prefix groups, by length; the group of all one-token targets comes first.
     """
 
     texts: tuple[str, ...]
     token_ids: tuple[tuple[int, ...], ...]
-    refused: tuple[RejectedTarget, ...]
-    steps: tuple[PrefixGroup, ...]
+    rejected: tuple[RejectedTarget, ...]
+    groups: tuple[PrefixGroup, ...]
 
     @classmethod
     def resolve(cls, tokenizer: Tokenizer, texts: Sequence[str], max_passes: int) -> "Targets":
-        """Find each target's tokens; one that has none, or those of another, is refused.
+        """Tokenize the targets and reject those without tokens or with the tokens of another.
 
         Args:
-            tokenizer: the model's.
+            tokenizer: the model's tokenizer.
             texts: the targets.
-            max_passes: most passes of the model for one mask, each a step of targets of several
-                tokens.
+            max_passes: maximum number of model passes per mask; each prefix group of targets of
+                several tokens takes one.
 
         Raises:
-            InvalidRequestError: they take more passes; the targets that follow are not tokenized.
+            InvalidRequestError: the targets need more passes; the rest is not tokenized.
         """
         first: dict[tuple[int, ...], str] = {}
-        refused: list[RejectedTarget] = []
+        rejected: list[RejectedTarget] = []
         found: _Found = {}
         for text in texts:
             try:
                 ids = tokenizer.encode_target(text)
             except InvalidRequestError as error:
-                refused.append(RejectedTarget(text, error.text))
+                rejected.append(RejectedTarget(text, error.text))
                 continue
             if ids in first:
-                reason = f"The targets {quote(first[ids])} and {quote(text)} are the same tokens."
-                refused.append(RejectedTarget(text, reason))
+                error_text = (
+                    f"The targets {quote(first[ids])} and {quote(text)} have the same tokens; "
+                    "remove one of them."
+                )
+                rejected.append(RejectedTarget(text, error_text))
                 continue
             _add(found, ids, len(first))
             first[ids] = text
-            if len(found) > max_passes + 1:  # the targets of one token take no pass for each mask
+            if len(found) > max_passes + 1:  # the group of one-token targets takes no pass per mask
                 raise InvalidRequestError(
-                    f"The targets would take more than {max_passes} passes of the model for each "
-                    f"mask; at most {max_passes} passes are allowed, so ask for fewer targets of "
-                    "several tokens."
+                    f"The targets need more than {max_passes} passes of the model for each mask; "
+                    f"at most {max_passes} are allowed; use fewer targets of several tokens."
                 )
-        return cls(tuple(first.values()), tuple(first), tuple(refused), _steps(found))
+        return cls(tuple(first.values()), tuple(first), tuple(rejected), _prefix_groups(found))
 
     def check(self) -> None:
-        """Take all of them or none.
+        """Raise an error if any target is invalid.
 
         Raises:
-            InvalidRequestError: some are refused; the text says which and why.
+            InvalidRequestError: names up to five invalid targets with their errors.
         """
-        if self.refused:
-            named = " ".join(target.error for target in self.refused[:_NAMED_AT_MOST])
-            more = len(self.refused) - _NAMED_AT_MOST
-            raise InvalidRequestError(f"{named} {more} more are wrong." if more > 0 else named)
+        if self.rejected:
+            named = " ".join(target.error for target in self.rejected[:_MAX_NAMED])
+            more = len(self.rejected) - _MAX_NAMED
+            raise InvalidRequestError(
+                f"{named} {more} more targets are invalid." if more > 0 else named
+            )
 
     def __len__(self) -> int:
         return len(self.texts)
 
     @cached_property
     def longest(self) -> int:
-        """Tokens of the longest target."""
+        """Number of tokens of the longest target."""
         return max(map(len, self.token_ids))
 
     @cached_property
-    def wide(self) -> bool:
-        """A fill with one of them takes four bytes for each of its characters in memory."""
+    def has_non_bmp(self) -> bool:
+        """True if a target has a character beyond U+FFFF: Python then uses four bytes for each."""
         return any(max(text) > "\uffff" for text in self.texts)
 
-    def json_bytes(self, wanted: int) -> int:
-        """Return the most bytes that so many of them add to the JSON of a mask's fills."""
-        return self._longest_json_bytes[wanted]
+    def json_bytes(self, count: int) -> int:
+        """Return the maximum JSON size that `count` targets add to a mask's fills."""
+        return self._cumulative_json_bytes[count]
 
     @cached_property
-    def _longest_json_bytes(self) -> list[int]:
-        """Sums over the longest 0, 1, 2, ... targets; each is in the text and beside it."""
+    def _cumulative_json_bytes(self) -> list[int]:
+        """Sums over the longest 0, 1, 2, ... targets; a fill has each in two of its fields."""
         sizes = [
             2 * len(to_json(text)) + _JSON_ID_BYTES * len(ids)
             for text, ids in zip(self.texts, self.token_ids, strict=True)
@@ -135,40 +138,40 @@ class Targets:
         return [0, *accumulate(sorted(sizes, reverse=True))]
 
     @cached_property
-    def refused_json_bytes(self) -> int:
-        """Bytes that the rejected ones add to the JSON of a mask's fills."""
+    def rejected_json_bytes(self) -> int:
+        """JSON size that rejected targets add to a mask's fills."""
         return sum(
-            len(to_json(one.token_str)) + len(to_json(one.error)) + _JSON_REFUSED_BYTES
-            for one in self.refused
+            len(to_json(one.token_str)) + len(to_json(one.error)) + _JSON_REJECTED_BYTES
+            for one in self.rejected
         )
 
     @cached_property
     def size_bytes(self) -> int:
-        """Memory that they take, about."""
+        """Approximate size in memory."""
         texts = sum(sys.getsizeof(text) for text in self.texts)
         ids = sum(sys.getsizeof(()) + _ID_BYTES * len(ids) for ids in self.token_ids)
-        refused = sum(sys.getsizeof(one.token_str) + _REFUSED_BYTES for one in self.refused)
-        steps = sum(
-            _STEP_BYTES
-            + _ID_BYTES * len(step.prefix)
-            + sum(a.nbytes for a in (step.next_ids, step.members, step.columns))
-            for step in self.steps
+        rejected = sum(sys.getsizeof(one.token_str) + _REJECTED_BYTES for one in self.rejected)
+        groups = sum(
+            _GROUP_BYTES
+            + _ID_BYTES * len(group.prefix)
+            + sum(a.nbytes for a in (group.next_ids, group.members, group.columns))
+            for group in self.groups
         )
-        return texts + ids + refused + steps
+        return texts + ids + rejected + groups
 
 
-# by length and prefix: the next tokens, and of each the targets that go on with it
+# (length, prefix) -> next token -> indices of the targets that continue with it
 _Found = dict[tuple[int, tuple[int, ...]], dict[int, list[int]]]
 
 
-def check_size(lists: Iterable[Sequence[str]]) -> None:
-    """Refuse more targets than can be of use, before any is tokenized.
+def check_targets_size(lists: Iterable[Sequence[str]]) -> None:
+    """Reject oversized lists of targets before they are tokenized.
 
     Args:
-        lists: all that a request has.
+        lists: all distinct lists of targets of a request.
 
     Raises:
-        InvalidRequestError: they are longer than MAX_TARGETS_BYTES.
+        InvalidRequestError: together they are longer than MAX_TARGETS_BYTES.
     """
     size_bytes = sum(len("".join(targets).encode()) for targets in lists)
     if size_bytes > MAX_TARGETS_BYTES:
@@ -184,7 +187,7 @@ def _add(found: _Found, ids: tuple[int, ...], index: int) -> None:
         following.setdefault(token_id, []).append(index)
 
 
-def _steps(found: _Found) -> tuple[PrefixGroup, ...]:
+def _prefix_groups(found: _Found) -> tuple[PrefixGroup, ...]:
     return tuple(
         PrefixGroup(
             length,

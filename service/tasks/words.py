@@ -1,8 +1,8 @@
-"""Whole words in place of a mask: of one token up to a few, found by bounded beam search.
+"""Word fills: whole words of one or more tokens, found by bounded beam search.
 
-For each length the mask is widened to as many masks; then the word's tokens are predicted from left
-to right, each with those before it in place. The sum of the log-probabilities is the word's, and
-words of all lengths are ranked by it.
+For each length the search replaces the mask by as many masks. It predicts the word's tokens from
+left to right, each with the earlier ones in place. The log-probability of a word is the sum over
+its tokens, and words of all lengths are ranked by it.
 """
 
 import math
@@ -16,23 +16,23 @@ from service.tasks.results import NO_SINGLE_TOKEN, WordFill
 from service.tokenization.detokenizer import TokenText
 from service.tokenization.tokenizer import EncodedText, Tokenizer
 
-# words kept of each length while they grow
-BEAM = 5
-# tokens looked at for each that is wanted, for most of the best may be no beginnings of words
-_LOOKED_AT, _LOOKED_AT_LEAST = 16, 256
-_INSIDE_WORDS = "'\N{RIGHT SINGLE QUOTATION MARK}-"
+# incomplete words kept per length
+BEAM_WIDTH = 5
+# candidate tokens per requested word: most of the best tokens may not start a word
+_CANDIDATES_PER_WORD, _MIN_CANDIDATES = 16, 256
+_WORD_PUNCTUATION = "'\N{RIGHT SINGLE QUOTATION MARK}-"
 
 
 @dataclass(frozen=True, slots=True)
 class WordSearch:
-    """How words are searched.
+    """Beam search for whole words.
 
     Attributes:
-        tokenizer: the model's.
-        submit: computes requests.
-        vocab_size: rows of the model's table.
-        top_k: most words.
-        max_tokens: most tokens of a word.
+        tokenizer: the model's tokenizer.
+        submit: computes model passes.
+        vocab_size: rows of the model's embedding table.
+        top_k: maximum number of words per mask.
+        max_tokens: maximum length of a word, in tokens.
     """
 
     tokenizer: Tokenizer
@@ -42,34 +42,34 @@ class WordSearch:
     max_tokens: int
 
     async def fill(self, text: str, encoded: EncodedText, mask: int) -> list[WordFill]:
-        """The best words for a mask, best first.
+        """Return the best words for a mask, best first.
 
         Args:
-            text: as it was written.
-            encoded: the same, as the model reads it.
-            mask: its number in the text.
+            text: the user's text.
+            encoded: the same text as token ids.
+            mask: index of the mask in the text.
 
         Raises:
-            FillMaskError: whatever `submit` raises.
+            FillMaskError: raised by `submit`.
         """
         start, _ = encoded.mask_spans[mask]
         before = text[start - 1 : start]
-        # behind a quotation mark or at the start of a text, a word may come without its space
+        # after a quotation mark or at the start of a text, a word needs no space before it
         bare = not before.isspace() and not before.isalnum()
         lengths = range(1, self.max_tokens + 1)
         found = await gather_or_cancel(
-            self._of_length(length, encoded, mask, bare=bare) for length in lengths
+            self._search_length(length, encoded, mask, bare=bare) for length in lengths
         )
         best: dict[str, tuple[float, tuple[int, ...], TokenText]] = {}
         for ids, log_prob in (word for words in found for word in words):
             piece = self.tokenizer.join_tokens(ids)
             if piece.word not in best or log_prob > best[piece.word][0]:
                 best[piece.word] = (log_prob, ids, piece)
-        blank = self.tokenizer.mask_slot(text, encoded.mask_spans[mask])
+        slot = self.tokenizer.mask_slot(text, encoded.mask_spans[mask])
         fills = []
         ranked = sorted(best.values(), key=lambda word: -word[0])
         for log_prob, ids, piece in ranked[: self.top_k]:
-            token_str, sequence = blank.fill_with(piece)
+            token_str, sequence = slot.fill_with(piece)
             token = ids[0] if len(ids) == 1 else NO_SINGLE_TOKEN
             fills.append(
                 WordFill(
@@ -83,58 +83,58 @@ class WordSearch:
             )
         return fills
 
-    async def _of_length(
+    async def _search_length(
         self, length: int, encoded: EncodedText, mask: int, *, bare: bool
     ) -> Sequence[tuple[tuple[int, ...], float]]:
-        """The best words of so many tokens, with their log-probabilities."""
-        width = self.top_k if length == 1 else BEAM
-        asked = min(self.vocab_size, _LOOKED_AT_LEAST + _LOOKED_AT * width)
+        """Return the best words of `length` tokens, with their log-probabilities."""
+        width = self.top_k if length == 1 else BEAM_WIDTH
+        top_k = min(self.vocab_size, _MIN_CANDIDATES + _CANDIDATES_PER_WORD * width)
         words: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
         for place in range(length):
-            if not words:  # of all that was looked at nothing begins or goes on with a word
+            if not words:  # no candidate starts or continues a word
                 break
-            requests = [self._request(encoded, mask, length, ids, asked) for ids, _ in words]
-            answers = await self.submit(requests)
-            grown = []
-            for (ids, log_prob), answer in zip(words, answers, strict=True):
+            passes = [self._model_pass(encoded, mask, length, ids, top_k) for ids, _ in words]
+            outputs = await self.submit(passes)
+            expanded = []
+            for (ids, log_prob), output in zip(words, outputs, strict=True):
                 allowed = [
                     ((*ids, token), log_prob + more)
                     for token, more in zip(
-                        answer.top_ids[0].tolist(), answer.top_log_probs[0].tolist(), strict=True
+                        output.top_ids[0].tolist(), output.top_log_probs[0].tolist(), strict=True
                     )
-                    if self._fits(token, place, bare=bare)
+                    if self._is_allowed(token, place, bare=bare)
                 ]
-                grown += allowed[:width]
-            words = sorted(grown, key=lambda word: -word[1])[:width]
+                expanded += allowed[:width]
+            words = sorted(expanded, key=lambda word: -word[1])[:width]
         return words
 
-    def _request(
-        self, encoded: EncodedText, mask: int, length: int, ids: tuple[int, ...], asked: int
+    def _model_pass(
+        self, encoded: EncodedText, mask: int, length: int, ids: tuple[int, ...], top_k: int
     ) -> ModelPass:
         masks = [self.tokenizer.mask_token_id] * (length - len(ids))
         position = encoded.mask_positions[mask : mask + 1] + len(ids)
-        return ModelPass(encoded.replace_mask(mask, [*ids, *masks]), position, asked, no_targets(1))
+        return ModelPass(encoded.replace_mask(mask, [*ids, *masks]), position, top_k, no_targets(1))
 
-    def _fits(self, token: int, place: int, *, bare: bool) -> bool:
+    def _is_allowed(self, token: int, place: int, *, bare: bool) -> bool:
         if token in self.tokenizer.special_token_ids:
             return False
         text, word, continuation = self.tokenizer.token_text(token)
         if place:
-            return continuation is not None and _is_of_a_word(continuation)
+            return continuation is not None and _is_word_text(continuation)
         starts = continuation is None or (bare and text == continuation)
-        return starts and word[:1].isalnum() and _is_of_a_word(word)
+        return starts and word[:1].isalnum() and _is_word_text(word)
 
 
-def word_passes(max_tokens: int) -> int:
-    """Most passes of the model that a mask takes."""
-    return sum(1 + (length - 1) * BEAM for length in range(1, max_tokens + 1))
+def max_word_passes(max_tokens: int) -> int:
+    """Return the maximum number of model passes for one mask."""
+    return sum(1 + (length - 1) * BEAM_WIDTH for length in range(1, max_tokens + 1))
 
 
-def _is_of_a_word(text: str) -> bool:
-    """Letters, digits, the marks that belong to them, and what stands inside words."""
+def _is_word_text(text: str) -> bool:
+    """Return whether a text has only letters, digits, combining marks and word punctuation."""
     return bool(text) and all(
         character.isalnum()
-        or character in _INSIDE_WORDS
+        or character in _WORD_PUNCTUATION
         or unicodedata.category(character).startswith("M")
         for character in text
     )

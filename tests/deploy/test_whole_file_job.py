@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from service.cli import signals
-from service.cli.arguments import read_arguments
+from service.cli.arguments import parse_arguments
+from service.cli.commands import FileCommand, Shard
 from service.cli.errors import CommandError, RetryError
-from service.cli.row_options import FileTask, Shard
 from tests.deploy import files
 from tests.service.cli.command_line import fillmask, numbered, random_texts, write_rows
 from tests.service.tiny import Tiny, write_bundle
@@ -31,11 +31,11 @@ def arguments_of(index: int) -> list[str]:
 
 
 def test_each_pod_fills_its_own_shard() -> None:
-    tasks = [read_arguments(arguments_of(index)).task for index in range(JOB["completions"])]
+    tasks = [parse_arguments(arguments_of(index)).command for index in range(JOB["completions"])]
     shards, outputs = [], set()
     for task in tasks:
-        assert isinstance(task, FileTask)
-        shards.append(task.filling.shard)
+        assert isinstance(task, FileCommand)
+        shards.append(task.row_options.shard)
         outputs.add(task.output)
     assert shards == [Shard(index, JOB["completions"]) for index in range(JOB["completions"])]
     assert len(outputs) == JOB["completions"]

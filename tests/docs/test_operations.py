@@ -13,7 +13,7 @@ from service.observability.logs import FIELDS
 from service.observability.metrics import REJECTED_CONNECTIONS, REJECTED_REQUESTS
 from service.settings import Settings
 from service.tasks.plan import CACHED_TARGETS_BYTES
-from service.tasks.response_size import MAX_ANSWER_BYTES
+from service.tasks.response_size import MAX_RESPONSE_BYTES
 from service.tasks.targets import MAX_TARGETS_BYTES
 from service.tokenization.unigram import CACHED_WORDS_BYTES
 from tests.deploy import monitoring
@@ -77,5 +77,5 @@ def test_memory_budget_fits_the_pod_and_is_enforced() -> None:
     for name, size_bytes in enforced.items():
         [mib] = [mib for mib, rest in rows if f"`{name}`" in rest]
         assert int(mib) * MIB == size_bytes, name
-    for limit in (f"{MAX_VALUES:,}", f"{MAX_TARGETS_BYTES:,}", f"{MAX_ANSWER_BYTES // MIB} MiB"):
+    for limit in (f"{MAX_VALUES:,}", f"{MAX_TARGETS_BYTES:,}", f"{MAX_RESPONSE_BYTES // MIB} MiB"):
         assert limit in section

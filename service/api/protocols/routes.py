@@ -146,7 +146,7 @@ async def _fill(
             body.texts,
             body.options,
             called,
-            report=body.report,
+            report_errors=body.report,
             reserve=request.scope[RESERVE],
         )
 

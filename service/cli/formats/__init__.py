@@ -1,1 +1,1 @@
-"""File formats that the command reads and writes."""
+"""File formats of the command."""

@@ -1,6 +1,6 @@
-"""A row's answer as a line of JSON: its fills, or why there are none.
+"""Answers of rows as lines of JSON: fills or a problem.
 
-Fills are what POST /fill-mask answers to one text, a list; a problem is an object.
+Fills are the response of POST /fill-mask to one text, a list. A problem is an object.
 """
 
 import json
@@ -14,31 +14,31 @@ _READABLE, _UNREADABLE = "error", "unreadable"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a row has no fills.
+    """Error of a row without fills.
 
     Attributes:
-        sentence: for the person whose row it is.
-        readable: whether the row's own fields are written beside the problem.
+        message: error message for the user.
+        readable: the row's own fields can be written beside the error.
     """
 
-    sentence: str
+    message: str
     readable: bool = True
 
     @property
     def line(self) -> bytes:
-        """As an answer."""
-        return to_json({_READABLE if self.readable else _UNREADABLE: self.sentence})
+        """The problem as an answer."""
+        return to_json({_READABLE if self.readable else _UNREADABLE: self.message})
 
 
-def problem_of(answer: bytes) -> Problem | None:
-    """The problem that an answer is, unless it is fills."""
+def parse_problem(answer: bytes) -> Problem | None:
+    """Return the problem in an answer; None for fills."""
     if not answer.startswith(b"{"):
         return None
-    [(kind, sentence)] = json.loads(answer).items()
-    return Problem(sentence, readable=kind == _READABLE)
+    [(kind, message)] = json.loads(answer).items()
+    return Problem(message, readable=kind == _READABLE)
 
 
-def fills_of(answer: bytes) -> list[list[dict[str, Any]]]:
-    """The fills of each mask, or of all masks together; of one mask without fills an empty list."""
+def parse_fills(answer: bytes) -> list[list[dict[str, Any]]]:
+    """Return the fills of each mask, or of all masks jointly; one empty list if there are none."""
     fills: list[Any] = json.loads(answer)
     return fills if fills and isinstance(fills[0], list) else [fills]

@@ -1,7 +1,7 @@
-"""Arrow's values as Python's, to the nanosecond. Needs pyarrow.
+"""Conversion of Arrow values to Python values. Needs pyarrow.
 
-Python's own dates, times and durations have no nanoseconds and end with the year 9999, so those of
-Arrow become texts.
+Dates, times and durations become strings, because Python's own types have no nanoseconds and end
+with the year 9999.
 """
 
 from collections.abc import Iterator
@@ -9,15 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
-# units of a duration in a second
-_IN_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+# duration units per second
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows of a batch, as dictionaries.
+    """Convert the rows of a batch to dictionaries.
 
     Raises:
-        UnicodeDecodeError: a text is not valid UTF-8.
+        UnicodeDecodeError: a string is not valid UTF-8.
         ValueError: a struct has two fields of one name.
     """
     names = batch.schema.names
@@ -69,8 +69,8 @@ def _value_of(scalar: pa.Scalar) -> Any:
 
 
 def _duration(count: int, unit: str) -> str:
-    """A duration by ISO 8601, in seconds: `PT1.5S`."""
-    seconds, rest = divmod(abs(count), _IN_A_SECOND[unit])
-    digits = len(str(_IN_A_SECOND[unit])) - 1
+    """Format a duration by ISO 8601, in seconds: `PT1.5S`."""
+    seconds, rest = divmod(abs(count), _PER_SECOND[unit])
+    digits = len(str(_PER_SECOND[unit])) - 1
     fraction = f".{rest:0{digits}}".rstrip("0") if rest else ""
     return f"{'-' if count < 0 else ''}PT{seconds}{fraction}S"

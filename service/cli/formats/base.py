@@ -1,4 +1,4 @@
-"""Readers and writers of rows, whatever the format."""
+"""Interfaces that every format implements: rows in blocks, and writers of rows with fills."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,17 +20,17 @@ BLOCK_ROWS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
-    """A row without fields; the sentence says why."""
+class UnreadableRow:
+    """Row that cannot be parsed, with the error message."""
 
-    sentence: str
+    message: str
 
 
 class Block(ABC):
-    """Some rows that follow each other.
+    """Consecutive rows of a file.
 
     Attributes:
-        first: the number of the first, from 0 for the first of the file.
+        first: index of the first row in the file, from 0.
     """
 
     first: int
@@ -39,28 +39,28 @@ class Block(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def part(self, start: int, stop: int) -> Self:
-        """The rows from one place in the block to before another."""
+    def slice(self, start: int, stop: int) -> Self:
+        """Return the rows from index `start` up to, but not including, `stop`."""
 
     @abstractmethod
-    def fields(self) -> list[Fields | Unreadable]:
-        """The fields of each row."""
+    def fields(self) -> list[Fields | UnreadableRow]:
+        """Return the fields of each row."""
 
     def json_objects(self) -> list[bytes]:
-        """Each row as a JSON object; an unreadable one as an empty one.
+        """Return each row as a JSON object, empty for an unreadable row.
 
         Raises:
-            CommandError: a value has no place in JSON.
+            CommandError: a value cannot be written as JSON.
         """
-        return [b"{}" if isinstance(row, Unreadable) else as_json(row) for row in self.fields()]
+        return [b"{}" if isinstance(row, UnreadableRow) else as_json(row) for row in self.fields()]
 
 
 @dataclass(frozen=True)
 class ListBlock(Block):
-    """Rows in a list, as they were read.
+    """Block with its rows in a list.
 
     Attributes:
-        rows: those.
+        rows: the rows in the form of their format.
     """
 
     first: int
@@ -69,18 +69,18 @@ class ListBlock(Block):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def part(self, start: int, stop: int) -> Self:
+    def slice(self, start: int, stop: int) -> Self:
         """See `Block`."""
         return replace(self, first=self.first + start, rows=self.rows[start:stop])
 
 
 class Rows(ABC):
-    """The rows of a file.
+    """Rows of a file.
 
     Attributes:
-        name: the file's, for errors.
-        columns: the fields that every row has, in order; None where each row has its own.
-        row_parameters: whether a row may say itself how it is to be filled.
+        name: name of the file, for error messages.
+        columns: fields of every row, in order; None if each row has its own.
+        row_parameters: rows may have a `parameters` field.
     """
 
     name: str
@@ -89,37 +89,37 @@ class Rows(ABC):
 
     @abstractmethod
     def count(self) -> int:
-        """How many there are.
+        """Return the number of rows.
 
         Raises:
-            CommandError: they cannot be told apart.
+            CommandError: the file is damaged.
         """
 
     @abstractmethod
     def blocks(
         self, start: int = 0, stop: int | None = None, only: Sequence[str] | None = None
     ) -> Iterator[Block]:
-        """The rows in order, at most BLOCK_ROWS at a time.
+        """Read the rows in order, in blocks of at most BLOCK_ROWS.
 
         Args:
-            start: number of the first.
-            stop: number of the one after the last; None for all there are.
-            only: fields that are needed; others may be left out.
+            start: index of the first row.
+            stop: index of the row after the last; None reads to the end.
+            only: fields to read; a format may read others too.
 
         Raises:
-            CommandError: they cannot be told apart.
+            CommandError: the file is damaged.
         """
 
 
-def cut(
+def slice_batches(
     batches: Iterable[Sequence[Item]], start: int, stop: int | None
 ) -> Iterator[tuple[int, Sequence[Item]]]:
-    """The items from one number to before another, in blocks with the number of their first.
+    """Select a range of items, in slices of at most BLOCK_ROWS with the index of their first item.
 
     Args:
-        batches: all of them in order, as they come.
-        start: number of the first, counted from 0.
-        stop: number of the one after the last, or None.
+        batches: all items in order, in batches of any length.
+        start: index of the first item.
+        stop: index of the item after the last; None for all.
     """
     number = 0
     for batch in batches:
@@ -132,14 +132,14 @@ def cut(
             return
 
 
-def without_blank_end(batches: Iterable[Sequence[Item]], blank: Item) -> Iterator[list[Item]]:
-    """The items without the blank ones behind the last that is not.
+def drop_trailing_blanks(batches: Iterable[Sequence[Item]], blank: Item) -> Iterator[list[Item]]:
+    """Drop the blank items after the last item that is not blank.
 
-    A blank item is passed on with what follows it; only their number is kept until then.
+    Blank items are held back until another item follows; only their number is stored.
 
     Args:
-        batches: all of them in order, as they come.
-        blank: what a blank item is equal to.
+        batches: all items in order, in batches of any length.
+        blank: value of a blank item.
     """
     held = 0
     for batch in batches:
@@ -154,18 +154,18 @@ def without_blank_end(batches: Iterable[Sequence[Item]], blank: Item) -> Iterato
         held += len(batch) - whole
 
 
-def row_name(name: str, number: int) -> str:
-    """What people call a row, for errors.
+def row_label(name: str, number: int) -> str:
+    """Return the name of a row in error messages; row numbers there start at 1.
 
     Args:
-        name: of the file.
-        number: from 0.
+        name: name of the file.
+        number: index of the row, from 0.
     """
     return f"{name}, row {number + 1}"
 
 
-def is_text(value: str) -> bool:
-    """Whether it is without halves of characters, which Python has for bytes that are no UTF-8."""
+def is_encodable(value: str) -> bool:
+    """Return whether a string can be encoded as UTF-8: it has no surrogates for invalid bytes."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -174,79 +174,76 @@ def is_text(value: str) -> bool:
 
 
 def as_json(value: object) -> bytes:
-    """A value as JSON: bytes in base64, what is not a number as null.
+    """Serialize a value as JSON, with bytes in base64, and NaN and infinity as null.
 
     Raises:
-        CommandError: it has no place in JSON.
+        CommandError: JSON has no form for the value.
     """
     try:
         return to_json(value, bytes_mode="base64", inf_nan_mode="null")
     except PydanticSerializationError as error:
-        raise CommandError(f"A value has no place in JSON: {error}.") from error
+        raise CommandError(f"A value cannot be written as JSON: {error}.") from error
 
 
 FILLS, ERROR = "fills", "error"
 
-# takes rows and their answers, in order
+# writes rows with their answers, in order
 Write = Callable[[Block, Sequence[bytes]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """What rows are given.
+    """Options that decide which fields the output adds to a row.
 
     Attributes:
-        options: how they are filled where they do not say it themselves.
-        errors: whether a row may have an error in place of fills.
+        fill_options: options of rows without parameters of their own.
+        report_errors: a row may have an error instead of fills.
     """
 
-    options: FillOptions
-    errors: bool
+    fill_options: FillOptions
+    report_errors: bool
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        """The names of a row's new fields."""
-        return (FILLS, ERROR) if self.errors else (FILLS,)
+    def field_names(self) -> tuple[str, ...]:
+        """Names of the added fields."""
+        return (FILLS, ERROR) if self.report_errors else (FILLS,)
 
 
 class RowWriter(Protocol):
-    """A format that is written.
+    """Writer of rows in one format.
 
     Attributes:
-        reserved: what no row may call a field of its own, where that shows only row by row. Such
-            a row is reported or ends the command.
+        reserved: added field names that no row may have, if that can only be checked row by row.
+            Such a row is invalid.
     """
 
     reserved: tuple[str, ...]
 
-    def writing(self, path: Path) -> AbstractContextManager[Write]:
-        """Write a file; at the end of the `with` it is on the disk.
+    def open(self, path: Path) -> AbstractContextManager[Write]:
+        """Open a file for writing; at the end of the `with` block it is on the disk.
 
         Raises:
-            CommandError: a value has no place in this format.
+            CommandError: the format has no form for a value.
         """
 
 
-def refuse_clash(called: str, columns: Iterable[str], own: Iterable[str]) -> None:
-    """Refuse columns whose names are those of what is written.
+def reject_name_clash(label: str, columns: Iterable[str], added: Iterable[str]) -> None:
+    """Reject input columns that have the name of an added column.
 
     Args:
-        called: what has them.
-        columns: of the input.
-        own: what is written beside them.
+        label: name of the input, for the error message.
+        columns: columns of the input.
+        added: columns that the output adds.
 
     Raises:
-        CommandError: two have the same name.
+        CommandError: a column of the input and an added one have the same name.
     """
-    if clash := clash_of(columns, own):
-        raise CommandError(f"{called} {clash}")
+    if clash := describe_name_clash(columns, added):
+        raise CommandError(f"{label} {clash}")
 
 
-def clash_of(columns: Iterable[str], own: Iterable[str]) -> str | None:
-    """The end of a sentence about a name that is taken; None where all are free."""
-    if not (clash := sorted(set(columns) & set(own))):
+def describe_name_clash(columns: Iterable[str], added: Iterable[str]) -> str | None:
+    """Return the end of a message about the first name in both; None if there is none."""
+    if not (clash := sorted(set(columns) & set(added))):
         return None
-    return (
-        f"has a field {quote(clash[0])}, and what is written has one of its own of that name; "
-        "rename it."
-    )
+    return f"has a field {quote(clash[0])}, but the output adds a field of that name; rename it."

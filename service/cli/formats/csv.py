@@ -1,4 +1,4 @@
-"""CSV: rows in, rows out."""
+"""CSV: reading rows, and writing them with a line per fill."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from service.cli.errors import CommandError
-from service.cli.formats.answers import fills_of, problem_of
+from service.cli.formats.answers import parse_fills, parse_problem
 from service.cli.formats.base import (
     BLOCK_ROWS,
     ERROR,
@@ -20,13 +20,13 @@ from service.cli.formats.base import (
     ListBlock,
     OutputOptions,
     Rows,
-    Unreadable,
+    UnreadableRow,
     Write,
     as_json,
-    cut,
-    is_text,
-    refuse_clash,
-    without_blank_end,
+    drop_trailing_blanks,
+    is_encodable,
+    reject_name_clash,
+    slice_batches,
 )
 from service.cli.formats.durable_files import create, sync
 from service.cli.formats.lines import MAX_LINE_BYTES
@@ -36,37 +36,36 @@ from service.tasks.options import FillOptions
 
 @dataclass(frozen=True)
 class CsvBlock(ListBlock):
-    """Cells, a list a row.
+    """Block of CSV rows, each a list of cells.
 
     Attributes:
-        columns: their names.
+        columns: names of the columns.
     """
 
     rows: Sequence[list[str]]
     columns: tuple[str, ...]
 
-    def fields(self) -> list[Fields | Unreadable]:
+    def fields(self) -> list[Fields | UnreadableRow]:
         """See `Block`."""
         return [self._read(cells) for cells in self.rows]
 
-    def _read(self, cells: list[str]) -> Fields | Unreadable:
+    def _read(self, cells: list[str]) -> Fields | UnreadableRow:
         if len(cells) != len(self.columns):
             found = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-            named = len(self.columns)
-            return Unreadable(f"The row has {found}, and the first one names {named} columns.")
-        if not all(map(is_text, cells)):
-            return Unreadable("The row is not valid UTF-8.")
+            return UnreadableRow(f"The row has {found}, but the header has {len(self.columns)}.")
+        if not all(map(is_encodable, cells)):
+            return UnreadableRow("The row is not valid UTF-8.")
         return dict(zip(self.columns, cells, strict=True))
 
 
 class CsvRows(Rows):
-    """The rows of a CSV file; blank lines at its end are none.
+    """Rows of a CSV file; blank lines at its end are ignored.
 
     Args:
         path: the file.
 
     Raises:
-        CommandError: its first row does not name the columns.
+        CommandError: the file has no valid header.
     """
 
     row_parameters = False
@@ -77,11 +76,11 @@ class CsvRows(Rows):
         header = next(self._cells(), None)
         if header is None:
             raise CommandError(f"{self.name} is empty; its first row must name the columns.")
-        if not all(map(is_text, header)):
+        if not all(map(is_encodable, header)):
             raise CommandError(f"{self.name}: the first row is not valid UTF-8.")
         for place, column in enumerate(header):
             if column in header[:place]:
-                raise CommandError(f"{self.name} has two columns {quote(column)}.")
+                raise CommandError(f"{self.name} has two columns {quote(column)}; rename one.")
         self.columns: tuple[str, ...] = tuple(header)
 
     def count(self) -> int:
@@ -92,10 +91,10 @@ class CsvRows(Rows):
         self,
         start: int = 0,
         stop: int | None = None,
-        only: Sequence[str] | None = None,  # noqa: ARG002 - nothing is gained by less of a line
+        only: Sequence[str] | None = None,  # noqa: ARG002 - a line is parsed whole
     ) -> Iterator[Block]:
         """See `Rows`."""
-        for first, rows in cut(self._batches(), start, stop):
+        for first, rows in slice_batches(self._batches(), start, stop):
             yield CsvBlock(first, rows, self.columns)
 
     def _batches(self) -> Iterator[list[list[str]]]:
@@ -104,11 +103,11 @@ class CsvRows(Rows):
             for cells in islice(self._cells(), 1, None)
         )
         batches = iter(lambda: list(islice(rows, BLOCK_ROWS)), [])
-        return without_blank_end(batches, [])
+        return drop_trailing_blanks(batches, [])
 
     def _cells(self) -> Iterator[list[str]]:
         csv.field_size_limit(MAX_LINE_BYTES)
-        # what is no UTF-8 is kept apart as halves of characters, so that its row can be named
+        # invalid bytes become surrogates, so that the error can name their row
         with self._path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
             reader = csv.reader(self._lines(stream), strict=True)
             try:
@@ -119,51 +118,54 @@ class CsvRows(Rows):
                 ) from error
 
     def _lines(self, stream: TextIO) -> Iterator[str]:
-        """The lines of a stream, of which one may be as long as all of it."""
+        """Read lines in bounded memory: an unclosed quote makes the rest of the file one line."""
         number = 0
         while line := stream.readline(MAX_LINE_BYTES):
             number += 1
             if len(line) == MAX_LINE_BYTES and not line.endswith("\n"):
                 raise CommandError(
-                    f"{self.name}, line {number} is not valid CSV: longer than {MAX_LINE_BYTES} "
-                    "characters."
+                    f"{self.name}, line {number} is not valid CSV: it is longer than "
+                    f"{MAX_LINE_BYTES} characters."
                 )
             yield line
 
 
-_PLACES = ("row", "mask", "rank")
-_ALWAYS = ("score", "token", "token_str", "sequence")
-_SOMETIMES = ("log_prob", "target_score", "tokens", "token_strs", "window")
+_POSITION_FIELDS = ("row", "mask", "rank")
+_REQUIRED_FIELDS = ("score", "token", "token_str", "sequence")
+_OPTIONAL_FIELDS = ("log_prob", "target_score", "tokens", "token_strs", "window")
 
 
-class CsvOutput:
-    """Writes CSV.
+class CsvRowWriter:
+    """Writer of CSV, with a line per fill.
 
     Args:
-        rows: what is written; all are looked through where each has fields of its own.
-        given: what the rows are given.
+        rows: the rows to write; read once if each has its own fields.
+        options: options of the output.
 
     Raises:
-        CommandError: the rows have a field of the same name.
+        CommandError: the rows have a field with the name of an added column.
     """
 
-    def __init__(self, rows: Rows, given: OutputOptions) -> None:
+    def __init__(self, rows: Rows, options: OutputOptions) -> None:
         columns = _columns_of(rows)
-        sometimes = _SOMETIMES if rows.row_parameters else _of_fills(given.options)
-        self._fill_columns = (*_ALWAYS, *sometimes)
-        errors = (ERROR,) if given.errors else ()
-        self._own_columns = (*_PLACES, *self._fill_columns, *errors)
-        self.reserved = self._own_columns if rows.columns is None and given.errors else ()
+        optional: tuple[str, ...] = _OPTIONAL_FIELDS
+        if not rows.row_parameters:
+            optional = _optional_fields(options.fill_options)
+        self._fill_columns = (*_REQUIRED_FIELDS, *optional)
+        errors = (ERROR,) if options.report_errors else ()
+        self._added_columns = (*_POSITION_FIELDS, *self._fill_columns, *errors)
+        reports_rows = rows.columns is None and options.report_errors
+        self.reserved = self._added_columns if reports_rows else ()
         if not self.reserved:
-            refuse_clash(rows.name, columns, self._own_columns)
+            reject_name_clash(rows.name, columns, self._added_columns)
         self._columns = tuple(column for column in columns if column not in self.reserved)
 
     @contextmanager
-    def writing(self, path: Path) -> Iterator[Write]:
-        """See `Output`."""
+    def open(self, path: Path) -> Iterator[Write]:
+        """See `RowWriter`."""
         with io.TextIOWrapper(create(path), encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow((*self._columns, *self._own_columns))
+            writer.writerow((*self._columns, *self._added_columns))
 
             def write(block: Block, answers: Sequence[bytes]) -> None:
                 pairs = zip(block.fields(), answers, strict=True)
@@ -174,38 +176,37 @@ class CsvOutput:
             sync(stream, path)
 
     def _lines(
-        self, number: int, fields: Fields | Unreadable, answer: bytes
+        self, number: int, fields: Fields | UnreadableRow, answer: bytes
     ) -> Iterator[list[str]]:
-        """A row's lines."""
-        problem = problem_of(answer)
+        problem = parse_problem(answer)
         readable = problem is None or problem.readable
-        known = {} if isinstance(fields, Unreadable) or not readable else fields
+        known = {} if isinstance(fields, UnreadableRow) or not readable else fields
         row = [_cell(known.get(column)) for column in self._columns]
         if problem:
-            empty = [""] * (len(self._own_columns) - 2)
-            yield [*row, str(number), *empty, problem.sentence]
+            empty = [""] * (len(self._added_columns) - 2)
+            yield [*row, str(number), *empty, problem.message]
             return
-        for mask, fills in enumerate(fills_of(answer), 1):
+        for mask, fills in enumerate(parse_fills(answer), 1):
             for rank, fill in enumerate(fills, 1):
                 cells = [_cell(fill.get(column)) for column in self._fill_columns]
-                no_error = [""] * (len(self._own_columns) - len(_PLACES) - len(cells))
+                no_error = [""] * (len(self._added_columns) - len(_POSITION_FIELDS) - len(cells))
                 yield [*row, str(number), str(mask), str(rank), *cells, *no_error]
 
 
 def _columns_of(rows: Rows) -> tuple[str, ...]:
-    """The rows' fields, in the order in which they are first seen."""
+    """Return the fields of the rows, in order of first appearance."""
     if rows.columns is not None:
         return rows.columns
     found: dict[str, None] = {}
     for block in rows.blocks():
         for fields in block.fields():
-            if not isinstance(fields, Unreadable):
+            if not isinstance(fields, UnreadableRow):
                 found |= dict.fromkeys(fields)
     return tuple(found)
 
 
-def _of_fills(options: FillOptions) -> tuple[str, ...]:
-    """What fills have beside what all have; it hangs on the options alone, so that shards agree."""
+def _optional_fields(options: FillOptions) -> tuple[str, ...]:
+    """Return the fields that only some fills have; by the options alone, so that shards agree."""
     columns = []
     if options.targets or options.granularity == "word" or options.strategy == "joint":
         columns += ["log_prob", "tokens"]
@@ -215,15 +216,15 @@ def _of_fills(options: FillOptions) -> tuple[str, ...]:
         columns.append("token_strs")
     if options.on_long_text == "window":
         columns.append("window")
-    return tuple(column for column in _SOMETIMES if column in columns)
+    return tuple(column for column in _OPTIONAL_FIELDS if column in columns)
 
 
 def _cell(value: Any) -> str:
-    """A value as a cell: a text as it is, nothing as nothing, anything else as JSON has it."""
+    """Format a value as a cell: a string unchanged, None empty, any other value as JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
         return value
     written = as_json(value).decode()
-    # what has no kind of its own in JSON, such as a date, is a text there
+    # types that JSON lacks, such as dates, are JSON strings; the cell has no quotes
     return str(json.loads(written)) if written.startswith('"') else written

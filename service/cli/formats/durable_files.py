@@ -1,4 +1,4 @@
-"""Files that are whole or not there, whenever the process or the machine ends."""
+"""Durable files: complete or absent, even if the process or the machine crashes."""
 
 import contextlib
 import io
@@ -16,8 +16,8 @@ STANDARD_OUTPUT = "standard output"
 
 
 @contextlib.contextmanager
-def naming(name: str) -> Iterator[None]:
-    """Name the file in errors of the system that do not, such as that of a full disk."""
+def name_in_errors(name: str) -> Iterator[None]:
+    """Add a file's name to system errors without one, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -27,51 +27,51 @@ def naming(name: str) -> Iterator[None]:
 
 
 class _NamedFile(io.FileIO):
-    """A new file whose errors name it."""
+    """New file whose errors have its name."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "w")
         self._path = str(path)
 
     def write(self, content: "ReadableBuffer", /) -> int:
-        with naming(self._path):
+        with name_in_errors(self._path):
             return super().write(content)
 
     def close(self) -> None:
-        with naming(self._path):
+        with name_in_errors(self._path):
             super().close()
 
 
 def create(path: Path) -> BinaryIO:
-    """Open a new file for writing, in place of one of the same name; its errors name it."""
+    """Open a file for writing, truncated if it exists; its errors have its name."""
     return io.BufferedWriter(_NamedFile(path))
 
 
 def sync(stream: IO[Any], path: Path) -> None:
-    """Have what was written to a file on the disk."""
-    with naming(str(path)):
+    """Flush a file to the disk."""
+    with name_in_errors(str(path)):
         stream.flush()
         os.fsync(stream.fileno())
 
 
 def sync_directory(path: Path) -> None:
-    """Have the names in a directory on the disk."""
+    """Flush the entries of a directory to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # there are network file systems that refuse
+        with contextlib.suppress(OSError):  # some network file systems do not support this
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
 def replace_durably(source: Path, target: Path) -> None:
-    """Give a file that is on the disk another name, in place of what has that name."""
+    """Rename a flushed file, replacing the target, and flush the directory."""
     source.replace(target)
     sync_directory(target.parent)
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file, whole or not at all."""
+    """Write a JSON file atomically."""
     draft = path.with_name(f"{path.name}.draft")
     with create(draft) as stream:
         stream.write(json.dumps(value, indent=2, ensure_ascii=False).encode())

@@ -1,4 +1,4 @@
-"""JSON Lines and plain text: rows in, rows out."""
+"""JSON Lines and plain text: reading rows, and writing them with their fills as JSON Lines."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import BinaryIO
 from pydantic_core import to_json
 
 from service.api.strict_json import parse_json
-from service.cli.formats.answers import problem_of
+from service.cli.formats.answers import parse_problem
 from service.cli.formats.base import (
     ERROR,
     FILLS,
@@ -19,11 +19,11 @@ from service.cli.formats.base import (
     ListBlock,
     OutputOptions,
     Rows,
-    Unreadable,
+    UnreadableRow,
     Write,
-    cut,
-    refuse_clash,
-    without_blank_end,
+    drop_trailing_blanks,
+    reject_name_clash,
+    slice_batches,
 )
 from service.cli.formats.durable_files import create, sync
 from service.cli.formats.lines import MAX_LINE_BYTES, Stream, read_lines
@@ -34,67 +34,69 @@ OpenStream = Callable[[], AbstractContextManager[Stream]]
 
 @dataclass(frozen=True)
 class LineBlock(ListBlock):
-    """Lines without their ends; None for one that is too long."""
+    """Block of lines without their line ends; None for a line that is too long."""
 
     rows: Sequence[bytes | None]
 
-    def fields(self) -> list[Fields | Unreadable]:
+    def fields(self) -> list[Fields | UnreadableRow]:
         """See `Block`."""
         return [
-            Unreadable(f"The line is longer than {MAX_LINE_BYTES} bytes.")
+            UnreadableRow(f"The line is longer than {MAX_LINE_BYTES} bytes.")
             if line is None
             else self._read(line, self.first + place)
             for place, line in enumerate(self.rows)
         ]
 
     @abstractmethod
-    def _read(self, line: bytes, number: int) -> Fields | Unreadable:
-        """A line, and its number from 0."""
+    def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:
+        """Parse a line; `number` is its index in the file, from 0."""
 
 
 @dataclass(frozen=True)
 class JsonBlock(LineBlock):
-    """Lines of JSONL."""
+    """Block of JSONL lines."""
 
     def json_objects(self) -> list[bytes]:
-        """See `Block`; as they were written, to the byte."""
+        """See `Block`; returns the bytes of the input."""
         return [b"{}" if line is None else line.strip() for line in self.rows]
 
-    def _read(self, line: bytes, number: int) -> Fields | Unreadable:
+    def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:
         if not line:
-            return Unreadable("The line is empty; it must be a JSON object.")
+            return UnreadableRow("The line is empty; it must be a JSON object.")
         try:
             value = parse_json(line, "The line", number + 1)
         except FillMaskError as error:
-            return Unreadable(error.text)
-        return value if isinstance(value, dict) else Unreadable("The line must be a JSON object.")
+            return UnreadableRow(error.text)
+        return (
+            value if isinstance(value, dict) else UnreadableRow("The line must be a JSON object.")
+        )
 
 
 @dataclass(frozen=True)
 class TextBlock(LineBlock):
-    """Lines of plain text.
+    """Block of plain-text lines.
 
     Attributes:
-        field: what they are called.
+        field: field name for the texts.
     """
 
     field: str
 
-    def _read(self, line: bytes, number: int) -> Fields | Unreadable:  # noqa: ARG002 - JSON's errors have it
+    def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:  # noqa: ARG002 - only JSON errors have it
         try:
             return {self.field: line.decode()}
         except UnicodeDecodeError:
-            return Unreadable("The line is not valid UTF-8.")
+            return UnreadableRow("The line is not valid UTF-8.")
 
 
 class LineRows(Rows):
-    """The rows of a file with a row a line.
+    """Rows of a file with one row per line.
 
-    Lines of nothing but white space are blank; those at the end are no rows.
+    Lines of only white space are blank; blank lines at the end are ignored.
 
     Args:
-        name: of the file, for errors.
-        open_stream: opens it at its start.
+        name: name of the file, for error messages.
+        open_stream: opens the file at its start.
     """
 
     def __init__(self, name: str, open_stream: OpenStream) -> None:
@@ -110,11 +112,11 @@ class LineRows(Rows):
         self,
         start: int = 0,
         stop: int | None = None,
-        only: Sequence[str] | None = None,  # noqa: ARG002 - nothing is gained by less of a line
+        only: Sequence[str] | None = None,  # noqa: ARG002 - a line is parsed whole
     ) -> Iterator[Block]:
         """See `Rows`."""
         with self._open() as stream:
-            for first, lines in cut(_lines(stream), start, stop):
+            for first, lines in slice_batches(_lines(stream), start, stop):
                 yield self._block(first, lines)
 
     @abstractmethod
@@ -122,7 +124,7 @@ class LineRows(Rows):
 
 
 class JsonRows(LineRows):
-    """The rows of a JSONL file."""
+    """Rows of a JSONL file."""
 
     columns = None
     row_parameters = True
@@ -132,12 +134,12 @@ class JsonRows(LineRows):
 
 
 class TextRows(LineRows):
-    """The rows of a file of texts.
+    """Rows of a plain-text file, one text per line.
 
     Args:
-        name: of the file, for errors.
-        open_stream: opens it at its start.
-        field: what the texts are called.
+        name: name of the file, for error messages.
+        open_stream: opens the file at its start.
+        field: field name for the texts.
     """
 
     row_parameters = False
@@ -156,34 +158,34 @@ def _lines(stream: Stream) -> Iterator[list[bytes | None]]:
         [b"" if line is not None and line.isspace() else line for line in lines]
         for lines in read_lines(stream)
     )
-    return without_blank_end(batches, b"")
+    return drop_trailing_blanks(batches, b"")
 
 
-class JsonOutput:
-    """Writes JSONL.
+class JsonRowWriter:
+    """Writer of JSONL.
 
     Args:
-        rows: what is written.
-        given: what the rows are given.
+        rows: the rows to write.
+        options: options of the output.
 
     Raises:
-        CommandError: the rows have a field of the same name.
+        CommandError: the rows have a column with the name of an added field.
     """
 
-    def __init__(self, rows: Rows, given: OutputOptions) -> None:
-        refuse_clash(rows.name, rows.columns or (), given.fields)
-        self.reserved = given.fields if rows.columns is None else ()
+    def __init__(self, rows: Rows, options: OutputOptions) -> None:
+        reject_name_clash(rows.name, rows.columns or (), options.field_names)
+        self.reserved = options.field_names if rows.columns is None else ()
 
     @contextmanager
-    def writing(self, path: Path) -> Iterator[Write]:
-        """See `Output`."""
+    def open(self, path: Path) -> Iterator[Write]:
+        """See `RowWriter`."""
         with create(path) as stream:
             yield write_lines(stream)
             sync(stream, path)
 
 
 def write_lines(stream: BinaryIO) -> Write:
-    """Write rows and their answers to a stream as they come."""
+    """Return a function that writes rows with their answers to a stream and flushes it."""
 
     def write(block: Block, answers: Sequence[bytes]) -> None:
         pairs = zip(block.json_objects(), answers, strict=True)
@@ -194,10 +196,10 @@ def write_lines(stream: BinaryIO) -> Write:
 
 
 def _line(row: bytes, answer: bytes) -> bytes:
-    problem = problem_of(answer)
+    problem = parse_problem(answer)
     if problem is None:
         return _with_field(row, FILLS, answer)
-    return _with_field(row if problem.readable else b"{}", ERROR, to_json(problem.sentence))
+    return _with_field(row if problem.readable else b"{}", ERROR, to_json(problem.message))
 
 
 def _with_field(row: bytes, name: str, value: bytes) -> bytes:

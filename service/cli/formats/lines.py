@@ -1,32 +1,33 @@
-"""Bytes to lines, as they come, in bounded memory."""
+"""Lines of a byte stream, in bounded memory."""
 
 import codecs
 from collections.abc import Iterator
 from typing import Protocol
 
-# 80 times the longest text that is read in windows
+# 80 times the longest text that the model reads in windows
 MAX_LINE_BYTES = 2**24
 _CHUNK_BYTES = 2**18
 
 
 class Stream(Protocol):
-    """Where bytes come from: a file that is not buffered."""
+    """Unbuffered binary file."""
 
     def read(self, size: int, /) -> bytes | None:
-        """What is there, at most so much; empty at the end."""
+        """Read the available bytes, up to `size`; empty at the end."""
 
 
 def read_lines(stream: Stream, max_bytes: int = MAX_LINE_BYTES) -> Iterator[list[bytes | None]]:
-    """The lines of a stream without their ends, several at a time.
+    """Read the lines of a stream without their line ends, in lists of several.
 
-    A line ends with a line feed, or a carriage return and a line feed; the last one need not. A
-    byte order mark at the start is no part of the first.
+    A line ends with a line feed, or a carriage return and a line feed; the last one may have
+    neither. A byte order mark at the start is removed.
 
     Args:
-        stream: read as far as it has something, so that what comes slowly is not waited for.
-        max_bytes: longest line; in place of a longer one there is None.
+        stream: read in chunks of the available bytes, so that lines of a slow stream do not wait
+            for later ones.
+        max_bytes: longest line; a longer one is replaced by None.
     """
-    pieces: list[bytes] = []  # of a line that has not ended
+    pieces: list[bytes] = []  # of the incomplete line
     held_bytes = 0
     at_start = True
     while chunk := stream.read(_CHUNK_BYTES):

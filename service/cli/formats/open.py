@@ -1,4 +1,4 @@
-"""Formats of files, by their ending."""
+"""Readers and writers of files, by the ending of the file name."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -6,21 +6,22 @@ from pathlib import Path
 
 from service.cli.errors import CommandError, reason
 from service.cli.formats.base import OutputOptions, Rows, RowWriter
-from service.cli.formats.csv import CsvOutput, CsvRows
-from service.cli.formats.jsonl import JsonOutput, JsonRows, TextRows
+from service.cli.formats.csv import CsvRows, CsvRowWriter
+from service.cli.formats.jsonl import JsonRows, JsonRowWriter, TextRows
 from service.cli.formats.lines import Stream
 from service.errors import quote
 
 
 def check_input(path: Path) -> None:
-    """Refuse a file that cannot be read.
+    """Reject an input that cannot be read.
 
     Raises:
-        CommandError: it is not there, no file, not readable, or of no format that is read.
+        CommandError: the path has no supported ending, does not exist, is not a file, or is not
+            readable.
     """
     check_ending(path, READ)
     if path.exists() and not path.is_file():
-        raise CommandError(f"{path} is no file.")
+        raise CommandError(f"{path} is not a file.")
     try:
         path.open("rb").close()
     except OSError as error:
@@ -33,14 +34,14 @@ WRITTEN = (*_JSON_LINES, ".csv", ".parquet")
 
 
 def open_rows(path: Path, field: str) -> Rows:
-    """The rows of a file.
+    """Return a reader for the rows of a file.
 
     Args:
         path: the file.
-        field: what the lines of plain text are called.
+        field: field name for the lines of plain text.
 
     Raises:
-        CommandError: it is of no format that is read, or not what its ending says.
+        CommandError: the ending is not supported, or the content does not match it.
     """
     ending = check_ending(path, READ)
 
@@ -53,56 +54,55 @@ def open_rows(path: Path, field: str) -> Rows:
         return TextRows(path.name, open_stream, field)
     if ending == ".csv":
         return CsvRows(path)
-    with _pyarrow_for(path):
+    with _require_pyarrow(path):
         from service.cli.formats.parquet import ParquetRows  # noqa: PLC0415 - an optional extra
     return ParquetRows(path)
 
 
-def make_output(path: Path, rows: Rows, given: OutputOptions) -> RowWriter:
-    """What writes a file.
+def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
+    """Return a writer for rows and their fills.
 
     Args:
         path: the file.
-        rows: what is written; looked through where its columns have to be known beforehand.
-        given: what the rows are given.
+        rows: the rows to write; read once if the format needs to know their columns first.
+        options: options of the output.
 
     Raises:
-        CommandError: it is of no format that is written, or cannot hold these rows.
+        CommandError: the ending is not supported, or the format cannot hold these rows.
     """
     ending = check_ending(path, WRITTEN)
     if ending in _JSON_LINES:
-        return JsonOutput(rows, given)
+        return JsonRowWriter(rows, options)
     if ending == ".csv":
-        return CsvOutput(rows, given)
-    with _pyarrow_for(path):
-        from service.cli.formats.parquet import ParquetOutput  # noqa: PLC0415 - the same
-    return ParquetOutput(rows, given)
+        return CsvRowWriter(rows, options)
+    with _require_pyarrow(path):
+        from service.cli.formats.parquet import ParquetRowWriter  # noqa: PLC0415 - the same
+    return ParquetRowWriter(rows, options)
 
 
 def check_ending(path: Path, allowed: tuple[str, ...]) -> str:
-    """The file's ending.
+    """Return the ending of a file name, in lower case.
 
     Raises:
-        CommandError: it is none of those.
+        CommandError: the ending is not allowed.
     """
     ending = path.suffix.lower()
     if ending not in allowed:
         verb = "read" if allowed is READ else "written"
         raise CommandError(
-            f"{quote(path.name)} is of no format that is {verb}; these end in "
+            f"{quote(path.name)} cannot be {verb}; the name must end in "
             f"{', '.join(allowed[:-1])} or {allowed[-1]}."
         )
     return ending
 
 
 @contextmanager
-def _pyarrow_for(path: Path) -> Iterator[None]:
+def _require_pyarrow(path: Path) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pyarrow":
             raise
         raise CommandError(
-            f"{path.name} needs pyarrow, which is left out of the install: "
-            "pip install 'fillmask[parquet]'"
+            f"{path.name} needs pyarrow, which is not installed: pip install 'fillmask[parquet]'"
         ) from error

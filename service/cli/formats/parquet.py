@@ -1,4 +1,4 @@
-"""Parquet: rows in, rows out."""
+"""Parquet: reading rows, and writing them with a column of fills. Needs pyarrow."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from service.cli.errors import CommandError
-from service.cli.formats.answers import fills_of, problem_of
+from service.cli.formats.answers import parse_fills, parse_problem
 from service.cli.formats.arrow_values import rows_of
 from service.cli.formats.base import (
     BLOCK_ROWS,
@@ -20,23 +20,23 @@ from service.cli.formats.base import (
     Fields,
     OutputOptions,
     Rows,
-    Unreadable,
+    UnreadableRow,
     Write,
-    refuse_clash,
+    reject_name_clash,
 )
 from service.cli.formats.durable_files import create, sync
 from service.errors import quote
 
-# rows whose cells are long come fewer at a time
+# blocks of rows with long cells have fewer rows
 _BLOCK_BYTES = 2**20
 
 
 @dataclass(frozen=True)
 class ParquetBlock(Block):
-    """Rows as columns.
+    """Block of rows as columns.
 
     Attributes:
-        columns: those that were asked for.
+        columns: the columns that were requested.
     """
 
     first: int
@@ -45,37 +45,37 @@ class ParquetBlock(Block):
     def __len__(self) -> int:
         return int(self.columns.num_rows)
 
-    def part(self, start: int, stop: int) -> "ParquetBlock":
+    def slice(self, start: int, stop: int) -> "ParquetBlock":
         """See `Block`."""
         return ParquetBlock(self.first + start, self.columns.slice(start, stop - start))
 
-    def fields(self) -> list[Fields | Unreadable]:
-        """See `Block`; dates, times and durations are texts.
+    def fields(self) -> list[Fields | UnreadableRow]:
+        """See `Block`; dates, times and durations are strings.
 
         Raises:
-            CommandError: a value is nothing outside of Parquet.
+            CommandError: a value has no counterpart in Python.
         """
         try:
             return list(rows_of(self.columns))
         except ValueError:
             each = range(len(self))
-            return [_one(self.columns.slice(place, 1), self.first + place) for place in each]
+            return [_read_row(self.columns.slice(place, 1), self.first + place) for place in each]
 
 
 class ParquetRows(Rows):
-    """The rows of a Parquet file.
+    """Rows of a Parquet file.
 
     Args:
         path: the file.
 
     Raises:
-        CommandError: it is no Parquet file, or has two columns of one name.
+        CommandError: the file is not a Parquet file, or has two columns of one name.
     """
 
     def __init__(self, path: Path) -> None:
         self.name = path.name
         self._path = path
-        with _refusing(f"{self.name} is not a Parquet file"), pq.ParquetFile(path) as file:
+        with _reject_unreadable(f"{self.name} is not a Parquet file"), pq.ParquetFile(path) as file:
             self.schema: pa.Schema = file.schema_arrow
             self._group_rows = [
                 file.metadata.row_group(group).num_rows
@@ -84,7 +84,7 @@ class ParquetRows(Rows):
         self.columns: tuple[str, ...] = tuple(self.schema.names)
         for place, column in enumerate(self.columns):
             if column in self.columns[:place]:
-                raise CommandError(f"{self.name} has two columns {quote(column)}.")
+                raise CommandError(f"{self.name} has two columns {quote(column)}; rename one.")
         self.row_parameters = "parameters" in self.columns
 
     def count(self) -> int:
@@ -106,10 +106,10 @@ class ParquetRows(Rows):
         if first is None:
             return
         columns = None if only is None else [name for name in only if name in self.columns]
-        # with a buffer, a column is read as it is needed, and not the whole group at once
+        # with a buffer, pyarrow reads columns as needed instead of the whole row group
         with pq.ParquetFile(self._path, buffer_size=_BLOCK_BYTES) as file:
             batches = file.iter_batches(BLOCK_ROWS, groups, columns, use_threads=False)
-            for batch in self._sound(batches):
+            for batch in self._checked(batches):
                 from_, to = max(start - first, 0), min(stop - first, batch.num_rows)
                 rows = max(1, batch.num_rows * _BLOCK_BYTES // max(1, batch.nbytes))
                 for place in range(from_, to, rows):
@@ -117,37 +117,36 @@ class ParquetRows(Rows):
                     yield ParquetBlock(first + place, part)
                 first += batch.num_rows
 
-    def _sound(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches of a file that may be damaged."""
-        with _refusing(f"{self.name} is damaged"):
+    def _checked(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with _reject_unreadable(f"{self.name} is damaged"):
             yield from batches
 
 
 @contextmanager
-def _refusing(sentence: str) -> Iterator[None]:
-    """Refuse a file that Arrow cannot read; what the system says of it goes through."""
+def _reject_unreadable(message: str) -> Iterator[None]:
+    """Turn Arrow's errors into CommandError; errors of the operating system pass through."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise CommandError(f"{sentence}: {error}") from error
+        raise CommandError(f"{message}: {error}") from error
 
 
-def _one(row: pa.RecordBatch, number: int) -> Fields | Unreadable:
-    """A row among which one has a value that Python does not take."""
+def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
+    """Read a single row of a block in which a row cannot be converted."""
     try:
         [fields] = rows_of(row)
     except UnicodeDecodeError:
-        return Unreadable("The row is not valid UTF-8.")
+        return UnreadableRow("The row is not valid UTF-8.")
     except ValueError as error:
         raise CommandError(
-            f"Row {number + 1} has a value that is only Parquet's: {error}."
+            f"Row {number + 1} has a value that cannot be converted from Parquet: {error}."
         ) from error
     return fields
 
 
-# the same whatever is asked for; what a fill does not have is null
+# one type for all options; fields that a fill lacks are null
 FILL_TYPE = pa.struct(
     [
         ("mask", pa.int32()),  # from 1
@@ -167,38 +166,40 @@ FILLS_TYPE = pa.list_(FILL_TYPE)
 _GROUP_ROWS, _GROUP_BYTES = 2**14, 2**26
 
 
-class ParquetOutput:
-    """Writes Parquet.
+class ParquetRowWriter:
+    """Writer of Parquet.
 
     Args:
-        rows: what is written; all are looked through where each has fields of its own.
-        given: what the rows are given.
+        rows: the rows to write; read once if each has its own fields.
+        options: options of the output.
 
     Raises:
-        CommandError: the rows have a field of the same name, or one that cannot be a column.
+        CommandError: the rows have a field with the name of an added column, or a field that
+            cannot be a column.
     """
 
-    def __init__(self, rows: Rows, given: OutputOptions) -> None:
+    def __init__(self, rows: Rows, options: OutputOptions) -> None:
         self._name = rows.name
-        self.reserved = given.fields if rows.columns is None and given.errors else ()
+        reports_rows = rows.columns is None and options.report_errors
+        self.reserved = options.field_names if reports_rows else ()
         self._input = _schema_of(rows, self.reserved)
-        refuse_clash(rows.name, self._input.names, given.fields)
-        self._errors = given.errors
+        reject_name_clash(rows.name, self._input.names, options.field_names)
+        self._errors = options.report_errors
         self._schema = self._input.append(pa.field(FILLS, FILLS_TYPE))
-        if given.errors:
+        if options.report_errors:
             self._schema = self._schema.append(pa.field(ERROR, pa.string()))
         with _as_command_error(self._name), pq.ParquetWriter(pa.BufferOutputStream(), self._schema):
-            pass  # or it would be known hours later that a column has no place in Parquet
+            pass  # check the schema now: writing starts only after all rows are filled
 
     @contextmanager
-    def writing(self, path: Path) -> Iterator[Write]:
-        """See `Output`."""
+    def open(self, path: Path) -> Iterator[Write]:
+        """See `RowWriter`."""
         with create(path) as stream:
             with pq.ParquetWriter(stream, self._schema, compression="zstd") as writer:
                 group: list[pa.RecordBatch] = []
 
                 def end_group() -> None:
-                    # in one piece, so that the file does not hang on where blocks ended
+                    # combined, so that the file does not depend on the lengths of the blocks
                     writer.write_table(pa.Table.from_batches(group, self._schema).combine_chunks())
                     group.clear()
 
@@ -215,34 +216,34 @@ class ParquetOutput:
             sync(stream, path)
 
     def _batch(self, block: Block, answers: Sequence[bytes]) -> pa.RecordBatch:
-        problems = [problem_of(answer) for answer in answers]
+        problems = [parse_problem(answer) for answer in answers]
         if isinstance(block, ParquetBlock):
             columns = block.columns.columns
         else:
             rows = [
-                {} if isinstance(row, Unreadable) or (problem and not problem.readable) else row
+                {} if isinstance(row, UnreadableRow) or (problem and not problem.readable) else row
                 for row, problem in zip(block.fields(), problems, strict=True)
             ]
             columns = pa.RecordBatch.from_pylist(rows, self._input).columns
         fills = [
-            None if problem else _flat(answer)
+            None if problem else _flatten(answer)
             for answer, problem in zip(answers, problems, strict=True)
         ]
         columns = [*columns, pa.array(fills, FILLS_TYPE)]
         if self._errors:
-            sentences = [problem and problem.sentence for problem in problems]
-            columns.append(pa.array(sentences, pa.string()))
+            messages = [problem and problem.message for problem in problems]
+            columns.append(pa.array(messages, pa.string()))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
-def _flat(answer: bytes) -> list[dict[str, Any]]:
-    """The fills of all masks in one list; each says which mask it is for."""
-    masks = enumerate(fills_of(answer), 1)
+def _flatten(answer: bytes) -> list[dict[str, Any]]:
+    """Return the fills of all masks in one list, each with the number of its mask."""
+    masks = enumerate(parse_fills(answer), 1)
     return [{"mask": mask, **fill} for mask, fills in masks for fill in fills]
 
 
 def _schema_of(rows: Rows, reserved: Sequence[str]) -> pa.Schema:
-    """The columns of the rows; rows with a field of a reserved name have none."""
+    """Return the columns of the rows, without rows that have a field of a reserved name."""
     if isinstance(rows, ParquetRows):
         return rows.schema
     if rows.columns is not None:
@@ -252,7 +253,7 @@ def _schema_of(rows: Rows, reserved: Sequence[str]) -> pa.Schema:
         fields = [
             row
             for row in block.fields()
-            if not isinstance(row, Unreadable) and row.keys().isdisjoint(reserved)
+            if not isinstance(row, UnreadableRow) and row.keys().isdisjoint(reserved)
         ]
         names = dict.fromkeys(name for row in fields for name in row)
         for name in names:
@@ -262,9 +263,9 @@ def _schema_of(rows: Rows, reserved: Sequence[str]) -> pa.Schema:
                 schema = pa.unify_schemas([schema, more], promote_options="permissive")
             except (pa.ArrowException, OverflowError) as error:
                 raise CommandError(
-                    f"{rows.name}: the field {quote(name)} has values of kinds that no column of "
-                    f"Parquet holds together, up to row {block.first + len(block)}; JSONL takes "
-                    "them."
+                    f"{rows.name}: the values of field {quote(name)}, up to row "
+                    f"{block.first + len(block)}, have types that do not fit in one Parquet "
+                    "column; write JSONL instead."
                 ) from error
     return schema
 
@@ -274,4 +275,4 @@ def _as_command_error(name: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OverflowError) as error:
-        raise CommandError(f"{name} has no place in Parquet: {error}") from error
+        raise CommandError(f"{name} cannot be written as Parquet: {error}") from error

@@ -1,1 +1,1 @@
-"""Resuming a job over a whole file."""
+"""Interrupted jobs: their saved answers and their identity."""

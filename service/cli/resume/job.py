@@ -1,4 +1,4 @@
-"""The identity of a job, so that only the same job is resumed."""
+"""Resumable jobs: the directory of a job, and the identity by which it is continued."""
 
 import contextlib
 import hashlib
@@ -11,18 +11,18 @@ from typing import Any
 
 from service import __version__
 from service.bundles.bundle import DESCRIPTION_FILE, Bundle
+from service.cli.commands import Shard
 from service.cli.errors import CommandError, RetryError
 from service.cli.formats.durable_files import replace_durably, write_json
 from service.cli.resume.parts import PART_NAME, UNFINISHED
-from service.cli.row_options import Shard
 from service.errors import quote
 
 
 def fingerprint(
     path: Path, field: str, parameters: Mapping[str, Any], bundle: Bundle, shard: Shard
 ) -> dict[str, Any]:
-    """What decides of a job's answers; a file of the same content is the same input."""
-    # of the description alone: it has those of the other files, which have been verified
+    """Return everything that determines a job's answers; the input counts by its content."""
+    # the hash of bundle.json is enough: it has the verified hashes of the bundle's other files
     return {
         "version": __version__,
         "input": _sha256(path),
@@ -43,20 +43,20 @@ if os.name == "posix":
 
 INPUT = "input"
 _DESCRIPTION, _LOCK, _JOINED = "job.json", "lock", "joined"
-# the description goes last: as long as it is there, it is known what the rest is
+# the description is removed last: while it exists, the other files are known to be the job's
 _FILES = (UNFINISHED, _JOINED, f"{_DESCRIPTION}.draft", _DESCRIPTION)
 
 
 class Job:
-    """A job whose directory is there, and locked.
+    """Job whose directory exists and is locked.
 
     Args:
-        output: what is to be written.
-        description: what makes it this job and no other; goes into a JSON file.
+        output: file that the job writes.
+        description: identity of the job; stored as JSON.
 
     Attributes:
-        directory: where its parts lie.
-        joined: where they are joined.
+        directory: directory of the parts.
+        joined: file in which the parts are joined.
     """
 
     def __init__(self, output: Path, description: Mapping[str, Any]) -> None:
@@ -66,36 +66,36 @@ class Job:
         self._description = dict(description)
 
     def begin(self, *, restart: bool) -> bool:
-        """Begin the job or go on with it; False if all is done and its output has its name.
+        """Start or continue the job; return False if its output is already complete.
 
         Args:
-            restart: throw away what is there.
+            restart: discard the saved answers.
 
         Raises:
-            CommandError: the directory is another job's, or no job's.
+            CommandError: the directory belongs to another job or contains unknown files.
         """
-        known = None if restart else _read(self.directory / _DESCRIPTION)
+        known = None if restart else _read_description(self.directory / _DESCRIPTION)
         if known is None or not (known.get("joined") or self._has_parts()):
-            self._refuse_strangers()
+            self._reject_unknown_files()
             self._remove_files()
-            self._describe(joined=False)
+            self._write_description(joined=False)
             return True
-        self._refuse_differences(known.get("job"))
+        self._reject_other_job(known.get("job"))
         return not known.get("joined") or self.joined.exists() or not self._output.exists()
 
-    def deliver(self) -> None:
-        """Give what was joined the output's name."""
-        self._describe(joined=True)
+    def publish(self) -> None:
+        """Rename the joined file to the output."""
+        self._write_description(joined=True)
         replace_durably(self.joined, self._output)
 
-    def end(self) -> None:
-        """Remove the directory; there is no way back."""
+    def remove_directory(self) -> None:
+        """Remove the job's files and its directory."""
         self._remove_files()
         (self.directory / _LOCK).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # somebody has put a file there meanwhile
+        with contextlib.suppress(OSError):  # the directory contains files of someone else
             self.directory.rmdir()
 
-    def _describe(self, *, joined: bool) -> None:
+    def _write_description(self, *, joined: bool) -> None:
         write_json(self.directory / _DESCRIPTION, {"job": self._description, "joined": joined})
 
     def _remove_files(self) -> None:
@@ -106,21 +106,20 @@ class Job:
             (self.directory / name).unlink(missing_ok=True)
 
     def _has_parts(self) -> bool:
-        """Whether anything is done that could be lost."""
         return any(PART_NAME.fullmatch(path.name) for path in self.directory.iterdir())
 
-    def _refuse_strangers(self) -> None:
+    def _reject_unknown_files(self) -> None:
         for path in sorted(self.directory.iterdir()):
             if path.name not in {*_FILES, _LOCK} and not PART_NAME.fullmatch(path.name):
                 raise CommandError(
-                    f"{self.directory} holds {quote(path.name)}, which is no part of a job; move "
-                    "it away."
+                    f"{self.directory} contains {quote(path.name)}, which does not belong to a "
+                    "job; move it away."
                 )
 
-    def _refuse_differences(self, known: object) -> None:
+    def _reject_other_job(self, known: object) -> None:
         before = known if isinstance(known, dict) else {}
         differences = [
-            f"{name} {_show(before.get(name))} and not {_show(value)}"
+            f"{name} {_quote_value(before.get(name))} instead of {_quote_value(value)}"
             if name != INPUT
             else "another input"
             for name, value in self._description.items()
@@ -128,23 +127,22 @@ class Job:
         ]
         if differences:
             raise CommandError(
-                f"{self.directory} holds what is done of another job, with "
-                f"{' and '.join(differences)}. Its own command goes on with it; --restart throws "
-                "it away."
+                f"{self.directory} belongs to another job, with {' and '.join(differences)}. Run "
+                "that job's command to continue it, or use --restart to discard it."
             )
 
 
 def parts_directory(output: Path) -> Path:
-    """Where the parts of an output lie."""
+    """Return the directory of an output's parts."""
     return output.with_name(f"{output.name}.parts")
 
 
 @contextmanager
 def locked(output: Path) -> Iterator[None]:
-    """Make the directory of an output's parts, and keep others out of it.
+    """Create and lock the directory of an output's parts.
 
     Raises:
-        RetryError: another process is at work.
+        RetryError: another process has locked it.
     """
     directory = parts_directory(output)
     directory.mkdir(exist_ok=True)
@@ -153,21 +151,23 @@ def locked(output: Path) -> Iterator[None]:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise RetryError(f"Another process is at work on {output.name}.") from error
+                raise RetryError(
+                    f"Another process is writing {output.name}; wait until it ends."
+                ) from error
             except OSError:
-                pass  # there are network file systems without locks
+                pass  # some network file systems have no locks
         yield
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read_description(path: Path) -> dict[str, Any] | None:
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise CommandError(f"{path} is not valid JSON; start anew with --restart.") from error
+        raise CommandError(f"{path} is not valid JSON; start again with --restart.") from error
     return content if isinstance(content, dict) else {}
 
 
-def _show(value: object) -> str:
+def _quote_value(value: object) -> str:
     return quote(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

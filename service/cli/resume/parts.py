@@ -1,6 +1,6 @@
-"""The answers of a job so far: files that are whole or not there, one behind the other.
+"""Part files: the saved answers of a job. A part is either complete or absent.
 
-A part is called by the number of its first row and that of the row after its last.
+The name of a part has the index of its first row and of the row after its last.
 """
 
 import contextlib
@@ -17,21 +17,22 @@ from service.cli.formats.durable_files import create, replace_durably, sync
 
 PART_NAME = re.compile(r"(\d{12,})-(\d{12,})\.jsonl")
 UNFINISHED = "unfinished"
-# whichever comes first: what a kill costs, and what a disk is asked to write at once
+# A part ends after this many rows or seconds, whichever comes first. They limit the work lost when
+# the process is killed, and the amount written to the disk at once.
 _ROWS, _SECONDS = 4096, 10.0
 
 
 class PartFiles:
-    """The parts of a job in its directory.
+    """Part files of a job.
 
     Args:
-        directory: there already.
-        first: number of the job's first row.
-        rows: most of a part.
-        seconds: after which a part is ended.
+        directory: the job's directory, which exists.
+        first: index of the job's first row.
+        rows: maximum number of rows in a part.
+        seconds: maximum time that a part is open.
 
     Attributes:
-        next_row: the number of the first row without an answer.
+        next_row: index of the first row without a saved answer.
     """
 
     def __init__(
@@ -39,17 +40,17 @@ class PartFiles:
     ) -> None:
         self._directory = directory
         self._first = first
-        self._most_rows = rows
-        self._most_seconds = seconds
-        self._lock = threading.Lock()  # a write may still run when the job is told to stop
+        self._max_rows = rows
+        self._max_seconds = seconds
+        self._lock = threading.Lock()  # a write may still be running when the job is cancelled
         self._stream: BinaryIO | None = None
         self._unfinished_rows = 0
         self._begun_s = 0.0
         (directory / UNFINISHED).unlink(missing_ok=True)
-        self._paths, self.next_row = self._whole()
+        self._paths, self.next_row = self._find_parts()
 
     def write(self, block: Block, answers: Sequence[bytes]) -> None:
-        """Take the answers to the rows that come next."""
+        """Append the answers of the next rows."""
         with self._lock:
             if self._stream is None:
                 self._stream = create(self._directory / UNFINISHED)
@@ -57,23 +58,23 @@ class PartFiles:
             try:
                 self._stream.writelines(answer + b"\n" for answer in answers)
             except OSError:
-                self._drop()  # nobody knows what is in it
+                self._discard()  # the content of the file is unknown
                 raise
             self._unfinished_rows += len(block)
             passed_s = time.monotonic() - self._begun_s
-            if self._unfinished_rows >= self._most_rows or passed_s >= self._most_seconds:
+            if self._unfinished_rows >= self._max_rows or passed_s >= self._max_seconds:
                 self._end_part()
 
     def commit(self) -> None:
-        """Have all that was written on the disk."""
+        """Complete the open part, so that all answers are on the disk."""
         with self._lock:
             self._end_part()
 
     def answers(self) -> Iterator[bytes]:
-        """All of them in order.
+        """Read all saved answers in order.
 
         Raises:
-            CommandError: a part is not what it was written as.
+            CommandError: a part has been modified.
         """
         for path, rows in self._paths:
             with path.open("rb") as stream:
@@ -83,10 +84,10 @@ class PartFiles:
                     yield line.removesuffix(b"\n")
             if lines != rows:
                 raise CommandError(
-                    f"{path} has {lines} lines, and not {rows}; start anew with --restart."
+                    f"{path} has {lines} lines instead of {rows}; start again with --restart."
                 )
 
-    def _drop(self) -> None:
+    def _discard(self) -> None:
         if self._stream is not None:
             with contextlib.suppress(OSError):
                 self._stream.close()
@@ -105,10 +106,10 @@ class PartFiles:
         self._paths.append((path, rows))
         self.next_row = end
 
-    def _whole(self) -> tuple[list[tuple[Path, int]], int]:
-        """The parts that follow each other from the first row on, and where they end.
+    def _find_parts(self) -> tuple[list[tuple[Path, int]], int]:
+        """Find the parts without gaps from the first row on, and the row where they end.
 
-        A part that follows none is of no use: what is missing before it is computed with it.
+        Parts after a gap are removed; their rows are computed again.
         """
         found: list[tuple[Path, int]] = []
         end = self._first

@@ -16,10 +16,10 @@ BEYOND_THE_SCHEMA = re.compile(
     r"|is a special token of the model|has a special token of the model"
     r"|has no tokens; write at least one word|has characters that the model's vocabulary lacks"
     r"|has \d+ (tokens|characters|JSON values)|have \d+ bytes in UTF-8"
-    r"|would take (\d+|more than \d+) passes|The request has \d+ (tokens|masks)"
-    r"|The answer would have"
+    r"|needs? (\d+|more than \d+) passes|The request has \d+ (tokens|masks)"
+    r"|The response would have"
     r"|parameters is a list, and \S+ is one text|parameters holds \d+ objects, and"
-    r"|cannot be asked for together|masks that are further apart"
+    r"|cannot be asked for together|masks too far apart"
     r"|The input .* has the shape|The input .* is given twice|must have either data or"
     r"|The input .* has no data|inputs must hold one tensor of texts",
     re.DOTALL,

@@ -161,7 +161,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "a target twice, spelled otherwise": (
         parameters(targets=["paris", "Paris"]),
-        'The targets "paris" and "Paris" are the same tokens.',
+        'The targets "paris" and "Paris" have the same tokens; remove one of them.',
     ),
     "an unknown target": (
         parameters(targets=["Timbuktu"]),

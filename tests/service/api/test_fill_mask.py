@@ -30,7 +30,7 @@ STEPS = {
     "parse": (FillMaskRequest, "read"),
     "look up": (Tokenizer, "encode_target"),
     "encode": (Tokenizer, "encode"),
-    "rank": (strategies, "rank"),
+    "rank": (strategies, "rank_tokens"),
     "write": (fill_mask, "fills_to_json"),
 }
 
@@ -106,7 +106,7 @@ def test_ranking_many_targets_does_not_stall_the_event_loop(
     spied = watch._spy("rank targets", rank_targets)
     monkeypatch.setattr(strategies, "rank_targets", spied)
     for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
-        monkeypatch.setattr(response_size, "_LONG_RANKING", limit)
+        monkeypatch.setattr(response_size, "_LARGE_RANKING", limit)
         parameters = {"targets": ["dog", "cat", "tea"], "top_k": 1}
         post(client, {"inputs": "the [MASK] and [MASK]", "parameters": parameters})
         assert watch.where["rank targets"] == where
@@ -175,7 +175,7 @@ async def test_request_of_a_disconnected_client_is_not_computed(
     with caplog.at_level(logging.INFO):
         service = create_app(Settings(bundle=tiny.path, threads=1))
         async with serving(service) as port:
-            batcher = service.state.models.default.fill_mask._ways._batcher
+            batcher = service.state.models.default.fill_mask._strategies._batcher
             held.runs.clear()
             held.go.clear()
             first_reader, first = await ask(port)

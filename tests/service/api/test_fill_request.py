@@ -33,7 +33,7 @@ def body(token: int) -> dict[str, object]:
 
 def answer(fills: list[list[list[Fill]]], *, single: bool) -> Any:
     """What a client reads."""
-    return json.loads(fills_to_json(FillResult(fills, long=False), single=single))
+    return json.loads(fills_to_json(FillResult(fills, is_large=False), single=single))
 
 
 def test_one_text_with_one_mask() -> None:

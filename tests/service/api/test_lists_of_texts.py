@@ -97,7 +97,7 @@ def test_targets_that_cannot_be_ranked_are_reported_behind_the_others(client: Te
         assert [sorted(one) for one in mask[2:]] == [["error", "token_str"]] * 3
     reasons = [one["error"] for one in answer[0][2:]]
     assert reasons[0] == 'The target "Timbuktu" has characters that the model\'s vocabulary lacks.'
-    assert reasons[1] == 'The targets "dog" and "Dog" are the same tokens.'
+    assert reasons[1] == 'The targets "dog" and "Dog" have the same tokens; remove one of them.'
     top = fill(client, **body, parameters={"targets": [*good, *bad], "top_k": 1})
     assert [one["token_str"] for one in top[0][1:]] == bad
 

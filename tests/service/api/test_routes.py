@@ -144,7 +144,7 @@ def test_overload_is_429_with_retry_after(
     """Clients repeat a request at once after 503, not after 429."""
     app = client.app
     assert isinstance(app, FastAPI)
-    admission = app.state.models.default.fill_mask._ways._batcher._admission
+    admission = app.state.models.default.fill_mask._strategies._batcher._admission
     monkeypatch.setattr(admission, "_accepted", admission._max_tokens)
     answer = client.post("/fill-mask", json={"inputs": "[MASK]"})
     assert answer.status_code == 429
@@ -164,7 +164,7 @@ def test_failure_of_the_model_is_500_without_its_text(
 
     app = client.app
     assert isinstance(app, FastAPI)
-    monkeypatch.setattr(app.state.models.default.fill_mask._ways._batcher, "_run", fail)
+    monkeypatch.setattr(app.state.models.default.fill_mask._strategies._batcher, "_run", fail)
     answer = client.post(
         "/fill-mask", json={"inputs": "[MASK]"}, headers={"X-Request-ID": "mine-2"}
     )

@@ -1,4 +1,4 @@
-"""The command in this process, and files for it."""
+"""Runs the command in this process, and makes files for it."""
 
 import io
 import json
@@ -18,7 +18,7 @@ WHOLE_WORDS = [word for word in WORDS if word.isalpha()]
 
 @dataclass(frozen=True)
 class Done:
-    """A command that has ended: its exit code, and what it has printed."""
+    """Result of a command: exit code, standard output and standard error."""
 
     code: int
     out: str
@@ -35,12 +35,12 @@ def fillmask(*arguments: object) -> Done:
 
 
 def dice(seed: int | str = 0) -> random.Random:
-    """Chance that is the same each time."""
+    """Return a random generator with a fixed seed."""
     return random.Random(seed)  # noqa: S311 - a choice, not a secret
 
 
 def random_texts(count: int, seed: int = 0) -> list[str]:
-    """Texts of the tiny model's words, with one to three masks."""
+    """Make texts of the tiny model's words, with one to three masks."""
     rng = dice(seed)
     texts = []
     for _ in range(count):
@@ -58,7 +58,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
 
 
 def numbered(texts: Sequence[str]) -> list[dict[str, Any]]:
-    """A row for each text, with a number."""
+    """Make a row with a number for each text."""
     return [{"id": number, "inputs": text} for number, text in enumerate(texts)]
 
 

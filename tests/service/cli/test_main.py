@@ -120,7 +120,7 @@ def test_killed_at_any_moment_it_writes_the_same(
         kills += 1
         whole_parts = len(list(parts.glob("*-*.jsonl")))
         assert not output.exists()
-    assert fillmask(*arguments(source, output, tiny)).err.startswith("Going on after row ")
+    assert fillmask(*arguments(source, output, tiny)).err.startswith("Continuing after row ")
     assert kills > 1
     assert output.read_bytes() == whole.read_bytes()
     if ending == "jsonl":
@@ -165,9 +165,9 @@ def test_told_to_stop_it_keeps_what_is_done(
         assert process.stderr is not None
         said = process.stderr.read()
     done = max(int(path.stem.partition("-")[2]) for path in parts.glob("*-*.jsonl"))
-    assert said == f"Stopped with {done} of 300 rows done; the same command goes on from there.\n"
+    assert said == f"Stopped after {done} of 300 rows; run the same command again to continue.\n"
     again = fillmask(*arguments(source, output, tiny))
-    assert again.err == (f"Going on after row {done} of in.jsonl.\nout.jsonl: 300 rows.\n")
+    assert again.err == (f"Continuing after row {done} of in.jsonl.\nout.jsonl: 300 rows.\n")
     assert output.read_bytes() == whole.read_bytes()
 
 

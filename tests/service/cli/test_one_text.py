@@ -1,4 +1,4 @@
-"""One text: what is printed is what HTTP answers, or a table of it."""
+"""The text command: a table, or the JSON of the HTTP response."""
 
 import io
 import json
@@ -19,12 +19,12 @@ TEXT = "Paris is the [MASK] of France."
 
 
 def fill(score: float, token_str: str, text: str = TEXT) -> Fill:
-    """A fill of the text."""
+    """Make a fill of the text."""
     return Fill(score, 7, token_str, text.replace("[MASK]", token_str))
 
 
 def test_a_table() -> None:
-    """Probability, bar, token, text: the tokens and the texts begin one under the other."""
+    """Columns are probability, bar, token and text, aligned."""
     fills = [fill(0.7278, "capital"), fill(0.04, "city"), fill(0.0002, "port"), fill(1e-7, "X")]
     assert list(format_table(TEXT, [fills], Style())) == [
         " 0.7278  ██████████████▌       capital  Paris is the capital of France.",
@@ -36,7 +36,7 @@ def test_a_table() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.05, 0.5, 0.731, 0.999, 1.0])
 def test_bars_are_as_long_as_their_share(share: float) -> None:
-    """To an eighth of a cell, in whole cells where nothing finer can be shown."""
+    """Bars are exact to an eighth of a cell, or to a whole cell without block characters."""
     [line] = format_table(TEXT, [[fill(share, "x")]], Style())
     bar = line[9:29].rstrip()
     eighths = sum(" ▏▎▍▌▋▊▉█".index(character) for character in bar)
@@ -46,15 +46,15 @@ def test_bars_are_as_long_as_their_share(share: float) -> None:
 
 
 def test_several_masks_have_a_heading_each() -> None:
-    """And an empty line between them; a mask may have no fills."""
+    """Headings are separated by an empty line; a mask may have no fills."""
     lines = list(format_table(TEXT, [[fill(0.5, "a")], [], [fill(0.5, "b")]], Style()))
     assert lines[0] == "Mask 1"
-    assert lines[2:6] == ["", "Mask 2", "Nothing fits.", ""]
+    assert lines[2:6] == ["", "Mask 2", "No fills.", ""]
     assert lines[6] == "Mask 3"
 
 
 def test_targets_show_their_share_among_themselves() -> None:
-    """Their probability in the whole vocabulary may be nearly nothing."""
+    """Their probability in the whole vocabulary may be nearly zero."""
     one, other = (
         TargetFill(
             score=score,
@@ -74,7 +74,6 @@ def test_targets_show_their_share_among_themselves() -> None:
 
 
 def test_masks_filled_together_are_one_table() -> None:
-    """With all their tokens."""
     joint = JointFill(
         score=0.5,
         token=-1,
@@ -88,16 +87,15 @@ def test_masks_filled_together_are_one_table() -> None:
     assert line.endswith("new york  He lives in new york.")
 
 
-def test_what_the_model_saw_is_said() -> None:
-    """Of a long text it sees a part."""
+def test_window_is_printed() -> None:
     one = fill(0.5, "a")
     one.window = (12, 345)
-    assert next(format_table(TEXT, [[one]], Style())) == "The model saw characters 12 to 345."
+    assert next(format_table(TEXT, [[one]], Style())) == "The model read characters 12 to 345."
 
 
 @pytest.mark.parametrize("width", range(20, 140, 3))
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    """The text is cut around its mask, or left out; wide and combining characters are counted."""
+    """Texts are cut around the mask; wide and combining characters count by their cells."""
     before, after = "a long way 東京 cafe\u0301 " * 5, "it all goes on and on " * 5
     text = f"{before}the [MASK] of {after}"
     fills = [fill(0.5, "東京", text), fill(0.25, "capital", text)]
@@ -112,19 +110,18 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     assert "capital  ..." in second
 
 
-def test_characters_that_would_move_others_are_not_printed() -> None:
-    """No escape sequence of a text reaches the terminal, and a table has a line a fill."""
+def test_control_characters_are_not_printed() -> None:
+    """No escape sequence of a text reaches the terminal."""
     [line] = format_table("x", [[fill(0.5, "a\x1b[31m\nb", "[MASK]\tc\x07")]], Style())
     assert line.endswith("a?[31m b  a?[31m b c?")
 
 
 class Terminal(io.StringIO):
-    """A stream that is a terminal."""
+    """Stream that is a terminal."""
 
     encoding = "utf-8"
 
     def isatty(self) -> bool:
-        """It is."""
         return True
 
 
@@ -137,12 +134,12 @@ class Terminal(io.StringIO):
         ({"TERM": "dumb"}, False),
     ],
 )
-def test_escape_sequences_are_for_those_who_want_them(
+def test_escape_sequences_depend_on_the_environment(
     variables: dict[str, str],
     escapes: bool,  # noqa: FBT001 - pytest passes it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On a terminal, unless NO_COLOR is set to something or it is a dumb one."""
+    """NO_COLOR or a dumb terminal disables them."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("COLUMNS", "77")
     for name, value in variables.items():
@@ -153,7 +150,6 @@ def test_escape_sequences_are_for_those_who_want_them(
 
 
 def test_a_pipe_gets_plain_lines_of_any_length() -> None:
-    """In its own encoding."""
     with Path(os.devnull).open("w", encoding="latin-1") as stream:
         assert Style.of(stream) == Style(None, escapes=False, encoding="latin-1")
 
@@ -177,10 +173,10 @@ def test_a_pipe_gets_plain_lines_of_any_length() -> None:
         ("dog " * 40 + "[MASK]", ["--on-long-text=window"], {"on_long_text": "window"}),
     ],
 )
-def test_json_is_what_http_answers(
+def test_json_equals_the_http_response(
     tiny: Tiny, client: TestClient, text: str, flags: list[Any], parameters: dict[str, Any]
 ) -> None:
-    """To the byte, and a line."""
+    """The bytes are equal, followed by a line feed."""
     done = fillmask(text, "--json", "--bundle", tiny.path, *flags)
     answer = client.post("/fill-mask", json={"inputs": text, "parameters": parameters})
     assert answer.status_code == 200
@@ -189,10 +185,9 @@ def test_json_is_what_http_answers(
 
 
 def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
-    """In the same order, with the text."""
     arguments = ("the [MASK] of [MASK]", "--top-k=3", "--bundle", tiny.path)
-    format_table, answer = fillmask(*arguments).out, json.loads(fillmask(*arguments, "--json").out)
-    lines = [line for line in format_table.splitlines() if line and not line.startswith("Mask ")]
+    table, answer = fillmask(*arguments).out, json.loads(fillmask(*arguments, "--json").out)
+    lines = [line for line in table.splitlines() if line and not line.startswith("Mask ")]
     assert len(lines) == 6
     for line, fill in zip(lines, answer[0] + answer[1], strict=True):
         assert line.split()[0] == f"{fill['score']:.4f}"
@@ -203,7 +198,7 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
 @pytest.mark.parametrize(
     ("text", "flags", "sentence"),
     [
-        ("", [], "The text is empty."),
+        ("", [], "The text is empty; it must have at least one mask."),
         ("\udcff [MASK]", [], "The text is not valid UTF-8."),
         ("a dog", [], "The text has no mask: write [MASK] where a word is wanted."),
         (
@@ -237,14 +232,14 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
         ("[MASK]", ["--bundle=none"], "The bundle is refused: none is not a directory."),
     ],
 )
-def test_mistakes_are_one_sentence(tiny: Tiny, text: str, flags: list[str], sentence: str) -> None:
-    """The same one as over HTTP, where there is one; nothing is printed, and the exit code is 2."""
+def test_errors_are_one_line(tiny: Tiny, text: str, flags: list[str], sentence: str) -> None:
+    """The message equals that of HTTP if there is one; the exit code is 2."""
     done = fillmask(text, "--bundle", tiny.path, *flags)
     assert (done.code, done.out, done.err) == (2, "", f"{sentence}\n")
 
 
-def test_the_limits_of_a_service_do_not_hold(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor are they passed over where they are misspelled."""
+def test_server_limits_do_not_apply(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Misspelled settings are still an error."""
     monkeypatch.setenv("FILLMASK_MAX_TOP_K", "1")
     monkeypatch.setenv("FILLMASK_MAX_MASKS", "1")
     monkeypatch.setenv("FILLMASK_BUNDLE", str(tiny.path))

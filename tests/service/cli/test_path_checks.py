@@ -22,11 +22,11 @@ def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "d.csv").mkdir()
     for name, sentence in (
         ("none.csv", "none.csv cannot be read: no such file or directory."),
-        ("d.csv", "d.csv is no file."),
+        ("d.csv", "d.csv is not a file."),
         (
             "a.json",
             (
-                '"a.json" is of no format that is read; these end in .jsonl, .ndjson, .csv, '
+                '"a.json" cannot be read; the name must end in .jsonl, .ndjson, .csv, '
                 ".parquet or .txt."
             ),
         ),
@@ -53,14 +53,14 @@ def test_outputs_that_must_not_be_written(tmp_path: Path, source: Path) -> None:
     link = tmp_path / "link.jsonl"
     link.symlink_to(source)
     for path, sentence in (
-        (tmp_path / "a.txt", "these end in .jsonl, .ndjson, .csv or .parquet."),
+        (tmp_path / "a.txt", "the name must end in .jsonl, .ndjson, .csv or .parquet."),
         (
             tmp_path / "none/a.csv",
-            f"none/a.csv cannot be written: {tmp_path}/none is no directory.",
+            f"none/a.csv cannot be written: {tmp_path}/none is not a directory.",
         ),
-        (source, "in.jsonl is the input, which is not replaced."),
-        (link, "link.jsonl is the input, which is not replaced."),
-        (there, "there.csv is there already; --overwrite replaces it."),
+        (source, "in.jsonl is the input file; choose another --output."),
+        (link, "link.jsonl is the input file; choose another --output."),
+        (there, "there.csv already exists; --overwrite replaces it."),
     ):
         with pytest.raises(CommandError) as caught:
             check_output(path, source, overwrite=False)
@@ -76,7 +76,7 @@ def test_output_beside_its_parts_is_left_to_the_job(tmp_path: Path, source: Path
     there.touch()
     parts_directory(there).mkdir()
     check_output(there, source, overwrite=False)
-    with pytest.raises(CommandError, match="is there already"):
+    with pytest.raises(CommandError, match="already exists"):
         check_new(there, overwrite=False)
 
 

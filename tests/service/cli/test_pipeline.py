@@ -46,7 +46,7 @@ class FakeFillMask:
             [text] = texts
             if self._answering is not None:
                 await self._answering(text)
-            return FillResult([[[Fill(0.5, 1, text, "")]]], long=bool(options.top_k))
+            return FillResult([[[Fill(0.5, 1, text, "")]]], is_large=bool(options.top_k))
         finally:
             self.at_work -= 1
 
@@ -183,7 +183,7 @@ async def test_passes_that_end_make_room() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "most", "text"),
-    [("_MOST_ROWS", 20, "x"), ("_MOST_CHARS", 20_000, "[MASK]" * 10 + "x" * 100)],
+    [("_MAX_ROWS", 20, "x"), ("_MAX_CHARS", 20_000, "[MASK]" * 10 + "x" * 100)],
 )
 async def test_rows_that_are_not_written_are_bounded(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int, text: str
@@ -222,7 +222,7 @@ async def test_rows_that_are_not_written_are_bounded(
     await run(FakeFillMask(), asked(), write)
     assert written.numbers == list(range(200))
     # two blocks are read ahead
-    bound = 20 if limit == "_MOST_ROWS" else 200
+    bound = 20 if limit == "_MAX_ROWS" else 200
     assert max(ahead) <= bound + 3 * 5
 
 
@@ -244,7 +244,7 @@ async def test_answers_do_not_wait_for_a_row_that_takes_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Answers are written before their block ends, so that a kill loses few of them."""
-    monkeypatch.setattr(pipeline, "_WRITTEN_EVERY_S", 0.0)
+    monkeypatch.setattr(pipeline, "_WRITE_EVERY_S", 0.0)
     written = Written()
 
     async with asyncio.timeout(30):

@@ -1,4 +1,4 @@
-"""Progress: a bar for people, lines for logs."""
+"""Progress: a bar on a terminal, lines in a log."""
 
 import io
 import time
@@ -9,15 +9,14 @@ from service.cli.progress import ProgressLines, print_status, show_progress
 
 
 class Terminal(io.StringIO):
-    """A stream that is a terminal."""
+    """Stream that is a terminal."""
 
     def isatty(self) -> bool:
-        """It is."""
         return True
 
 
 def test_a_bar_on_a_terminal() -> None:
-    """With what is done already, the speed, and what it works on."""
+    """The bar has the rows of an earlier run, the speed and the label."""
     stream = Terminal()
     with show_progress(stream, "out.csv", 10, 4) as bar:
         bar.update(6)
@@ -28,7 +27,6 @@ def test_a_bar_on_a_terminal() -> None:
 
 
 def test_no_bar_among_other_lines() -> None:
-    """Of a terminal that shows the rows themselves."""
     stream = Terminal()
     with show_progress(stream, "in.csv", 10, bar=False) as lines:
         lines.update(6)
@@ -37,7 +35,7 @@ def test_no_bar_among_other_lines() -> None:
 
 
 def test_lines_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One from time to time, none of which is written over; the speed is this run's."""
+    """The speed is that of this run."""
     times_s = iter((0.0, 1.0, 29.0, 30.0, 31.0, 60.0))
     monkeypatch.setattr(time, "monotonic", lambda: next(times_s))
     stream = io.StringIO()
@@ -52,14 +50,12 @@ def test_lines_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lines_without_a_known_end() -> None:
-    """Of a stream."""
     stream = io.StringIO()
     with ProgressLines(stream, "standard input", None, every_s=0.0) as lines:
         lines.update(5)
     assert stream.getvalue().startswith("standard input: 5 rows, ")
 
 
-def test_sentences_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """Standard output is for what was asked for."""
+def test_status_is_printed_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     print_status("So it is.")
     assert capsys.readouterr() == ("", "So it is.\n")

@@ -1,4 +1,4 @@
-"""Questions: which text, how it is filled, or what is wrong with the row."""
+"""Requests of rows: text, options, and messages for invalid rows."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -27,15 +27,15 @@ from tests.service.cli.command_line import write_rows
 from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
 
 
-def test_all_words_of_the_model_may_be_asked_for(tiny: Tiny) -> None:
-    """Special tokens are none."""
+def test_top_k_may_be_the_whole_vocabulary(tiny: Tiny) -> None:
+    """Special tokens do not count."""
     limits = limits_of(read_bundle(tiny.path))
     assert limits.max_top_k == len(VOCABULARY) - len(SPECIAL)
     assert limits.max_passes == MAX_PASSES
 
 
-def test_nothing_is_refused_as_too_much(tiny: Tiny) -> None:
-    """What is of the model stays as it was set."""
+def test_without_limits(tiny: Tiny) -> None:
+    """Settings of the model do not change."""
     before = Settings(bundle=tiny.path, threads=3, max_batch_tokens=77, max_waiting_tokens=1)
     after = without_limits(before)
     assert (after.bundle, after.threads, after.max_batch_tokens) == (tiny.path, 3, 77)
@@ -55,20 +55,20 @@ def ask(
     reserved: tuple[str, ...] = (),
     **parameters: object,
 ) -> Item:
-    """What is asked of a row of JSONL."""
+    """Read the request of one row of JSONL."""
     rows = open_rows(write_rows(tmp_path / "rows.jsonl", [row]), field)
-    [(_, [item])] = RowRequestReader(field, parameters, LIMITS, rows, reserved).asked(0, None)
+    [(_, [item])] = RowRequestReader(field, parameters, LIMITS, rows, reserved).read(0, None)
     return item
 
 
 def test_a_text_and_the_parameters_of_all(tmp_path: Path) -> None:
-    """The field may have any name; other fields are nobody's business."""
+    """The field may have any name; other fields are ignored."""
     item = ask(tmp_path, {"x": "a [MASK]", "y": [1]}, "x", top_k=3)
     assert item == RowRequest("a [MASK]", FillOptions(top_k=3))
 
 
-def test_a_row_says_itself_how_it_is_filled(tmp_path: Path) -> None:
-    """What it says is over what is said for all; null says nothing."""
+def test_parameters_of_a_row_override_the_defaults(tmp_path: Path) -> None:
+    """Null keeps the default."""
     row = {"inputs": "a", "parameters": {"top_k": 2, "strategy": None, "order": "left_to_right"}}
     item = ask(tmp_path, row, top_k=7, strategy="joint")
     options = FillOptions(top_k=2, strategy="joint", order="left_to_right")
@@ -86,13 +86,16 @@ def test_a_row_says_itself_how_it_is_filled(tmp_path: Path) -> None:
         (
             {"text": "a", "id": 1},
             (
-                'There is no field "inputs"; there are "text", "id". --field names the one with '
-                "the texts."
+                'The row has no field "inputs"; its fields are "text", "id". --field selects the '
+                "one with the texts."
             ),
         ),
         (
             {},
-            'There is no field "inputs"; there are none. --field names the one with the texts.',
+            (
+                'The row has no field "inputs"; it has no fields. --field selects the one with the '
+                "texts."
+            ),
         ),
         ({"inputs": "a", "parameters": 1}, "parameters must be a JSON object."),
         (
@@ -113,60 +116,56 @@ def test_a_row_says_itself_how_it_is_filled(tmp_path: Path) -> None:
     ],
 )
 def test_bad_rows(tmp_path: Path, row: dict[str, Any], sentence: str) -> None:
-    """In the words of HTTP, where there are some."""
+    """The messages are those of HTTP where it has one."""
     assert ask(tmp_path, row) == Problem(sentence)
 
 
-def test_a_row_that_cannot_be_read(tmp_path: Path) -> None:
-    """It has no fields to be written with."""
+def test_unreadable_row(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b"nothing\n")
-    [(_, [item])] = RowRequestReader("x", {}, LIMITS, open_rows(path, "x"), ()).asked(0, None)
+    [(_, [item])] = RowRequestReader("x", {}, LIMITS, open_rows(path, "x"), ()).read(0, None)
     assert isinstance(item, Problem)
     assert not item.readable
 
 
-def test_many_fields_are_not_all_named(tmp_path: Path) -> None:
-    """A sentence has an end."""
+def test_messages_name_at_most_eight_fields(tmp_path: Path) -> None:
     item = ask(tmp_path, {f"f{n}": 1 for n in range(100)})
     assert isinstance(item, Problem)
-    assert '"f6", "f7" and others. --field' in item.sentence
+    assert '"f6", "f7" and others. --field' in item.message
 
 
-def test_a_field_of_a_name_that_is_taken_is_a_problem(tmp_path: Path) -> None:
-    """None of the row's fields is written beside it."""
+def test_reserved_field_name_is_a_problem(tmp_path: Path) -> None:
+    """No field of the row is written."""
     item = ask(tmp_path, {"inputs": "a", "fills": 1}, reserved=("fills", "error"))
     assert item == Problem(
-        'The row has a field "fills", and what is written has one of its own of that name; '
-        "rename it.",
+        'The row has a field "fills", but the output adds a field of that name; rename it.',
         readable=False,
     )
     assert isinstance(ask(tmp_path, {"inputs": "a", "fills": 1}), RowRequest)
 
 
-def test_parameters_of_all_are_checked_first(tmp_path: Path) -> None:
-    """Before a row is read."""
+def test_default_parameters_are_validated_first(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match=r"parameters.top_k must be a whole number"):
         ask(tmp_path, {"inputs": "a"}, top_k="x")
 
 
-def test_a_column_that_is_not_there(tmp_path: Path) -> None:
-    """Known before a row is read; a column called parameters means nothing in CSV."""
+def test_missing_column(tmp_path: Path) -> None:
+    """A CSV column named parameters has no meaning."""
     path = tmp_path / "rows.csv"
     path.write_text("inputs,parameters\na,b\n")
     rows = open_rows(path, "inputs")
-    [(_, items)] = RowRequestReader("inputs", {}, LIMITS, rows, ()).asked(0, None)
+    [(_, items)] = RowRequestReader("inputs", {}, LIMITS, rows, ()).read(0, None)
     assert items == [RowRequest("a", FillOptions())]
     with pytest.raises(CommandError) as caught:
         RowRequestReader("text", {}, LIMITS, rows, ())
     assert str(caught.value) == (
-        'rows.csv has no column "text"; there are "inputs", "parameters". --field names the one '
-        "with the texts."
+        'rows.csv has no column "text"; its columns are "inputs", "parameters". --field selects '
+        "the one with the texts."
     )
 
 
-def test_values_of_parquet_that_are_no_texts(tmp_path: Path) -> None:
-    """They are named by their kind where JSON has no word for them; parameters may be a column."""
+def test_parquet_values_that_are_not_text(tmp_path: Path) -> None:
+    """The message names their type; parameters may be a column."""
     path = tmp_path / "rows.parquet"
     columns = {
         "inputs": pa.array([Decimal(1)]),
@@ -175,9 +174,7 @@ def test_values_of_parquet_that_are_no_texts(tmp_path: Path) -> None:
     }
     pq.write_table(pa.table(columns), path)
     rows = open_rows(path, "inputs")
-    [(_, [item])] = RowRequestReader("inputs", {}, LIMITS, rows, ()).asked(0, None)
-    assert item == Problem(
-        "inputs must be a text that is not empty, not a value of the kind Decimal."
-    )
-    [(_, [item])] = RowRequestReader("text", {"top_k": 4}, LIMITS, rows, ()).asked(0, None)
+    [(_, [item])] = RowRequestReader("inputs", {}, LIMITS, rows, ()).read(0, None)
+    assert item == Problem("inputs must be a text that is not empty, not a value of type Decimal.")
+    [(_, [item])] = RowRequestReader("text", {"top_k": 4}, LIMITS, rows, ()).read(0, None)
     assert item == RowRequest("a", FillOptions(top_k=3))

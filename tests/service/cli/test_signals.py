@@ -1,4 +1,4 @@
-"""Signals: what runs is told at once, and is not waited for for long."""
+"""Signals: the command is cancelled at once and abandoned after a second."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from service.cli.signals import SignalError, run_until_signal
 
 
 def send_after(started: threading.Event, *numbers: int) -> threading.Thread:
-    """Send signals to this process once something has started."""
+    """Send signals to this process after an event."""
 
     def send() -> None:
         assert started.wait(10)
@@ -28,8 +28,8 @@ def send_after(started: threading.Event, *numbers: int) -> threading.Thread:
     return thread
 
 
-def test_what_runs_ends_by_itself() -> None:
-    """On another thread; the handlers of before are back."""
+def test_coroutine_ends_without_a_signal() -> None:
+    """It runs on another thread; the earlier signal handlers are restored."""
     before = signal.getsignal(signal.SIGINT)
     threads: list[threading.Thread] = []
 
@@ -43,9 +43,7 @@ def test_what_runs_ends_by_itself() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_what_it_raises_is_raised() -> None:
-    """As if it had run here."""
-
+def test_errors_of_the_coroutine_are_raised() -> None:
     async def main() -> None:
         raise ValueError("so")
 
@@ -55,7 +53,7 @@ def test_what_it_raises_is_raised() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_cancels(number: int) -> None:
-    """What runs may clear up."""
+    """The coroutine may clean up."""
     started, cleared = threading.Event(), threading.Event()
 
     async def main() -> None:
@@ -76,7 +74,7 @@ def test_a_signal_cancels(number: int) -> None:
 def never_ends(
     started: threading.Event, go: threading.Event
 ) -> Callable[[], Coroutine[Any, Any, None]]:
-    """Something that holds up its event loop, as loading a model does."""
+    """Block the event loop, as loading a model does."""
 
     async def main() -> None:
         started.set()
@@ -85,8 +83,7 @@ def never_ends(
     return main
 
 
-def test_what_does_not_hear_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only so long."""
+def test_unresponsive_coroutine_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signals, "GRACE_S", 0.01)
     started, go = threading.Event(), threading.Event()
     sender = send_after(started, signal.SIGTERM)
@@ -96,8 +93,7 @@ def test_what_does_not_hear_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -
     sender.join()
 
 
-def test_a_second_signal_is_not_waited_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who presses twice means it."""
+def test_second_signal_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signals, "GRACE_S", 1e6)
     started, go = threading.Event(), threading.Event()
     sender = send_after(started, signal.SIGINT, signal.SIGINT)

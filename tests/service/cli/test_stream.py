@@ -1,4 +1,4 @@
-"""Streams: rows are written as they are answered, by a real process."""
+"""Streams: a real process writes rows as soon as they are filled."""
 
 import json
 import subprocess
@@ -15,13 +15,13 @@ FLAGS = ["--input", "-", "--output", "-", "--bundle"]
 
 
 def fill(tiny: Tiny, content: bytes, *flags: str) -> subprocess.CompletedProcess[bytes]:
-    """Fill what comes by standard input."""
+    """Fill rows from standard input."""
     command = [*COMMAND, *FLAGS, str(tiny.path), *flags]
     return subprocess.run(command, input=content, capture_output=True, check=False, timeout=60)
 
 
-def test_a_stream_is_what_a_file_is(tiny: Tiny, tmp_path: Path) -> None:
-    """To the byte; what is said goes elsewhere."""
+def test_stream_equals_a_file(tiny: Tiny, tmp_path: Path) -> None:
+    """The bytes are equal; messages go to standard error."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(700)))
     fillmask("--input", source, "--output", tmp_path / "out.jsonl", "--bundle", tiny.path)
     done = fill(tiny, source.read_bytes())
@@ -30,13 +30,12 @@ def test_a_stream_is_what_a_file_is(tiny: Tiny, tmp_path: Path) -> None:
 
 
 def test_no_rows(tiny: Tiny) -> None:
-    """Nothing is written."""
     done = fill(tiny, b"")
     assert (done.returncode, done.stdout) == (0, b"")
 
 
-def test_a_bad_row_ends_the_stream(tiny: Tiny) -> None:
-    """After the rows before it; told to report, it goes on."""
+def test_invalid_row_ends_the_stream(tiny: Tiny) -> None:
+    """The rows before it are written; with --on-error report the stream continues."""
     content = b'{"inputs": "a [MASK]"}\n{"inputs": "a dog"}\n{"inputs": "the [MASK]"}\n'
     done = fill(tiny, content)
     assert done.returncode == 2
@@ -51,8 +50,8 @@ def test_a_bad_row_ends_the_stream(tiny: Tiny) -> None:
     assert done.stderr == b"standard input: 3 rows, 1 with an error.\n"
 
 
-def test_blank_lines_at_the_end_of_a_stream_are_no_rows(tiny: Tiny) -> None:
-    """One before another row is an error."""
+def test_trailing_blank_lines_are_ignored(tiny: Tiny) -> None:
+    """A blank line before another row is an error."""
     row = b'{"inputs": "a [MASK]"}\n'
     done = fill(tiny, row + b"\n \n\r\n")
     assert (done.returncode, done.stderr) == (0, b"standard input: 1 row.\n")
@@ -63,7 +62,7 @@ def test_blank_lines_at_the_end_of_a_stream_are_no_rows(tiny: Tiny) -> None:
 
 @pytest.mark.parametrize("bad", [False, True])
 def test_answers_do_not_wait_for_the_next_row(tiny: Tiny, bad: bool) -> None:  # noqa: FBT001 - pytest passes it
-    """Nor does an error wait for the end of a stream that stays open."""
+    """Errors do not wait for the end of the stream either."""
     command, pipe = [*COMMAND, *FLAGS, str(tiny.path)], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None
@@ -81,8 +80,8 @@ def test_answers_do_not_wait_for_the_next_row(tiny: Tiny, bad: bool) -> None:  #
             assert process.wait(30) == 0
 
 
-def test_who_reads_may_have_had_enough(tiny: Tiny, tmp_path: Path) -> None:
-    """The process ends without a word, and with another exit code than success."""
+def test_closed_pipe_ends_the_process_silently(tiny: Tiny, tmp_path: Path) -> None:
+    """The exit code is not 0."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(3000)))
     command = [*COMMAND, "--input", str(source), "--output=-", "--bundle", str(tiny.path)]
     pipe = subprocess.PIPE
@@ -97,7 +96,7 @@ def test_who_reads_may_have_had_enough(tiny: Tiny, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shard", [[], ["--shard=1/3"]])
 def test_a_file_to_standard_output(tiny: Tiny, tmp_path: Path, shard: list[str]) -> None:
-    """Of any format, and a shard of it; nothing is left beside it."""
+    """The input has any format, or is a shard; no other file is left."""
     source = tmp_path / "in.csv"
     source.write_text("id,inputs\n" + "".join(f"{n},a [MASK]\n" for n in range(9)))
     done = fillmask("--input", source, "--output=-", "--bundle", tiny.path, *shard)
@@ -108,11 +107,10 @@ def test_a_file_to_standard_output(tiny: Tiny, tmp_path: Path, shard: list[str])
     assert list(tmp_path.iterdir()) == [source]
 
 
-def test_clashes_and_missing_fields_are_told(tiny: Tiny, tmp_path: Path) -> None:
-    """As for files."""
+def test_name_clashes_and_missing_fields_are_errors(tiny: Tiny, tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     source.write_text("fills,inputs\n")
     done = fillmask("--input", source, "--output=-", "--bundle", tiny.path)
-    assert done.err.startswith('in.csv has a field "fills", and what is written has one')
+    assert done.err.startswith('in.csv has a field "fills", but the output adds')
     done = fillmask("--input", source, "--output=-", "--bundle", tiny.path, "--field=x")
     assert done.code == 2

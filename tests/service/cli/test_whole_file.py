@@ -1,4 +1,4 @@
-"""Whole files: every format, every row as HTTP answers it, and jobs that go on."""
+"""Whole files: every format, the same fills as over HTTP, and interrupted jobs."""
 
 import csv
 import json
@@ -40,7 +40,7 @@ MIXED: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def unlimited(tiny: Tiny) -> Iterator[TestClient]:
-    """The service."""
+    """Start a server without limits."""
     with TestClient(create_app(Settings(bundle=tiny.path, max_passes=10_000))) as client:
         yield client
 
@@ -51,15 +51,15 @@ def fill(tiny: Tiny, source: Path, output: Path, *flags: object) -> Done:
 
 
 def answer(client: TestClient, row: dict[str, Any]) -> Any:
-    """What HTTP answers to a row."""
+    """Return the HTTP response to a row."""
     body = {key: row[key] for key in ("inputs", "parameters") if key in row}
     response = client.post("/fill-mask", json=body)
     assert response.status_code == 200, response.text
     return response.json()
 
 
-def test_jsonl_has_what_http_answers(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
-    """Every row as it was, and its fills; each as it says itself or as all are."""
+def test_jsonl_equals_the_http_response(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
+    """Rows are unchanged; a row's own parameters override the defaults."""
     rows = MIXED + numbered(random_texts(300))
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
     done = fill(tiny, source, output, "--top-k=4")
@@ -72,7 +72,7 @@ def test_jsonl_has_what_http_answers(tiny: Tiny, unlimited: TestClient, tmp_path
 
 
 def test_a_row_is_kept_to_the_byte(tiny: Tiny, tmp_path: Path) -> None:
-    """No number, escape or space of it changes."""
+    """Numbers, escapes and spaces do not change."""
     line = '{ "inputs" : "caf\\u00e9 [MASK]", "n":1.0e2 }'
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text(line)
@@ -80,8 +80,8 @@ def test_a_row_is_kept_to_the_byte(tiny: Tiny, tmp_path: Path) -> None:
     assert output.read_text().startswith(line[:-1].rstrip() + ',"fills":[{"score":')
 
 
-def test_csv_has_a_line_for_each_fill(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
-    """With its row's cells; quoted line breaks and all."""
+def test_csv_has_a_line_per_fill(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
+    """Lines have the row's cells, with quoted line breaks."""
     source, output = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_bytes(b'\xef\xbb\xbfid,text\r\n7,"the [MASK]\r\nof [MASK]"\r\n8,a [MASK]\r\n')
     assert fill(tiny, source, output, "--field=text", "--top-k=2").code == 0
@@ -107,7 +107,7 @@ def test_csv_has_a_line_for_each_fill(tiny: Tiny, unlimited: TestClient, tmp_pat
 
 
 def test_parquet_keeps_its_columns(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
-    """And has the same fills, in one list for all masks; a column may hold parameters."""
+    """The fills of all masks are one list; a column may hold parameters."""
     columns = {
         "inputs": pa.array([row["inputs"] for row in MIXED], pa.large_string()),
         "day": pa.array([18262] * len(MIXED), pa.date32()),
@@ -130,7 +130,7 @@ def test_parquet_keeps_its_columns(tiny: Tiny, unlimited: TestClient, tmp_path: 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet", "txt"])
 @pytest.mark.parametrize("other", ["ndjson", "csv", "parquet"])
 def test_any_format_becomes_any_other(tiny: Tiny, tmp_path: Path, ending: str, other: str) -> None:
-    """With the same tokens for the same texts."""
+    """The tokens for a text are the same."""
     texts = random_texts(20)
     source, output = tmp_path / f"in.{ending}", tmp_path / f"out.{other}"
     if ending == "parquet":
@@ -146,7 +146,7 @@ def test_any_format_becomes_any_other(tiny: Tiny, tmp_path: Path, ending: str, o
 
 
 def tokens_of(output: Path) -> list[tuple[str, int, int]]:
-    """Of each fill its text, its mask and its token."""
+    """Return the text, mask and token of each fill."""
     if output.suffix == ".csv":
         with output.open(encoding="utf-8", newline="") as stream:
             lines = list(csv.DictReader(stream))
@@ -162,8 +162,8 @@ def tokens_of(output: Path) -> list[tuple[str, int, int]]:
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
-def test_no_rows_are_an_output_without_rows(tiny: Tiny, tmp_path: Path, ending: str) -> None:
-    """One that can be read."""
+def test_input_without_rows(tiny: Tiny, tmp_path: Path, ending: str) -> None:
+    """The output can be read."""
     source, output = tmp_path / "in.txt", tmp_path / f"out.{ending}"
     source.touch()
     done = fill(tiny, source, output)
@@ -176,22 +176,22 @@ def test_no_rows_are_an_output_without_rows(tiny: Tiny, tmp_path: Path, ending: 
         assert pq.read_table(output).schema.names == ["inputs", "fills"]
 
 
-def test_a_bad_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
-    """Named with its file and number; told to report, the same command goes on past it."""
+def test_invalid_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
+    """The message has its file and number; --on-error report continues after it."""
     rows = numbered(random_texts(30))
     rows[17] = {"id": 17, "inputs": "a dog"}
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
     done = fill(tiny, source, output)
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        "in.jsonl, row 18: inputs has no mask: write [MASK] where a word is wanted. What is done "
-        "before it is kept, and the same command with --on-error report goes on past it.\n"
+        "in.jsonl, row 18: inputs has no mask: write [MASK] where a word is wanted. The rows "
+        "before it are saved; add --on-error report to continue with the rows after it.\n"
     )
     assert not output.exists()
     done = fill(tiny, source, output, "--on-error=report")
     assert done.code == 0
     assert done.err == (
-        "Going on after row 17 of in.jsonl.\nout.jsonl: 30 rows, 1 with an error.\n"
+        "Continuing after row 17 of in.jsonl.\nout.jsonl: 30 rows, 1 with an error.\n"
     )
     filled = read_rows(output)
     assert filled[17] == rows[17] | {
@@ -200,8 +200,8 @@ def test_a_bad_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
     assert all("fills" in row for row in filled[:17] + filled[18:])
 
 
-def test_bad_rows_are_reported_in_their_places(tiny: Tiny, tmp_path: Path) -> None:
-    """Rows that cannot be read too; there is a line for each."""
+def test_invalid_rows_are_reported_in_order(tiny: Tiny, tmp_path: Path) -> None:
+    """Unreadable rows are reported too; each row has a line."""
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_bytes(
         b'{"inputs": "a [MASK]"}\nno JSON\n{"inputs": null, "x": 1}\n{"inputs": "[MASK]", '
@@ -221,14 +221,14 @@ def test_bad_rows_are_reported_in_their_places(tiny: Tiny, tmp_path: Path) -> No
     assert "vocabulary lacks" in lines[3]["error"]
 
 
-def test_errors_that_were_reported_are_errors_again(
+def test_reported_errors_are_errors_without_the_flag(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job that reports and is stopped does not become one without errors."""
+    """An interrupted job with --on-error report can be continued without it."""
     rows = [{"inputs": "a dog"}, *numbered(random_texts(5))]
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
     with monkeypatch.context() as patch:
-        patch.setattr(whole_file, "_join", stop)
+        patch.setattr(whole_file, "_join_parts", stop)
         assert fill(tiny, source, output, "--on-error=report").code == 1
     done = fill(tiny, source, output)
     assert done.code == 2
@@ -236,16 +236,16 @@ def test_errors_that_were_reported_are_errors_again(
 
 
 def stop(*_: object) -> NoReturn:
-    """As if the machine had failed."""
+    """Fail like a broken disk."""
     raise OSError(5, "Input/output error")
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_job_that_is_stopped_again_and_again_writes_the_same(
+def test_interrupted_job_writes_the_same_output(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, seed: int
 ) -> None:
-    """Whatever the sizes of its parts and batches, and whenever it is stopped."""
+    """Sizes of parts and batches and the moments of interruption do not matter."""
     rows = numbered(random_texts(120, seed))
     source = write_rows(tmp_path / "in.jsonl", rows)
     undisturbed, output = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"
@@ -277,10 +277,10 @@ def test_a_job_that_is_stopped_again_and_again_writes_the_same(
     assert output.read_bytes() == undisturbed.read_bytes()
 
 
-def test_what_fails_by_the_machine_may_be_tried_again(
+def test_system_errors_can_be_retried(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exit code is another than that of what would fail again."""
+    """The exit code differs from that of errors that would happen again."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     output = tmp_path / "out.jsonl"
 
@@ -294,13 +294,13 @@ def test_what_fails_by_the_machine_may_be_tried_again(
     assert fill(tiny, source, output).code == 0
 
 
-def test_going_on_computes_nothing_twice(
+def test_continuing_computes_nothing_twice(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says where it goes on; when all is computed, no model is loaded."""
+    """If all rows are computed, no model is loaded."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     output = tmp_path / "out.jsonl"
-    monkeypatch.setattr(whole_file, "_join", stop)
+    monkeypatch.setattr(whole_file, "_join_parts", stop)
     assert fill(tiny, source, output).code == 1
     monkeypatch.undo()
     monkeypatch.setattr(whole_file, "load_model", stop)
@@ -309,8 +309,8 @@ def test_going_on_computes_nothing_twice(
 
 
 @pytest.mark.parametrize("change", ["input", "parameters", "field", "shard"])
-def test_another_job_does_not_go_on(tiny: Tiny, tmp_path: Path, change: str) -> None:
-    """It is told what differs; --restart throws away what is done."""
+def test_another_job_does_not_continue(tiny: Tiny, tmp_path: Path, change: str) -> None:
+    """The message has the differences; --restart discards the saved answers."""
     rows = [row | {"text": row["inputs"]} for row in numbered(random_texts(10))]
     rows[8]["inputs"] = rows[8]["text"] = "a dog"
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
@@ -322,50 +322,50 @@ def test_another_job_does_not_go_on(tiny: Tiny, tmp_path: Path, change: str) -> 
     more = flags.get(change, ["--shard=0/2"])
     done = fill(tiny, source, output, *more)
     assert done.code == 2
-    assert "holds what is done of another job" in done.err
+    assert "belongs to another job" in done.err
     assert ("another input" if change == "input" else f"with {change} ") in done.err
     assert not output.exists()
     done = fill(tiny, source, output, *more, "--restart", "--on-error=report")
     assert (done.code, "Going on" in done.err) == (0, False)
 
 
-def test_an_output_that_is_there_is_not_replaced(tiny: Tiny, tmp_path: Path) -> None:
-    """Unless that is asked for; it stays until the new one is whole."""
+def test_existing_output_is_not_replaced(tiny: Tiny, tmp_path: Path) -> None:
+    """With --overwrite it stays until the new one is complete."""
     source = write_rows(tmp_path / "in.jsonl", [{"inputs": "a dog"}])
     output = tmp_path / "out.jsonl"
     output.write_text("old")
     done = fill(tiny, source, output)
-    assert (done.code, done.err) == (2, f"{output} is there already; --overwrite replaces it.\n")
+    assert (done.code, done.err) == (2, f"{output} already exists; --overwrite replaces it.\n")
     assert fill(tiny, source, output, "--overwrite").code == 2
     assert output.read_text() == "old"
     done = fill(tiny, source, output, "--on-error=report")
-    assert "is there already" in done.err
+    assert "already exists" in done.err
     assert fill(tiny, source, output, "--on-error=report", "--overwrite").code == 0
     assert len(read_rows(output)) == 1
 
 
-def test_an_input_that_changes_meanwhile_is_told(
+def test_changed_input_is_an_error(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was made of it is not delivered."""
+    """The result is not published."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     output = tmp_path / "out.jsonl"
-    join = whole_file._join
+    join = whole_file._join_parts
 
     def touch_and_join(*arguments: Any) -> Any:
         with source.open("a") as stream:
             stream.write("\n")
         return join(*arguments)
 
-    monkeypatch.setattr(whole_file, "_join", touch_and_join)
+    monkeypatch.setattr(whole_file, "_join_parts", touch_and_join)
     done = fill(tiny, source, output)
     assert done.code == 2
-    assert done.err == f"{source} was changed while it was read; start anew with --restart.\n"
+    assert done.err == f"{source} changed while it was being read; start again with --restart.\n"
     assert not output.exists()
 
 
 def test_targets_are_checked_before_the_first_row(tiny: Tiny, tmp_path: Path) -> None:
-    """And not reported for each; the right ones may follow."""
+    """They are not reported per row; a corrected command can follow."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     done = fill(tiny, source, tmp_path / "out.jsonl", "--target=é", "--on-error=report")
     assert done.code == 2
@@ -375,10 +375,10 @@ def test_targets_are_checked_before_the_first_row(tiny: Tiny, tmp_path: Path) ->
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
 @pytest.mark.parametrize(("rows", "shards"), [(50, 3), (2, 4), (0, 2)])
-def test_shards_in_order_are_the_whole(
+def test_concatenated_shards_equal_the_whole(
     tiny: Tiny, tmp_path: Path, ending: str, rows: int, shards: int
 ) -> None:
-    """Every row in exactly one; of CSV below a header each."""
+    """Each CSV shard has its own header."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(rows)))
     whole = tmp_path / f"whole.{ending}"
     fill(tiny, source, whole, "--top-k=2")
@@ -401,7 +401,7 @@ def test_shards_in_order_are_the_whole(
 def test_a_model_that_fails_fails_the_command(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With exit code 1: it may go well the next time, from where it was."""
+    """The exit code is 1: the same command may succeed next time."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(600)))
     output = tmp_path / "out.jsonl"
     run = RowPipeline._answer
@@ -419,16 +419,16 @@ def test_a_model_that_fails_fails_the_command(
         fill(tiny, source, output)
     monkeypatch.undo()
     done = fill(tiny, source, output)
-    assert done.err.startswith("Going on after row 589 of in.jsonl.\n")
+    assert done.err.startswith("Continuing after row 589 of in.jsonl.\n")
     assert [row["id"] for row in read_rows(output)] == list(range(600))
     assert json.loads(output.read_bytes().splitlines()[0])["fills"]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
-def test_rows_with_fields_of_taken_names_are_reported(
+def test_rows_with_reserved_field_names_are_reported(
     tiny: Tiny, tmp_path: Path, ending: str
 ) -> None:
-    """Nothing of them is written but the error; those around them are filled."""
+    """Only their error is written; the rows around them are filled."""
     rows = numbered(random_texts(4))
     rows[1] |= {"fills": 1, "score": 2}
     rows[2] |= {"error": "before", "score": 3}

@@ -100,7 +100,11 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
             ),
         ),
         (["[MASK] " * 8] * 3, None, "The request has 24 masks; at most 20 are allowed."),
-        (["[MASK]"], ["Paris", "paris"], 'The targets "Paris" and "paris" are the same tokens.'),
+        (
+            ["[MASK]"],
+            ["Paris", "paris"],
+            'The targets "Paris" and "paris" have the same tokens; remove one of them.',
+        ),
     ],
 )
 async def test_rejects(
@@ -114,7 +118,7 @@ async def test_rejects(
 
 async def test_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each fill repeats its whole text, so that a small request may have a huge answer."""
-    monkeypatch.setattr(response_size, "MAX_ANSWER_BYTES", 2620)
+    monkeypatch.setattr(response_size, "MAX_RESPONSE_BYTES", 2620)
     text = "the [MASK]"
     assert len((await fill(tiny, [text], top_k=10))[0][0]) == 10
     with pytest.raises(InvalidRequestError, match=r"up to 2882 bytes; at most 2620 are"):

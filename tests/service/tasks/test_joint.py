@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from service.app import create_app
 from service.engine.batch import Batch, BatchOutputs, ModelPass
 from service.settings import Settings
-from service.tasks.joint import MIN_BEAM, joint_passes
+from service.tasks.joint import MIN_BEAM_WIDTH, max_joint_passes
 from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny
 
 TOLERANCE = 1e-4
@@ -54,7 +54,7 @@ def search(tiny: Tiny, order: str, beam: int) -> list[tuple[tuple[int, ...], flo
 def test_the_best_of_the_beam(client: TestClient, tiny: Tiny, order: str, top_k: int) -> None:
     """Each with its joint log-probability, and the text with both in it."""
     fills = fill(client, TEXT, top_k=top_k, order=order)
-    expected = search(tiny, order, max(top_k, MIN_BEAM))[:top_k]
+    expected = search(tiny, order, max(top_k, MIN_BEAM_WIDTH))[:top_k]
     assert [tuple(one["tokens"]) for one in fills] == [tokens for tokens, _ in expected]
     for one, (tokens, log_prob) in zip(fills, expected, strict=True):
         assert one["log_prob"] == pytest.approx(log_prob, abs=TOLERANCE)
@@ -103,12 +103,12 @@ def test_a_list_of_texts(client: TestClient) -> None:
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
     """One, and as many as the beam is wide for each further mask."""
-    assert joint_passes(1, 5) == 1
-    assert joint_passes(3, 5) == 11
-    assert joint_passes(2, 20) == 21
+    assert max_joint_passes(1, 5) == 1
+    assert max_joint_passes(3, 5) == 11
+    assert max_joint_passes(2, 20) == 21
     runs: list[ModelPass] = []
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1, max_passes=6))) as client:
-        batcher = client.app.state.models.default.fill_mask._ways._batcher  # type: ignore[attr-defined]
+        batcher = client.app.state.models.default.fill_mask._strategies._batcher  # type: ignore[attr-defined]
         run = batcher._run
 
         def counted(batch: Batch) -> BatchOutputs:
@@ -122,7 +122,7 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
         body = {"inputs": TEXT, "parameters": {"strategy": "joint", "top_k": 6}}
         answer = client.post("/fill-mask", json=body)
     assert answer.status_code == 422
-    assert "would take 7 passes of the model; at most 6 are allowed" in answer.json()["error"]
+    assert "needs 7 passes of the model; at most 6 are allowed" in answer.json()["error"]
 
 
 @pytest.mark.parametrize(

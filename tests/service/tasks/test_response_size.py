@@ -18,7 +18,7 @@ from service.errors import InvalidRequestError, OverloadedError
 from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions, Limits
 from service.tasks.plan import FillPlanner
-from service.tasks.response_size import MAX_ANSWER_BYTES, ResponseSize, response_size
+from service.tasks.response_size import MAX_RESPONSE_BYTES, ResponseSize, estimate_response_size
 from service.tasks.scoring import ScoringPipeline
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
@@ -67,8 +67,8 @@ async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[
         tracemalloc.start()
 
     try:
-        await use_case.fill(texts, options, report=True)  # fills caches
-        found = await use_case.fill(texts, options, report=True, reserve=start)
+        await use_case.fill(texts, options, report_errors=True)  # fills caches
+        found = await use_case.fill(texts, options, report_errors=True, reserve=start)
         content = fills_to_json(found, single=False)
         assert content
         _, peak_bytes = tracemalloc.get_traced_memory()
@@ -80,8 +80,10 @@ async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[
 
 def size_of(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> ResponseSize:
     """Return the size that is estimated before."""
-    reader = FillPlanner(make_tokenizer(tiny), MAX_TOKENS, 1_000)
-    return response_size([reader.read(text, options, "inputs", report=True) for text in texts])
+    planner = FillPlanner(make_tokenizer(tiny), MAX_TOKENS, 1_000)
+    return estimate_response_size(
+        [planner.plan(text, options, "inputs", report_errors=True) for text in texts]
+    )
 
 
 @pytest.mark.parametrize(("texts", "options"), CASES.values(), ids=CASES)
@@ -151,5 +153,5 @@ def test_largest_answer_is_bounded(tiny: Tiny) -> None:
             with suppress(InvalidRequestError):
                 size = size_of(tiny, [text], FillOptions(top_k=fills))
                 largest = max(largest, size.memory_bytes)
-                assert size.json_bytes <= MAX_ANSWER_BYTES
+                assert size.json_bytes <= MAX_RESPONSE_BYTES
         assert 10 * 2**20 < largest < 40_000_000

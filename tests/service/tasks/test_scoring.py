@@ -115,7 +115,8 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
         answer = client.post("/score", json={"inputs": ["a dog", "a cat . ."]})
     assert answer.status_code == 422
     assert answer.json()["error"] == (
-        "inputs would take 6 passes of the model, one a token; at most 5 are allowed."
+        "inputs needs 6 passes of the model, one per token; at most 5 are allowed; "
+        "use fewer or shorter texts."
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from service.errors import InvalidRequestError
 from service.tasks.results import Fill, TargetFill
-from service.tasks.targets import Targets, check_size
+from service.tasks.targets import Targets, check_targets_size
 from tests.service import tiny_calls
 from tests.service.tiny import MASK_ID, MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
@@ -94,14 +94,14 @@ async def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
     """One pass is for all targets of one token; others take one per length and prefix."""
     # dog; walk+s and walk+ing; a+dog, a+cat; a+dog+barked
     found = Targets.resolve(make_tokenizer(tiny), TARGETS, max_passes=100)
-    prefixes = {(step.length, len(step.prefix)) for step in found.steps}
+    prefixes = {(step.length, len(step.prefix)) for step in found.groups}
     assert prefixes == {(1, 0), (2, 0), (2, 1), (3, 0), (3, 1), (3, 2)}
-    assert len(found.steps) == 1 + 3 + 3
+    assert len(found.groups) == 1 + 3 + 3
     assert found.longest == 3
     assert len((await fill(tiny, ["a [MASK]"], TARGETS, max_passes=7))[0][0]) == len(TARGETS)
-    with pytest.raises(InvalidRequestError, match="would take 7 passes of the model; at most 6 "):
+    with pytest.raises(InvalidRequestError, match="needs 7 passes of the model; at most 6 "):
         await fill(tiny, ["a [MASK]"], TARGETS, max_passes=6)
-    with pytest.raises(InvalidRequestError, match="would take 13 passes"):
+    with pytest.raises(InvalidRequestError, match="needs 13 passes"):
         await fill(tiny, [TEXT], TARGETS, max_passes=12)
 
 
@@ -134,8 +134,11 @@ async def test_text_must_have_room_for_the_longest_target(tiny: Tiny) -> None:
         (["a [MASK]"], 'The target "a [MASK]" has a special token of the model'),
         (["[UNK]"], 'The target "[UNK]" has a special token'),
         (["\u200b"], "has no tokens; write at least one word."),
-        (["dog", "Dog"], 'The targets "dog" and "Dog" are the same tokens.'),
-        (["a dog", "A  dog"], 'The targets "a dog" and "A  dog" are the same tokens.'),
+        (["dog", "Dog"], 'The targets "dog" and "Dog" have the same tokens; remove one of them.'),
+        (
+            ["a dog", "A  dog"],
+            'The targets "a dog" and "A  dog" have the same tokens; remove one of them.',
+        ),
         (["dog " * 80], "has 320 characters; at most 256 are allowed."),
     ],
 )
@@ -153,7 +156,7 @@ async def test_error_names_five_targets_and_counts_the_rest(tiny: Tiny) -> None:
     assert '"x0"' in caught.value.text
     assert '"x4"' in caught.value.text
     assert '"x5"' not in caught.value.text
-    assert caught.value.text.endswith(" 2 more are wrong.")
+    assert caught.value.text.endswith(" 2 more targets are invalid.")
 
 
 def test_targets_of_many_tokens_are_rejected_before_all_are_tokenized(
@@ -183,9 +186,9 @@ async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
     assert caught.value.text == (
         "The targets have 264600 bytes in UTF-8; at most 262144 are allowed in a request."
     )
-    check_size([[f"{i:05}" + "x" * 21 for i in range(10_000)]])
+    check_targets_size([[f"{i:05}" + "x" * 21 for i in range(10_000)]])
     with pytest.raises(InvalidRequestError, match="have 300000 bytes"):
-        check_size([["x" * 100_000], ["y" * 200_000]])
+        check_targets_size([["x" * 100_000], ["y" * 200_000]])
 
 
 def test_size_of_targets_is_close_to_their_memory(tiny: Tiny) -> None:

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from service.app import create_app
 from service.engine.batch import ModelPass, PassOutputs
 from service.settings import Settings
-from service.tasks.words import BEAM, WordSearch, word_passes
+from service.tasks.words import BEAM_WIDTH, WordSearch, max_word_passes
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
 
@@ -34,7 +34,7 @@ def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
     """Search the words with one text at a time, in float64."""
     found: dict[str, float] = {}
     for length in range(1, longest + 1):
-        width = top_k if length == 1 else BEAM
+        width = top_k if length == 1 else BEAM_WIDTH
         words: list[tuple[list[int], float]] = [([], 0.0)]
         for place in range(length):
             grown = []
@@ -82,15 +82,15 @@ def test_words_have_three_tokens_by_default(client: TestClient) -> None:
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
     """There is one pass per length, and as many as the width of the beam per further token."""
-    assert word_passes(1) == 1
-    assert word_passes(3) == 1 + (1 + BEAM) + (1 + 2 * BEAM)
-    settings = Settings(bundle=tiny.path, threads=1, max_passes=word_passes(3))
+    assert max_word_passes(1) == 1
+    assert max_word_passes(3) == 1 + (1 + BEAM_WIDTH) + (1 + 2 * BEAM_WIDTH)
+    settings = Settings(bundle=tiny.path, threads=1, max_passes=max_word_passes(3))
     with TestClient(create_app(settings)) as client:
         fill(client, TEXT)
         body = {"inputs": "[MASK] [MASK]", "parameters": {"granularity": "word"}}
         answer = client.post("/fill-mask", json=body)
     assert answer.status_code == 422
-    assert f"would take {2 * word_passes(3)} passes" in answer.json()["error"]
+    assert f"needs {2 * max_word_passes(3)} passes" in answer.json()["error"]
 
 
 def test_text_must_have_room_for_the_longest_word(client: TestClient) -> None:

@@ -1,21 +1,20 @@
-"""Answers: fills and problems, told apart."""
+"""Answers: fills and problems."""
 
 import json
 
-from service.cli.formats.answers import Problem, fills_of, problem_of
+from service.cli.formats.answers import Problem, parse_fills, parse_problem
 
 
 def test_fills_of_each_mask() -> None:
-    """One mask is a list of one, without fills too."""
-    assert fills_of(b'[{"token": 1}, {"token": 2}]') == [[{"token": 1}, {"token": 2}]]
-    assert fills_of(b'[[{"token": 1}], []]') == [[{"token": 1}], []]
-    assert fills_of(b"[]") == [[]]
-    assert problem_of(b"[]") is None
+    """The fills of one mask are a list with one list, even if it is empty."""
+    assert parse_fills(b'[{"token": 1}, {"token": 2}]') == [[{"token": 1}, {"token": 2}]]
+    assert parse_fills(b'[[{"token": 1}], []]') == [[{"token": 1}], []]
+    assert parse_fills(b"[]") == [[]]
+    assert parse_problem(b"[]") is None
 
 
 def test_problems_are_read_back() -> None:
-    """Whatever their sentence says."""
     for problem in (Problem('a "b"\n\u2028'), Problem("c", readable=False)):
-        assert problem_of(problem.line) == problem
+        assert parse_problem(problem.line) == problem
         assert b"\n" not in problem.line
         assert json.loads(problem.line)

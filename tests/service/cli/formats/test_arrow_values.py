@@ -1,4 +1,4 @@
-"""Arrow's values as Python's: dates, times and durations as texts, at any depth."""
+"""Arrow values in Python: dates, times and durations are strings at any depth."""
 
 from typing import Any
 
@@ -33,14 +33,13 @@ NESTED = pa.list_(pa.struct([("a", pa.list_(pa.timestamp("ns"))), ("b", pa.int8(
     ],
 )
 def test_a_value(value: object, kind: pa.DataType, plain: Any) -> None:
-    """Beside one that is null."""
+    """Each value stands beside a null."""
     batch = pa.RecordBatch.from_arrays([pa.array([value, None, value], kind)], ["x"])
     assert list(rows_of(batch)) == [{"x": plain}, {"x": None}, {"x": plain}]
     assert list(rows_of(batch.slice(2))) == [{"x": plain}]
 
 
 def test_a_dictionary_of_durations() -> None:
-    """Its values are looked up."""
     values = pa.DictionaryArray.from_arrays(pa.array([1, None, 0]), pa.array([1, 2], NS))
     batch = pa.RecordBatch.from_arrays([values], ["x"])
     assert [row["x"] for row in rows_of(batch)] == ["PT0.000000002S", None, "PT0.000000001S"]

@@ -14,8 +14,8 @@ import pytest
 from service.cli.errors import CommandError
 from service.cli.formats import csv as csv_format
 from service.cli.formats.answers import Problem
-from service.cli.formats.base import Fields, OutputOptions, Unreadable
-from service.cli.formats.csv import CsvOutput, CsvRows
+from service.cli.formats.base import Fields, OutputOptions, UnreadableRow
+from service.cli.formats.csv import CsvRows, CsvRowWriter
 from service.cli.formats.open import open_rows
 from service.tasks.options import FillOptions
 from tests.service.cli.command_line import write_rows
@@ -31,7 +31,7 @@ def csv_file(tmp_path: Path, content: bytes) -> Path:
     return path
 
 
-def fields_of(path: Path) -> list[Fields | Unreadable]:
+def fields_of(path: Path) -> list[Fields | UnreadableRow]:
     return [row for block in CsvRows(path).blocks() for row in block.fields()]
 
 
@@ -58,10 +58,10 @@ def test_bad_rows_are_unreadable_and_the_rest_is_not(tmp_path: Path) -> None:
     path = csv_file(tmp_path, b"a,b\n1,2\n3\n\n4,5,6\n\xff,7\n8,9\n")
     rows = fields_of(path)
     assert [rows[0], rows[5]] == [{"a": "1", "b": "2"}, {"a": "8", "b": "9"}]
-    assert [row.sentence for row in rows if isinstance(row, Unreadable)] == [
-        "The row has 1 cell, and the first one names 2 columns.",
-        "The row has 0 cells, and the first one names 2 columns.",
-        "The row has 3 cells, and the first one names 2 columns.",
+    assert [row.message for row in rows if isinstance(row, UnreadableRow)] == [
+        "The row has 1 cell, but the header has 2.",
+        "The row has 0 cells, but the header has 2.",
+        "The row has 3 cells, but the header has 2.",
         "The row is not valid UTF-8.",
     ]
 
@@ -71,7 +71,7 @@ def test_bad_rows_are_unreadable_and_the_rest_is_not(tmp_path: Path) -> None:
     [
         (b"", "rows.csv is empty; its first row must name the columns."),
         (b"a,\xff\n", "rows.csv: the first row is not valid UTF-8."),
-        (b"a,b,a\n", 'rows.csv has two columns "a".'),
+        (b"a,b,a\n", 'rows.csv has two columns "a"; rename one.'),
     ],
 )
 def test_a_first_row_that_names_no_columns(tmp_path: Path, content: bytes, sentence: str) -> None:
@@ -121,7 +121,7 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, end: str) -> None:
     """A blank line before other rows is a row that is not readable."""
     path = csv_file(tmp_path, b"text,n\na,1\n\n \nb,2" + end.encode())
     assert CsvRows(path).count() == 4
-    blank = Unreadable("The row has 0 cells, and the first one names 2 columns.")
+    blank = UnreadableRow("The row has 0 cells, but the header has 2.")
     assert fields_of(path) == [{"text": "a", "n": "1"}, blank, blank, {"text": "b", "n": "2"}]
 
 
@@ -142,7 +142,7 @@ def write(
     rows = open_rows(source, "inputs")
     output = source.with_name("out.csv")
     lines = [a.line if isinstance(a, Problem) else json.dumps(a).encode() for a in answers]
-    with CsvOutput(rows, OutputOptions(options or FillOptions(), errors)).writing(
+    with CsvRowWriter(rows, OutputOptions(options or FillOptions(), errors)).open(
         output
     ) as write_block:
         for block in rows.blocks():

@@ -9,15 +9,15 @@ import pytest
 from service.cli.errors import CommandError
 from service.cli.formats import jsonl as line_rows
 from service.cli.formats.answers import Problem
-from service.cli.formats.base import BLOCK_ROWS, Fields, OutputOptions, Unreadable
-from service.cli.formats.jsonl import JsonBlock, JsonOutput, write_lines
+from service.cli.formats.base import BLOCK_ROWS, Fields, OutputOptions, UnreadableRow
+from service.cli.formats.jsonl import JsonBlock, JsonRowWriter, write_lines
 from service.cli.formats.lines import read_lines
 from service.cli.formats.open import open_rows
 from service.tasks.options import FillOptions
 from tests.service.cli.command_line import write_rows
 
 
-def fields_of(path: Path, start: int = 0, stop: int | None = None) -> list[Fields | Unreadable]:
+def fields_of(path: Path, start: int = 0, stop: int | None = None) -> list[Fields | UnreadableRow]:
     rows = open_rows(path, "text")
     return [row for block in rows.blocks(start, stop) for row in block.fields()]
 
@@ -42,7 +42,7 @@ def test_json_lines(jsonl: Path) -> None:
     assert open_rows(jsonl, "text").count() == len(rows) == 6
     assert rows[0] == {"a": 1}
     assert rows[5] == {"a": "x\ny", "b": 12345678901234567890}
-    assert [row.sentence for row in rows if isinstance(row, Unreadable)] == [
+    assert [row.message for row in rows if isinstance(row, UnreadableRow)] == [
         "The line is not valid JSON: expecting value (line 2, column 7).",
         "The line is empty; it must be a JSON object.",
         "The line must be a JSON object.",
@@ -66,7 +66,7 @@ def test_a_line_that_is_too_long_is_a_bad_row(
     monkeypatch.setattr(read_lines, "__defaults__", (50,))
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b'{"a": 1}\n{"a": "' + b"x" * 100 + b'"}\n{"a": 2}\n')
-    long = Unreadable("The line is longer than 50 bytes.")
+    long = UnreadableRow("The line is longer than 50 bytes.")
     assert fields_of(path) == [{"a": 1}, long, {"a": 2}]
     [block] = open_rows(path, "text").blocks()
     assert block.json_objects()[1] == b"{}"
@@ -80,7 +80,7 @@ def test_text_lines(tmp_path: Path) -> None:
         {"text": "one"},
         {"text": ""},
         {"text": "  two\u2028 "},
-        Unreadable("The line is not valid UTF-8."),
+        UnreadableRow("The line is not valid UTF-8."),
     ]
     assert open_rows(path, "text").columns == ("text",)
 
@@ -100,7 +100,7 @@ def test_any_part_of_a_file(tmp_path: Path) -> None:
         rows = fields_of(path, start, stop)
         assert rows == [{"n": n} for n in range(3 * BLOCK_ROWS)][start:stop]
     [block] = open_rows(path, "text").blocks(10, 20)
-    part = block.part(3, 5)
+    part = block.slice(3, 5)
     assert (part.first, len(part), part.fields()) == (13, 2, [{"n": 13}, {"n": 14}])
 
 
@@ -113,7 +113,7 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, name: str, end: byte
     rows = open_rows(path, "text")
     assert rows.count() == 4
     first, *blank, last = fields_of(path)
-    line = Unreadable("The line is empty; it must be a JSON object.")
+    line = UnreadableRow("The line is empty; it must be a JSON object.")
     assert blank == ([line] * 2 if name == "rows.jsonl" else [{"text": ""}] * 2)
     assert "1" in str(first)
     assert "2" in str(last)
@@ -121,7 +121,7 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, name: str, end: byte
     assert (rows.count(), fields_of(path)) == (0, [])
 
 
-GIVEN = OutputOptions(FillOptions(), errors=True)
+GIVEN = OutputOptions(FillOptions(), report_errors=True)
 
 
 def written(row: bytes, answer: bytes) -> bytes:
@@ -158,10 +158,10 @@ def test_a_column_of_the_same_name_is_refused(tmp_path: Path) -> None:
     path.write_text("inputs,error\na,b\n")
     rows = open_rows(path, "inputs")
     with pytest.raises(CommandError, match=r'rows.csv has a field "error"'):
-        JsonOutput(rows, GIVEN)
-    assert JsonOutput(rows, OutputOptions(FillOptions(), errors=False)).reserved == ()
+        JsonRowWriter(rows, GIVEN)
+    assert JsonRowWriter(rows, OutputOptions(FillOptions(), report_errors=False)).reserved == ()
     jsonl = open_rows(write_rows(tmp_path / "rows.jsonl", [{"error": 1}]), "inputs")
-    assert JsonOutput(jsonl, GIVEN).reserved == ("fills", "error")
+    assert JsonRowWriter(jsonl, GIVEN).reserved == ("fills", "error")
 
 
 def test_file_is_complete_at_the_end_of_its_with(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_file_is_complete_at_the_end_of_its_with(tmp_path: Path) -> None:
     path.write_text("a,b\n1,é\n")
     rows = open_rows(path, "a")
     output = tmp_path / "out.jsonl"
-    with JsonOutput(rows, GIVEN).writing(output) as write:
+    with JsonRowWriter(rows, GIVEN).open(output) as write:
         for block in rows.blocks():
             write(block, [b"[]"])
     assert output.read_text(encoding="utf-8") == '{"a":"1","b":"é","fills":[]}\n'

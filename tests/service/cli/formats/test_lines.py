@@ -1,4 +1,4 @@
-"""Bytes to lines: every ending, every length, however the bytes come."""
+"""Lines of a byte stream: every line ending, every length, any chunks."""
 
 import io
 
@@ -9,19 +9,19 @@ from tests.service.cli.command_line import dice
 
 
 class Trickle:
-    """A stream that gives a few bytes at a time."""
+    """Stream that returns a few bytes per read."""
 
     def __init__(self, content: bytes, most: int) -> None:
         self._content = io.BytesIO(content)
         self._most = most
 
     def read(self, size: int, /) -> bytes:
-        """A part of what there is."""
+        """Return a part of the available bytes."""
         return self._content.read(min(size, self._most))
 
 
 def lines_of(content: bytes, most: int = 2**20, max_bytes: int = 100) -> list[bytes | None]:
-    """All lines."""
+    """Read all lines."""
     return [line for some in read_lines(Trickle(content, most), max_bytes) for line in some]
 
 
@@ -43,19 +43,18 @@ def lines_of(content: bytes, most: int = 2**20, max_bytes: int = 100) -> list[by
     ],
 )
 def test_lines(content: bytes, lines: list[bytes], most: int) -> None:
-    """Only line feeds end lines, with or without a carriage return; a byte order mark is none."""
+    """Only line feeds end a line; a byte order mark is removed."""
     assert lines_of(content, most) == lines
 
 
 @pytest.mark.parametrize("most", [1, 7, 64])
-def test_a_line_that_is_too_long_is_none(most: int) -> None:
-    """It is passed by in bounded memory, and those around it are whole."""
+def test_too_long_line_is_none(most: int) -> None:
+    """Memory is bounded, and the lines around it are complete."""
     content = b"a" * 100 + b"\n" + b"b" * 101 + b"\n" + b"c\n" + b"d" * 1000
     assert lines_of(content, most) == [b"a" * 100, None, b"c", None]
 
 
-def test_random_content_is_the_same_however_it_comes() -> None:
-    """The sizes of what comes at once do not show."""
+def test_lines_do_not_depend_on_the_chunks() -> None:
     rng = dice(0)
     for _ in range(50):
         content = bytes(rng.choices(b"ab\r\n\xef\xbb\xbf", k=rng.randint(0, 60)))
@@ -67,8 +66,7 @@ def test_random_content_is_the_same_however_it_comes() -> None:
         assert whole == [line.removesuffix(b"\r") for line in expected]
 
 
-def test_what_comes_slowly_is_not_waited_for() -> None:
-    """A line is there as soon as it has come."""
+def test_complete_lines_do_not_wait_for_later_bytes() -> None:
     lines = read_lines(Trickle(b"a\nb\nc", 2))
     assert next(lines) == [b"a"]
     assert next(lines) == [b"b"]

@@ -1,4 +1,4 @@
-"""Formats: by their endings, and Parquet only where pyarrow is."""
+"""Formats by the endings of file names; Parquet needs pyarrow."""
 
 import sys
 from pathlib import Path
@@ -7,21 +7,21 @@ import pytest
 
 from service.cli.errors import CommandError
 from service.cli.formats.base import OutputOptions
-from service.cli.formats.csv import CsvOutput, CsvRows
-from service.cli.formats.jsonl import JsonOutput, JsonRows, TextRows
-from service.cli.formats.open import READ, WRITTEN, check_ending, make_output, open_rows
-from service.cli.formats.parquet import ParquetOutput
+from service.cli.formats.csv import CsvRows, CsvRowWriter
+from service.cli.formats.jsonl import JsonRows, JsonRowWriter, TextRows
+from service.cli.formats.open import READ, WRITTEN, check_ending, make_writer, open_rows
+from service.cli.formats.parquet import ParquetRowWriter
 from service.tasks.options import FillOptions
 
-GIVEN = OutputOptions(FillOptions(), errors=False)
+GIVEN = OutputOptions(FillOptions(), report_errors=False)
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("a.jsonl", JsonRows), ("a.NDJSON", JsonRows), ("a.csv", CsvRows), ("a.txt", TextRows)],
 )
-def test_what_is_read(tmp_path: Path, name: str, kind: type) -> None:
-    """Upper case is the same."""
+def test_endings_that_can_be_read(tmp_path: Path, name: str, kind: type) -> None:
+    """Upper and lower case are equal."""
     path = tmp_path / name
     path.write_text("inputs\n")
     assert type(open_rows(path, "inputs")) is kind
@@ -30,42 +30,40 @@ def test_what_is_read(tmp_path: Path, name: str, kind: type) -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("b.jsonl", JsonOutput),
-        ("b.ndjson", JsonOutput),
-        ("b.Csv", CsvOutput),
-        ("b.parquet", ParquetOutput),
+        ("b.jsonl", JsonRowWriter),
+        ("b.ndjson", JsonRowWriter),
+        ("b.Csv", CsvRowWriter),
+        ("b.parquet", ParquetRowWriter),
     ],
 )
-def test_what_is_written(tmp_path: Path, name: str, kind: type) -> None:
-    """Of rows of any format."""
+def test_endings_that_can_be_written(tmp_path: Path, name: str, kind: type) -> None:
     path = tmp_path / "a.txt"
     path.touch()
-    output = make_output(tmp_path / name, open_rows(path, "inputs"), GIVEN)
+    output = make_writer(tmp_path / name, open_rows(path, "inputs"), GIVEN)
     assert type(output) is kind
 
 
 @pytest.mark.parametrize("name", ["a", "a.json", "a.tsv", "a.jsonl.gz", ".csv"])
-def test_other_endings_are_refused(name: str) -> None:
-    """With those that are allowed."""
-    with pytest.raises(CommandError, match=r"is of no format that is read; these end in .jsonl,"):
+def test_other_endings_are_rejected(name: str) -> None:
+    """The message lists the allowed endings."""
+    with pytest.raises(CommandError, match=r"cannot be read; the name must end in .jsonl,"):
         check_ending(Path(name), READ)
-    with pytest.raises(CommandError, match=r"is written; .* .csv or .parquet\."):
+    with pytest.raises(CommandError, match=r"cannot be written; .* .csv or .parquet\."):
         check_ending(Path("a.txt"), WRITTEN)
 
 
 def test_parquet_without_pyarrow_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reading and writing."""
     for module in ("pyarrow", "service.cli.formats.parquet", "service.cli.formats.parquet"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = tmp_path / "a.txt"
     path.touch()
     with pytest.raises(CommandError) as caught:
-        make_output(tmp_path / "b.parquet", open_rows(path, "inputs"), GIVEN)
+        make_writer(tmp_path / "b.parquet", open_rows(path, "inputs"), GIVEN)
     assert str(caught.value) == (
-        "b.parquet needs pyarrow, which is left out of the install: pip install 'fillmask[parquet]'"
+        "b.parquet needs pyarrow, which is not installed: pip install 'fillmask[parquet]'"
     )
     with pytest.raises(CommandError, match=r"a.parquet needs pyarrow"):
         open_rows(tmp_path / "a.parquet", "inputs")

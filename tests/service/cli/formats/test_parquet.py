@@ -14,9 +14,9 @@ import pytest
 from service.cli.errors import CommandError
 from service.cli.formats import parquet
 from service.cli.formats.answers import Problem
-from service.cli.formats.base import BLOCK_ROWS, OutputOptions, Unreadable
+from service.cli.formats.base import BLOCK_ROWS, OutputOptions, UnreadableRow
 from service.cli.formats.open import open_rows
-from service.cli.formats.parquet import FILLS_TYPE, ParquetOutput, ParquetRows
+from service.cli.formats.parquet import FILLS_TYPE, ParquetRows, ParquetRowWriter
 from service.tasks.options import FillOptions
 from tests.service.cli.command_line import write_rows
 
@@ -66,7 +66,7 @@ def test_long_cells_come_in_small_blocks(tmp_path: Path) -> None:
 
 def test_parts_of_a_block(tmp_path: Path) -> None:
     [block] = ParquetRows(parquet_file(tmp_path, {"a": list(range(9))})).blocks(2)
-    part = block.part(1, 3)
+    part = block.slice(1, 3)
     assert (part.first, part.fields()) == (3, [{"a": 3}, {"a": 4}])
 
 
@@ -90,14 +90,16 @@ def test_values_that_are_no_json(tmp_path: Path) -> None:
 
 def test_a_text_that_is_no_utf8_is_a_bad_row(tmp_path: Path) -> None:
     [block] = ParquetRows(parquet_file(tmp_path, {"a": not_utf8()})).blocks()
-    assert block.fields() == [{"a": "a"}, Unreadable("The row is not valid UTF-8."), {"a": "b"}]
+    assert block.fields() == [{"a": "a"}, UnreadableRow("The row is not valid UTF-8."), {"a": "b"}]
 
 
 def test_a_value_without_a_place_outside_is_an_error(tmp_path: Path) -> None:
     """A JSON object cannot have two fields of one name."""
     twins = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["b", "b"])
     [block] = ParquetRows(parquet_file(tmp_path, {"a": twins})).blocks()
-    with pytest.raises(CommandError, match="Row 1 has a value that is only Parquet's"):
+    with pytest.raises(
+        CommandError, match="Row 1 has a value that cannot be converted from Parquet"
+    ):
         block.fields()
 
 
@@ -136,7 +138,7 @@ def write(source: Path, answers: Sequence[Any], *, errors: bool = False) -> pa.T
     rows = open_rows(source, "inputs")
     output = source.with_name("out.parquet")
     lines = [a.line if isinstance(a, Problem) else json.dumps(a).encode() for a in answers]
-    with ParquetOutput(rows, OutputOptions(FillOptions(), errors)).writing(output) as write_block:
+    with ParquetRowWriter(rows, OutputOptions(FillOptions(), errors)).open(output) as write_block:
         for block in rows.blocks():
             write_block(block, lines[block.first : block.first + len(block)])
     return pq.read_table(output)
@@ -221,15 +223,15 @@ def test_values_that_no_column_holds_are_rejected(tmp_path: Path, rows: list[Any
     with pytest.raises(CommandError) as caught:
         write(path, [])
     assert str(caught.value) == (
-        'rows.jsonl: the field "a" has values of kinds that no column of Parquet holds together, '
-        f"up to row {len(rows)}; JSONL takes them."
+        f'rows.jsonl: the values of field "a", up to row {len(rows)}, have types that do not fit '
+        "in one Parquet column; write JSONL instead."
     )
 
 
 def test_type_that_parquet_lacks_is_rejected(tmp_path: Path) -> None:
     """Parquet has no type for an object without fields."""
     path = write_rows(tmp_path / "rows.jsonl", [{"inputs": "x", "a": {}}])
-    with pytest.raises(CommandError, match=r"rows.jsonl has no place in Parquet: .*'a'"):
+    with pytest.raises(CommandError, match=r"rows.jsonl cannot be written as Parquet: .*'a'"):
         write(path, [])
 
 

@@ -1,4 +1,4 @@
-"""Jobs: whose directory it is, and what is done of it."""
+"""Jobs: the identity of a job, its directory and its completion."""
 
 import json
 import subprocess
@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from service.bundles.bundle import read_bundle
+from service.cli.commands import WHOLE, Shard
 from service.cli.errors import CommandError, RetryError
 from service.cli.resume.job import Job, fingerprint, locked, parts_directory
-from service.cli.row_options import WHOLE, Shard
 from tests.service.conftest import EditBundle
 from tests.service.tiny import Tiny
 
 
 def test_the_same_content_is_the_same_job(tiny: Tiny, tmp_path: Path) -> None:
-    """Whatever the file is called and however old it is."""
+    """The name and the age of the input do not matter."""
     bundle = read_bundle(tiny.path)
     prints = []
     for name in ("a.jsonl", "b.jsonl"):
@@ -35,10 +35,9 @@ def test_the_same_content_is_the_same_job(tiny: Tiny, tmp_path: Path) -> None:
         ("shard", {"shard": Shard(0, 2)}),
     ],
 )
-def test_what_makes_another_job(
+def test_changes_that_make_another_job(
     tiny: Tiny, tmp_path: Path, name: str, change: dict[str, Any]
 ) -> None:
-    """One thing differs, and it is called by its name."""
     path = tmp_path / "a.jsonl"
     prints = []
     for more in ({}, change):
@@ -49,7 +48,7 @@ def test_what_makes_another_job(
 
 
 def test_another_model_is_another_job(tiny: Tiny, tmp_path: Path, edit_bundle: EditBundle) -> None:
-    """Also if only one of its files is another."""
+    """One changed file of the bundle is enough."""
     path = tmp_path / "a.jsonl"
     path.touch()
     other = edit_bundle(lambda bundle: bundle.update(name="other"))
@@ -63,26 +62,26 @@ DESCRIPTION = {"version": "1", "input": "abc", "field": "inputs", "parameters": 
 
 
 def touch_part(output: Path) -> Path:
-    """Something that is done."""
+    """Create a part."""
     part = parts_directory(output) / "000000000000-000000000001.jsonl"
     part.touch()
     return part
 
 
 def begin(output: Path, *, restart: bool = False, **changes: Any) -> bool:
-    """Begin a job or go on with it."""
+    """Start or continue a job."""
     with locked(output):
         return Job(output, DESCRIPTION | changes).begin(restart=restart)
 
 
 @pytest.fixture
 def output(tmp_path: Path) -> Path:
-    """What is to be written."""
+    """Return the path of the output."""
     return tmp_path / "out.jsonl"
 
 
-def test_the_same_job_goes_on(output: Path) -> None:
-    """What is done of it is left alone."""
+def test_same_job_continues(output: Path) -> None:
+    """Saved answers are kept."""
     assert begin(output)
     part = touch_part(output)
     assert begin(output)
@@ -93,30 +92,30 @@ def test_the_same_job_goes_on(output: Path) -> None:
     ("change", "sentence"),
     [
         ({"input": "xyz"}, "another input"),
-        ({"field": "text"}, 'field "inputs" and not "text"'),
-        ({"version": "2"}, 'version "1" and not "2"'),
+        ({"field": "text"}, 'field "inputs" instead of "text"'),
+        ({"version": "2"}, 'version "1" instead of "2"'),
         (
             {"parameters": {}, "field": "x"},
-            'field "inputs" and not "x" and parameters "{\\"top_k\\": 2}" and not "{}"',
+            'field "inputs" instead of "x" and parameters "{\\"top_k\\": 2}" instead of "{}"',
         ),
     ],
 )
-def test_another_job_is_refused(output: Path, change: dict[str, Any], sentence: str) -> None:
-    """With what differs and what one can do."""
+def test_another_job_is_rejected(output: Path, change: dict[str, Any], sentence: str) -> None:
+    """The message has the differences and the next steps."""
     begin(output)
     touch_part(output)
     with pytest.raises(CommandError) as caught:
         begin(output, **change)
     assert str(caught.value) == (
-        f"{parts_directory(output)} holds what is done of another job, with {sentence}. Its own "
-        "command goes on with it; --restart throws it away."
+        f"{parts_directory(output)} belongs to another job, with {sentence}. Run "
+        "that job's command to continue it, or use --restart to discard it."
     )
     assert begin(output, restart=True, **change)
     assert begin(output, **change)
 
 
-def test_restart_throws_parts_away(output: Path) -> None:
-    """Those alone."""
+def test_restart_discards_parts(output: Path) -> None:
+    """Other files are kept."""
     begin(output)
     touch_part(output)
     begin(output, restart=True)
@@ -124,55 +123,55 @@ def test_restart_throws_parts_away(output: Path) -> None:
     assert names == {"job.json", "lock"}
 
 
-def test_a_job_of_which_nothing_is_done_is_no_job(output: Path) -> None:
-    """A mistake that shows before the first row does not stand in the way of the right command."""
+def test_job_without_parts_is_replaced(output: Path) -> None:
+    """A mistake found before the first row does not block the corrected command."""
     begin(output)
     assert begin(output, field="text")
     touch_part(output)
-    with pytest.raises(CommandError, match='field "text" and not "inputs"'):
+    with pytest.raises(CommandError, match='field "text" instead of "inputs"'):
         begin(output)
 
 
-def test_a_directory_of_somebody_else_is_refused(output: Path) -> None:
-    """And nothing in it is touched."""
+def test_directory_with_unknown_files_is_rejected(output: Path) -> None:
+    """No file in it is changed."""
     directory = parts_directory(output)
     directory.mkdir()
     (directory / "thesis.txt").touch()
     (directory / "unfinished").touch()
-    with pytest.raises(CommandError, match=r'"thesis.txt", which is no part of a job'):
+    with pytest.raises(CommandError, match=r'"thesis.txt", which does not belong to a job'):
         begin(output)
     assert (directory / "unfinished").exists()
 
 
-def test_a_description_that_is_broken_is_told(output: Path) -> None:
-    """It is written whole, so somebody has changed it."""
+def test_invalid_description_is_an_error(output: Path) -> None:
+    """The job writes it atomically, so a user has changed it."""
     begin(output)
     (parts_directory(output) / "job.json").write_text("{")
-    with pytest.raises(CommandError, match=r"job.json is not valid JSON; start anew"):
+    with pytest.raises(CommandError, match=r"job.json is not valid JSON; start again"):
         begin(output)
     assert begin(output, restart=True)
     touch_part(output)
     (parts_directory(output) / "job.json").write_text("[]")
-    with pytest.raises(CommandError, match="holds what is done of another job"):
+    with pytest.raises(CommandError, match="belongs to another job"):
         begin(output)
 
 
-def test_delivery(output: Path) -> None:
-    """The output gets its name, in place of an older one; then the directory goes."""
+def test_publish(output: Path) -> None:
+    """The output replaces an older one, and the directory is removed."""
     output.write_text("old")
     with locked(output):
         job = Job(output, DESCRIPTION)
         assert job.begin(restart=False)
         job.joined.write_text("new")
-        job.deliver()
+        job.publish()
         assert output.read_text() == "new"
         assert not job.begin(restart=False)
-        job.end()
+        job.remove_directory()
     assert not job.directory.exists()
 
 
-def test_a_delivery_that_was_cut_off_is_done_again(output: Path) -> None:
-    """Told that it will be joined, but without its name; or with its name and taken away."""
+def test_interrupted_publish_is_repeated(output: Path) -> None:
+    """The process ended before the rename, or the user has moved the output."""
     with locked(output):
         job = Job(output, DESCRIPTION)
         job.begin(restart=False)
@@ -180,19 +179,18 @@ def test_a_delivery_that_was_cut_off_is_done_again(output: Path) -> None:
         description = json.loads((job.directory / "job.json").read_text())
         (job.directory / "job.json").write_text(json.dumps(description | {"joined": True}))
         assert job.begin(restart=False)
-        job.deliver()
+        job.publish()
         assert not job.begin(restart=False)
         output.unlink()
         assert job.begin(restart=False)
 
 
-def test_a_file_of_somebody_else_stays_in_the_end(output: Path) -> None:
-    """The directory is left to it."""
+def test_unknown_files_are_not_removed(output: Path) -> None:
     with locked(output):
         job = Job(output, DESCRIPTION)
         job.begin(restart=False)
         (job.directory / "thesis.txt").touch()
-        job.end()
+        job.remove_directory()
     assert [path.name for path in job.directory.iterdir()] == ["thesis.txt"]
 
 
@@ -209,13 +207,13 @@ with locked(Path(sys.argv[1])):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files are locked otherwise there")
 def test_two_processes_do_not_work_on_one_output(output: Path) -> None:
-    """The second one ends at once, and may come back; a dead process holds nothing."""
+    """The second process ends at once and may retry; a dead process holds no lock."""
     command = [sys.executable, "-c", LOCK, str(output)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "locked\n"
-        with pytest.raises(RetryError, match=r"Another process is at work on out.jsonl"):
+        with pytest.raises(RetryError, match=r"Another process is writing out.jsonl"):
             begin(output)
         other.kill()
         other.wait()

@@ -1,4 +1,4 @@
-"""Parts: whole or not there, and a chain from the first row on."""
+"""Part files: complete or absent, without gaps from the first row on."""
 
 import errno
 import io
@@ -16,19 +16,23 @@ import pytest
 
 from service.cli.errors import CommandError
 from service.cli.formats.base import OutputOptions
-from service.cli.formats.durable_files import create, naming, replace_durably, sync, write_json
+from service.cli.formats.durable_files import (
+    create,
+    name_in_errors,
+    replace_durably,
+    sync,
+    write_json,
+)
 from service.cli.formats.jsonl import JsonBlock
-from service.cli.formats.open import make_output, open_rows
+from service.cli.formats.open import make_writer, open_rows
 from service.cli.resume.parts import UNFINISHED, PartFiles
 from service.tasks.options import FillOptions
 from tests.service.cli.command_line import dice
 from tests.service.tiny import Tiny
 
 
-def test_json_is_written_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was there before stays until then."""
+def test_json_is_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old content stays until the new one is complete."""
     path = tmp_path / "a.json"
     write_json(path, {"é": 1})
     assert json.loads(path.read_text(encoding="utf-8")) == {"é": 1}
@@ -42,8 +46,8 @@ def test_json_is_written_whole_or_not_at_all(
     assert json.loads(path.read_text(encoding="utf-8")) == {"é": 1}
 
 
-def test_a_file_takes_the_place_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where directories cannot be synchronised."""
+def test_replace_durably(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Directories that cannot be synchronized are no error."""
 
     def refuse(_descriptor: int) -> NoReturn:
         raise OSError(22, "Invalid argument")
@@ -62,7 +66,7 @@ TOO_LARGE = os.strerror(errno.EFBIG)
 
 @contextmanager
 def limited_files(size_bytes: int) -> Iterator[None]:
-    """Have the system refuse to write more to a file, as a full disk does."""
+    """Make the system reject writes beyond a size, like a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
     try:
@@ -73,16 +77,16 @@ def limited_files(size_bytes: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("size_bytes", [0, 20_000])
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
-def test_an_output_that_has_no_room_is_named(tmp_path: Path, ending: str, size_bytes: int) -> None:
-    """Whether it is the first byte that has none, or a later one."""
+def test_full_disk_error_names_the_output(tmp_path: Path, ending: str, size_bytes: int) -> None:
+    """The first byte or a later one fails."""
     source, path = tmp_path / "rows.txt", tmp_path / f"out.{ending}"
     rng = dice()
     source.write_text("".join(f"{rng.getrandbits(600)}\n" for _ in range(1000)))
     rows = open_rows(source, "inputs")
-    output = make_output(path, rows, OutputOptions(FillOptions(), errors=False))
+    output = make_writer(path, rows, OutputOptions(FillOptions(), report_errors=False))
 
     def write_all() -> None:
-        with output.writing(path) as write:
+        with output.open(path) as write:
             for block in rows.blocks():
                 write(block, [FILLS] * len(block))
 
@@ -91,8 +95,8 @@ def test_an_output_that_has_no_room_is_named(tmp_path: Path, ending: str, size_b
     assert caught.value.filename == str(path)
 
 
-def test_a_part_that_has_no_room_is_named(tmp_path: Path) -> None:
-    """Also where it shows only when the part ends."""
+def test_full_disk_error_names_the_part(tmp_path: Path) -> None:
+    """The error may appear only at the end of the part."""
     parts = PartFiles(tmp_path, 0)
     parts.write(JsonBlock(0, [b"{}"]), [b"[]"])
     with limited_files(0), pytest.raises(OSError, match=TOO_LARGE) as caught:
@@ -100,17 +104,15 @@ def test_a_part_that_has_no_room_is_named(tmp_path: Path) -> None:
     assert caught.value.filename == str(tmp_path / UNFINISHED)
 
 
-def test_a_json_file_that_has_no_room_is_named(tmp_path: Path) -> None:
-    """It is the draft that has none."""
+def test_full_disk_error_names_the_json_file(tmp_path: Path) -> None:
+    """The error names the draft."""
     with limited_files(0), pytest.raises(OSError, match=TOO_LARGE) as caught:
         write_json(tmp_path / "a.json", {})
     assert caught.value.filename == str(tmp_path / "a.json.draft")
 
 
-def test_a_file_that_the_disk_does_not_take_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Some disks are full only when the file is synchronised."""
+def test_fsync_error_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some disks report that they are full only on fsync."""
 
     def refuse(_descriptor: int) -> NoReturn:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -122,9 +124,8 @@ def test_a_file_that_the_disk_does_not_take_is_named(
     assert caught.value.filename == str(path)
 
 
-def test_a_name_that_is_known_stays() -> None:
-    """The system's own is the nearer one."""
-    with pytest.raises(OSError, match="x") as caught, naming("mine"):
+def test_existing_file_name_of_an_error_is_kept() -> None:
+    with pytest.raises(OSError, match="x") as caught, name_in_errors("mine"):
         raise OSError(errno.ENOSPC, "x", "its own")
     assert caught.value.filename == "its own"
 
@@ -136,8 +137,8 @@ FULL = Path("/dev/full")
 @pytest.mark.parametrize(
     "arguments", [["the [MASK]"], ["the [MASK]", "--json"], ["--input", "-", "--output", "-"]]
 )
-def test_standard_output_that_has_no_room_is_named(tiny: Tiny, arguments: list[str]) -> None:
-    """The command fails, and may be tried again."""
+def test_full_disk_error_names_standard_output(tiny: Tiny, arguments: list[str]) -> None:
+    """The exit code allows a retry."""
     command = [sys.executable, "-m", "service.cli", "--bundle", str(tiny.path), *arguments]
     with FULL.open("wb") as full:
         done = subprocess.run(
@@ -151,22 +152,22 @@ def test_standard_output_that_has_no_room_is_named(tiny: Tiny, arguments: list[s
 
 
 def answer(number: int) -> bytes:
-    """A row's answer that shows which row it is of."""
+    """Return an answer with the number of its row."""
     return b"[%d]" % number
 
 
 def write(parts: PartFiles, numbers: Sequence[int]) -> None:
-    """Take these rows."""
+    """Write these rows."""
     parts.write(JsonBlock(numbers[0], [b"{}"] * len(numbers)), list(map(answer, numbers)))
 
 
 def names(directory: Path) -> list[str]:
-    """The files there."""
+    """Return the names of the files."""
     return sorted(path.name for path in directory.iterdir())
 
 
-def test_parts_end_after_so_many_rows(tmp_path: Path) -> None:
-    """Or when the job does; a new process finds them and what comes next."""
+def test_parts_end_at_their_maximum_of_rows(tmp_path: Path) -> None:
+    """A new process finds them and the next row."""
     parts = PartFiles(tmp_path, 100, rows=5, seconds=1e9)
     for first in range(100, 112, 3):
         write(parts, range(first, first + 3))
@@ -181,8 +182,8 @@ def test_parts_end_after_so_many_rows(tmp_path: Path) -> None:
         assert list(again.answers()) == [answer(n) for n in range(100, 112)]
 
 
-def test_parts_end_after_some_time(tmp_path: Path) -> None:
-    """So a kill costs little when rows take long."""
+def test_parts_end_after_their_maximum_time(tmp_path: Path) -> None:
+    """A kill loses little work even if rows are slow."""
     parts = PartFiles(tmp_path, 0, rows=1000, seconds=0.0)
     write(parts, [0])
     write(parts, [1])
@@ -192,8 +193,8 @@ def test_parts_end_after_some_time(tmp_path: Path) -> None:
     ]
 
 
-def test_what_was_not_ended_is_not_there(tmp_path: Path) -> None:
-    """A process that is killed leaves a draft, and it is thrown away."""
+def test_unfinished_part_is_discarded(tmp_path: Path) -> None:
+    """A killed process leaves an unfinished file."""
     parts = PartFiles(tmp_path, 0, rows=2, seconds=1e9)
     write(parts, [0, 1])
     write(parts, [2])
@@ -206,7 +207,7 @@ def test_what_was_not_ended_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_gap_ends_the_chain(tmp_path: Path) -> None:
-    """What lies behind it is computed again; other files are left alone."""
+    """The rows after the gap are computed again; other files are kept."""
     parts = PartFiles(tmp_path, 0, rows=1, seconds=1e9)
     for number in range(4):
         write(parts, [number])
@@ -217,20 +218,17 @@ def test_a_gap_ends_the_chain(tmp_path: Path) -> None:
     assert names(tmp_path) == ["000000000000-000000000001.jsonl", "job.json"]
 
 
-def test_a_part_that_is_not_whole_is_an_error(tmp_path: Path) -> None:
-    """Somebody has changed it."""
+def test_modified_part_is_an_error(tmp_path: Path) -> None:
     parts = PartFiles(tmp_path, 0, rows=2, seconds=1e9)
     write(parts, [0, 1])
     [path] = tmp_path.iterdir()
     path.write_bytes(b"[0]\n")
-    with pytest.raises(CommandError, match="has 1 lines, and not 2; start anew with --restart"):
+    with pytest.raises(CommandError, match="has 1 lines instead of 2; start again with --restart"):
         list(parts.answers())
 
 
-def test_a_part_that_cannot_be_written_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A full disk leaves nothing that looks whole, even if there is room again at the end."""
+def test_failed_fsync_leaves_no_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk leaves no complete part, even if space becomes free later."""
     parts = PartFiles(tmp_path, 0, rows=2, seconds=1e9)
     write(parts, [0, 1])
     write(parts, [2])
@@ -246,8 +244,8 @@ def test_a_part_that_cannot_be_written_is_not_there(
     assert PartFiles(tmp_path, 0).next_row == 2
 
 
-def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    """Nor does what is written after it."""
+def test_failed_write_leaves_no_part(tmp_path: Path) -> None:
+    """Later writes leave none either."""
     parts = PartFiles(tmp_path, 0, rows=10, seconds=1e9)
     write(parts, [0])
 

@@ -1,33 +1,33 @@
-"""Problems: the first ends the job, or all are counted."""
+"""Policy for invalid rows: stop at the first one, or count them."""
 
 from collections.abc import Sequence
 
 import pytest
 
+from service.cli.error_policy import ErrorPolicy
 from service.cli.errors import RowError
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Block
 from service.cli.formats.jsonl import JsonBlock
-from service.cli.problems import ErrorPolicy
 
 ANSWERS = [b"[]", b"[]", Problem("bad").line, b"[]", Problem("worse").line]
 
 
 class Written:
-    """What has been written."""
+    """Writer that records its rows and answers."""
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
         self.answers: list[bytes] = []
 
     def write(self, block: Block, answers: Sequence[bytes]) -> None:
-        """Take rows."""
+        """Record rows."""
         self.numbers += range(block.first, block.first + len(block))
         self.answers += answers
 
 
-def test_the_first_problem_ends_the_job() -> None:
-    """After what lies before it has been written; it is named as people count."""
+def test_first_problem_ends_the_job() -> None:
+    """The rows before it are written; row numbers in messages start at 1."""
     written = Written()
     problems = ErrorPolicy(written.write, "texts.jsonl", "error")
     problems.write(JsonBlock(10, [b"{}"] * 2), ANSWERS[:2])
@@ -38,7 +38,7 @@ def test_the_first_problem_ends_the_job() -> None:
 
 
 def test_a_problem_in_the_first_row_of_a_block() -> None:
-    """Nothing of the block is written."""
+    """No row of the block is written."""
     written = Written()
     problems = ErrorPolicy(written.write, "texts.jsonl", "error")
     with pytest.raises(RowError, match="row 1: bad"):
@@ -47,7 +47,7 @@ def test_a_problem_in_the_first_row_of_a_block() -> None:
 
 
 def test_problems_are_reported() -> None:
-    """They are written like other answers, and counted."""
+    """Problems are written like other answers and counted."""
     written = Written()
     problems = ErrorPolicy(written.write, "texts.jsonl", "report")
     problems.write(JsonBlock(0, [b"{}"] * 5), ANSWERS)
@@ -56,7 +56,7 @@ def test_problems_are_reported() -> None:
 
 
 def test_a_row_is_no_rows() -> None:
-    """What is said in the end is grammatical."""
+    """The summary has the right plural."""
     problems = ErrorPolicy(Written().write, "texts.jsonl", "error")
     assert str(problems) == "0 rows"
     problems.write(JsonBlock(0, [b"{}"]), [b"[]"])

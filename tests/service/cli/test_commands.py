@@ -1,15 +1,15 @@
-"""Shards: every row in exactly one, in order."""
+"""Shards: each row is in exactly one, in order."""
 
 import pytest
 
+from service.cli.commands import WHOLE, Shard
 from service.cli.errors import CommandError
-from service.cli.row_options import WHOLE, Shard
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 7, 8, 9, 1000])
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 11])
-def test_shards_lie_one_behind_the_other(rows: int, count: int) -> None:
-    """The first begins at the first row, the last ends at the last, and none is much longer."""
+def test_shards_partition_the_rows(rows: int, count: int) -> None:
+    """Sizes differ by at most one."""
     ranges = [Shard(index, count).range_of(rows) for index in range(count)]
     assert [start for start, _ in ranges] == [0, *(stop for _, stop in ranges[:-1])]
     assert ranges[-1][1] == rows
@@ -19,7 +19,6 @@ def test_shards_lie_one_behind_the_other(rows: int, count: int) -> None:
 
 
 def test_parse() -> None:
-    """As it is written."""
     assert Shard.parse("3/8") == Shard(3, 8)
     assert str(Shard(3, 8)) == "3/8"
 
@@ -27,7 +26,6 @@ def test_parse() -> None:
 @pytest.mark.parametrize(
     "text", ["", "8/8", "1", "1/0", "0/0", "-1/2", "1/2/3", "a/b", "\u0661/\u0662", "1/"]
 )
-def test_what_is_no_shard_is_refused(text: str) -> None:
-    """With what is allowed."""
-    with pytest.raises(CommandError, match="allowed is I/N, as in 0/8, with I from 0 to N - 1"):
+def test_invalid_shards_are_rejected(text: str) -> None:
+    with pytest.raises(CommandError, match="must be I/N with I from 0 to N - 1, such as 0/8"):
         Shard.parse(text)

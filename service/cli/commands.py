@@ -1,0 +1,117 @@
+"""Commands with their options: fill a text, a file or a stream."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from service.cli.error_policy import OnError
+from service.cli.errors import CommandError
+from service.errors import quote
+
+DEFAULT_FIELD = "inputs"
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of several parts of the rows.
+
+    Attributes:
+        index: index of the part, from 0.
+        count: number of parts.
+    """
+
+    index: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse `I/N`.
+
+        Raises:
+            CommandError: the text is not a shard.
+        """
+        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
+        if not found or int(found[1]) >= int(found[2]):
+            raise CommandError(
+                f"--shard must be I/N with I from 0 to N - 1, such as 0/8 (got {quote(text)})."
+            )
+        return cls(int(found[1]), int(found[2]))
+
+    def range_of(self, rows: int) -> tuple[int, int]:
+        """Return the index of the shard's first row and of the one after its last."""
+        return rows * self.index // self.count, rows * (self.index + 1) // self.count
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+
+WHOLE = Shard(0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TextCommand:
+    """Command that fills one text and prints its fills.
+
+    Attributes:
+        text: with at least one mask.
+        parameters: parameters of the HTTP API, not validated yet.
+        as_json: print JSON instead of a table.
+    """
+
+    text: str
+    parameters: Mapping[str, Any]
+    as_json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowOptions:
+    """Options for the rows of a file or a stream.
+
+    Attributes:
+        parameters: parameters of the HTTP API, not validated yet.
+        field: field or column of the texts.
+        on_error: policy for invalid rows.
+        shard: the part of the rows to process.
+    """
+
+    parameters: Mapping[str, Any]
+    field: str = DEFAULT_FIELD
+    on_error: OnError = "error"
+    shard: Shard = WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class FileCommand:
+    """Command that fills the rows of a file and writes another file.
+
+    Attributes:
+        input: file to read.
+        output: file to write.
+        row_options: options for the rows.
+        overwrite: replace an existing output.
+        restart: discard the results of an interrupted run.
+    """
+
+    input: Path
+    output: Path
+    row_options: RowOptions
+    overwrite: bool = False
+    restart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCommand:
+    """Command that fills rows and writes them to standard output as JSONL.
+
+    Attributes:
+        input: file to read; None for JSONL on standard input.
+        row_options: options for the rows.
+    """
+
+    input: Path | None
+    row_options: RowOptions
+
+
+Command = TextCommand | FileCommand | StreamCommand
