@@ -52,7 +52,7 @@ def test_a_crowd_lets_the_event_loop_breathe(tiny: Tiny, monkeypatch: pytest.Mon
     with TestClient(app):
         assert app.retry_after_s("/fill-mask", 0) is None
         assert not breaths
-        monkeypatch.setattr(Batcher, "wait_s", 1.1 * CROWDED_WAIT_S)
+        monkeypatch.setattr(Batcher, "estimated_wait_s", 1.1 * CROWDED_WAIT_S)
         assert app.retry_after_s("/info", 0) is None
         assert not breaths
         assert app.retry_after_s("/fill-mask", 0) is None
@@ -61,7 +61,9 @@ def test_a_crowd_lets_the_event_loop_breathe(tiny: Tiny, monkeypatch: pytest.Mon
 
 def test_a_text_must_fit_into_the_queue(tiny: Tiny) -> None:
     """A setting under which no long text could ever be answered is refused."""
-    with pytest.raises(SettingsError, match=r"max_waiting_tokens is 31, .* may have 32 tokens"):
+    with pytest.raises(
+        SettingsError, match=r"max_waiting_tokens must be at least 32, .* \(got 31\)"
+    ):
         start(Settings(bundle=tiny.path, threads=1, max_waiting_tokens=31))
 
 

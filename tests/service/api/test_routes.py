@@ -205,7 +205,7 @@ def test_openapi_tells_the_truth(client: TestClient) -> None:
     }
     for status, response in post["responses"].items():
         schema = response["content"]["application/json"]["schema"]
-        name = "FillMaskAnswer" if status == "200" else "ErrorBody"
+        name = "FillMaskResponse" if status == "200" else "ErrorResponse"
         assert schema == {"$ref": f"#/components/schemas/{name}"}
     schema = post["requestBody"]["content"]["application/json"]["schema"]
     assert schema["properties"]["inputs"]["anyOf"][1]["maxItems"] == 4

@@ -30,13 +30,17 @@ def test_reads_json(content_type: str) -> None:
         (b'{"a": NaN}', 400, "The body is not valid JSON: NaN is not a JSON number."),
         (b'{"a": -Infinity}', 400, "The body is not valid JSON: -Infinity is not a JSON number."),
         (b"[" * 60_000, 400, "The body is nested too deeply."),
-        (b"1" * 5000, 400, "The body has a number that is too long."),
-        (b'{"a": 1, "a": 2}', 422, 'The field "a" is given twice.'),
-        (b'{"b": {"a": 1, "a": 1}}', 422, 'The field "a" is given twice.'),
-        (b'{"a": "\\ud800"}', 422, "The body has an escape that is half a surrogate pair"),
-        (b'{"a": ["\\uDFFF"]}', 422, "The body has an escape that is half a surrogate pair"),
-        (b'{"\\ud800": 1}', 422, "The body has an escape that is half a surrogate pair"),
-        (b'{"\\udbff":1,"\\udbff":2}', 422, "The body has an escape that is half a surrogate"),
+        (b"1" * 5000, 400, "The body has a number with too many digits."),
+        (b'{"a": 1, "a": 2}', 422, 'The field "a" is a duplicate; each field may appear once.'),
+        (
+            b'{"b": {"a": 1, "a": 1}}',
+            422,
+            'The field "a" is a duplicate; each field may appear once.',
+        ),
+        (b'{"a": "\\ud800"}', 422, "The body has an unpaired surrogate escape"),
+        (b'{"a": ["\\uDFFF"]}', 422, "The body has an unpaired surrogate escape"),
+        (b'{"\\ud800": 1}', 422, "The body has an unpaired surrogate escape"),
+        (b'{"\\udbff":1,"\\udbff":2}', 422, "The body has an unpaired surrogate escape"),
     ],
 )
 def test_refuses(body: bytes, status: int, reason: str) -> None:
@@ -63,7 +67,7 @@ def test_refuses_another_content_type(content_type: str | None) -> None:
         (b'{"a": NaN}', "Row 7 is not valid JSON: NaN is not a JSON number."),
         (
             b'{"a": "\\ud800"}',
-            "Row 7 has an escape that is half a surrogate pair, which is no char",
+            "Row 7 has an unpaired surrogate escape, which is not a char",
         ),
         (b"[" * 100_000, "Row 7 is nested too deeply."),
     ],

@@ -237,13 +237,13 @@ def test_who_switches_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """The setting, or a collector's address; the setting is stronger."""
     for variable in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"):
         monkeypatch.delenv(variable, raising=False)
-    assert not read_settings([]).traced
-    assert read_settings(["--traces=on"]).traced
+    assert not read_settings([]).tracing_enabled
+    assert read_settings(["--traces=on"]).tracing_enabled
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://x")
-    assert read_settings([]).traced
-    assert not read_settings(["--traces=off"]).traced
+    assert read_settings([]).tracing_enabled
+    assert not read_settings(["--traces=off"]).tracing_enabled
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
-    assert not read_settings([]).traced
+    assert not read_settings([]).tracing_enabled
 
 
 WITHOUT = """

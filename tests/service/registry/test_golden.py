@@ -166,7 +166,7 @@ def test_int8_that_differs_everywhere_is_refused(edit_bundle: EditBundle) -> Non
         in_int8(bundle)
         shift_all(bundle, 0.1)
 
-    message = "differ by 0.1 on average in the log-probabilities of 15 tokens, and .* explains 0.09"
+    message = "differ by 0.1 on average in the log-probabilities of 15 tokens, and .* only 0.09"
     with pytest.raises(BundleError, match=message):
         replay_bundle(edit_bundle(change))
 
@@ -223,14 +223,14 @@ def test_another_token_is_refused(edit_bundle: EditBundle) -> None:
 def test_fewer_masks_are_refused(edit_bundle: EditBundle) -> None:
     """Every mask of a prompt has its answer."""
     path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][1]["fills"].pop())
-    with pytest.raises(BundleError, match="golden prompt 1 has 2 masks and answers for 1"):
+    with pytest.raises(BundleError, match=r"golden prompt 1 has 2 masks, but .* fills for 1"):
         replay_bundle(path)
 
 
 def test_a_prompt_that_cannot_be_filled_is_refused(edit_bundle: EditBundle) -> None:
     """A prompt without a mask is told with the reason."""
     path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][0].update(text="no mask"))
-    with pytest.raises(BundleError, match=r"golden prompt 0 is not answered: inputs has no mask"):
+    with pytest.raises(BundleError, match=r"golden prompt 0 cannot be filled: inputs has no mask"):
         replay_bundle(path)
 
 

@@ -66,7 +66,7 @@ def test_each_has_its_paths(client: TestClient) -> None:
 
 def test_a_name_that_is_not_served(client: TestClient) -> None:
     """Is told, with those that are."""
-    expected = {"error": 'There is no model "third" here; "first", "org/second" are served.'}
+    expected = {"error": 'Unknown model "third"; served models: "first", "org/second".'}
     for path in ("/models/third", "/models/third/score", "/v2/models/third/infer"):
         answer = client.post(path, json=BODY)
         assert answer.status_code == 404
@@ -79,7 +79,7 @@ def test_the_default_may_be_named(bundles: Path) -> None:
     with TestClient(create_app(settings)) as client:
         assert client.get("/info").json()["name"] == "org/second"
     with (
-        pytest.raises(StartupError, match='model is "x"; allowed is one of "first", "org/'),
+        pytest.raises(StartupError, match=r'model must be one of "first", "org/.* \(got "x"\)'),
         TestClient(create_app(settings.model_copy(update={"model": "x"}))),
     ):
         pass

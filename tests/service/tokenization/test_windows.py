@@ -116,7 +116,7 @@ def test_a_text_that_fits_is_not_cut(client: TestClient) -> None:
         (TEXT + "[MASK]", {"on_long_text": None}, "inputs has 87 tokens"),
         (TEXT, {}, "inputs has no mask: write [MASK]"),
         (f"[MASK] {TEXT}[MASK]", {"strategy": "joint"}, "further apart than the model reads"),
-        (TEXT, {"on_long_text": "cut"}, 'on_long_text must be error or window, not "cut".'),
+        (TEXT, {"on_long_text": "cut"}, 'on_long_text must be error or window (got "cut").'),
     ],
 )
 def test_what_is_not_done(client: TestClient, text: str, parameters: Any, reason: str) -> None:

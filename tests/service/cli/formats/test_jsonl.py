@@ -52,9 +52,9 @@ def test_json_lines(jsonl: Path) -> None:
         "The line is empty; it must be a JSON object.",
         "The line must be a JSON object.",
         "The line is not valid JSON: NaN is not a JSON number.",
-        'The field "a" is given twice.',
+        'The field "a" is a duplicate; each field may appear once.',
         "The line is not valid UTF-8.",
-        "The line has an escape that is half a surrogate pair, which is no character.",
+        "The line has an unpaired surrogate escape, which is not a character.",
     ]
 
 
