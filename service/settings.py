@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticUndefined
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service import __version__
@@ -81,7 +82,9 @@ class Settings(BaseSettings):
         description="comma-separated origins whose pages may send requests, such as "
         "https://app.example.com; none by default",
     )
-    max_body_bytes: int = Field(default=2**20, ge=1, description="maximum size of a request body")
+    max_body_bytes: int = Field(
+        default=2**20, ge=1, description="maximum size of a request body in bytes"
+    )
     max_texts: int = Field(default=64, ge=1, description="maximum number of texts per request")
     max_masks: int = Field(
         default=128, ge=1, description="maximum number of masks per request, over all its texts"
@@ -110,8 +113,8 @@ class Settings(BaseSettings):
     max_wait_ms: int = Field(
         default=350,
         ge=1,
-        description="maximum estimated wait of a request, at the recent throughput; above it the "
-        "response is 429",
+        description="maximum estimated wait of a request in milliseconds, at the recent "
+        "throughput; above it the response is 429",
     )
     # one text of 512 tokens, scored token by token, has as many
     max_bulk_tokens: int = Field(
@@ -129,8 +132,8 @@ class Settings(BaseSettings):
         default=30_000,
         ge=1,
         le=600_000,
-        description="time limit of requests without the header X-Request-Timeout-Ms; above it the "
-        "response is 504",
+        description="time limit in milliseconds of requests without the header "
+        "X-Request-Timeout-Ms; above it the response is 504",
     )
     drain_delay_s: int = Field(
         default=1,
@@ -247,7 +250,8 @@ def _read_flags(arguments: Sequence[str]) -> dict[str, Any]:
     )
     parser.add_argument("--version", action="version", version=f"fillmask {__version__}")
     for name, field in Settings.model_fields.items():
-        default = "" if field.default_factory else f" (default {field.default})"
+        has_default = field.default not in {None, "", PydanticUndefined}
+        default = f" (default {field.default})" if has_default else ""
         help_text = f"{field.description}{default}".replace("%", "%%")
         parser.add_argument(_flag(name), metavar="VALUE", help=help_text)
     flags, unknown = parser.parse_known_args(arguments)

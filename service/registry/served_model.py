@@ -42,7 +42,7 @@ class ServedModel:
         batcher: computes the passes of both.
         probe: checks that the model still computes.
         closing: frees the model.
-        in_use: counts the running requests, so that none loses its model.
+        in_use: reference count of running requests; the model closes after the last one.
     """
 
     bundle: Bundle
