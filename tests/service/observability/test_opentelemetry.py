@@ -265,8 +265,8 @@ def test_a_missing_package_stops_the_start(tiny: Tiny) -> None:
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "Traces are asked for, and OpenTelemetry's packages are not installed; install "
-        "fillmask[otel], or set traces to off.\n"
+        "Tracing is enabled but OpenTelemetry is not installed; install fillmask[otel], or set "
+        "traces to off.\n"
     )
 
 
