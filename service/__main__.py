@@ -1,4 +1,4 @@
-"""fillmask-serve: read the settings, load the model, serve until told to stop."""
+"""The command fillmask-serve: serves models over HTTP until a signal stops it."""
 
 import faulthandler
 import signal
@@ -7,20 +7,24 @@ import threading
 
 
 def main() -> int:
-    """Serve; 0 after SIGTERM or SIGINT, 1 when the service fails, 2 when it cannot start."""
-    # a crash of native code leaves a line in the log, and where it was
+    """Run the server.
+
+    Returns:
+        The exit code: 0 after SIGTERM or SIGINT, 1 if the service fails, 2 if it cannot start.
+    """
+    # logs the location of a crash in native code
     faulthandler.enable()
-    # before all else: a signal may come while the imports are still running
+    # first of all, because a signal may arrive during the imports
     for number in (signal.SIGTERM, signal.SIGINT):
-        # until the server listens there is nothing to finish
+        # no request can be unfinished before the server listens
         signal.signal(number, lambda *_: sys.exit(0))
-    reload_asked = threading.Event()
+    reload_requested = threading.Event()
     if sys.platform != "win32":
-        signal.signal(signal.SIGHUP, lambda *_: reload_asked.set())
+        signal.signal(signal.SIGHUP, lambda *_: reload_requested.set())
 
     from service.serve import serve  # noqa: PLC0415 - see above
 
-    return serve(sys.argv[1:], reload_asked)
+    return serve(sys.argv[1:], reload_requested)
 
 
 if __name__ == "__main__":

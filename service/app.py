@@ -1,4 +1,4 @@
-"""create_app: all the wiring, from the settings to an application that is ready."""
+"""The application: create_app connects models, endpoints, middleware and error handlers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -44,18 +44,18 @@ if TYPE_CHECKING:
 
 LONG_WORK_THREADS = 2
 
-# The terms of the memory budget in docs/operations.md that all requests share: what is held of
-# their bodies, with the texts in them, and of their answers. Of each request the first bytes are
-# free, and counted among those of its connection.
+# Memory that all requests share (docs/operations.md has the whole budget): for bodies with their
+# texts, and for responses. The first bytes of each request are free, because the budget counts them
+# with the request's connection.
 BODIES_BYTES, FREE_BODY_BYTES = 48 * 2**20, 2**14
 ANSWERS_BYTES, FREE_ANSWER_BYTES = 64 * 2**20, 2**15
 
-# puts itself around an application
+# wraps an application in ASGI middleware
 Layer = Callable[[ASGIApp], ASGIApp]
 
 
 class _Endpoint(NamedTuple):
-    """What answers at a path, what computes it, and the path's template as FastAPI has it."""
+    """An ASGI application, its path template in FastAPI's syntax, and the batcher of its model."""
 
     path_format: str
     app: ASGIApp
@@ -63,26 +63,26 @@ class _Endpoint(NamedTuple):
 
 
 class FillMaskApp(FastAPI):
-    """FastAPI, past which the requests that count go straight to their endpoint.
+    """A FastAPI application that routes fill requests directly to their endpoint.
 
-    FastAPI's own way there and back costs 35 us of CPU; all that is done here with a short text,
-    tokenizing included, costs 45.
+    FastAPI's own routing costs 35 us of CPU per request; everything else that the service does for
+    a short text, including tokenization, costs 45 us.
 
     Attributes:
-        fill_mask_endpoints: by their paths, what answers the POST requests that ask for fills.
+        fill_mask_endpoints: endpoints of POST requests for fills, by path.
     """
 
     fill_mask_endpoints: Mapping[str, _Endpoint] = {}
     _layers: Sequence[Layer] = ()
 
     def add_layers(self, layers: Sequence[Layer]) -> None:
-        """Put middleware around all endpoints, the outermost first."""
+        """Wrap all endpoints in middleware, the outermost first."""
         self._layers = layers
         for layer in reversed(layers):
             self.add_middleware(layer)
 
     def openapi(self) -> dict[str, Any]:
-        """The OpenAPI document, with the names of the models once they are known."""
+        """Return the OpenAPI document. It contains the names of the models once they are loaded."""
         if self.openapi_schema is None:
             models: ModelRegistry | None = getattr(self.state, "models", None)
             names = [] if models is None else list(models.by_name)
@@ -91,40 +91,41 @@ class FillMaskApp(FastAPI):
         return self.openapi_schema
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
+        """Handle one request."""
         if (
             scope["type"] == "http"
             and scope["method"] == "POST"
             and (endpoint := self.fill_mask_endpoints.get(scope["path"])) is not None
         ):
-            scope["route"] = endpoint  # where FastAPI notes its own
+            scope["route"] = endpoint  # FastAPI stores its routes under the same key
             await endpoint.app(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
     def retry_after_s(self, path: str, ahead: int) -> int | None:
-        """Refuse a request for fills, if there is no room for it.
+        """Check whether a request for fills would exceed the queue's limits.
 
         Args:
-            path: of the request.
-            ahead: requests that have come before it and have no answer yet.
+            path: path of the request.
+            ahead: earlier requests that have no response yet.
 
         Returns:
-            Seconds after which there should be room; None where there is.
+            Seconds after which the client should try again; None if the request is accepted.
         """
         endpoint = self.fill_mask_endpoints.get(path)
         if endpoint is None or self.state.health.not_ready_reason is not None:
             return None
         if endpoint.batcher.estimated_wait_s > THROTTLE_ABOVE_WAIT_S:
             self.state.throttle.schedule_pause()
-        seconds = endpoint.batcher.retry_after_s(max(0, ahead - self.state.excluded_requests.count))
+        queued = max(0, ahead - self.state.excluded_requests.count)
+        seconds = endpoint.batcher.retry_after_s(queued)
         if seconds is not None:
             route = self.state.statistics.requests.for_route("POST", endpoint.path_format)
             route.record_rejected(429)
         return seconds
 
     def use_models(self, models: ModelRegistry) -> None:
-        """Take these models from the next request on."""
+        """Use these models for all further requests."""
 
         def endpoint(path_format: str, name: str | None = None) -> _Endpoint:
             app: ASGIApp = FillMaskEndpoint(models, name)
@@ -138,60 +139,60 @@ class FillMaskApp(FastAPI):
             **{MODEL_PATH.format(name=name): endpoint(MODEL_PATH, name) for name in models.by_name},
         }
         self.state.models = models
-        self.openapi_schema = None  # it has their names
+        self.openapi_schema = None  # rebuilt with the new models' names
 
 
 def create_app(settings: Settings) -> FillMaskApp:
-    """The service; its lifespan loads and verifies the models, and drains them at the end.
+    """Create the application.
 
-    `app.state.health` tells whether it can answer; end it to have it say that it stops.
-    `app.state.statistics` and `app.state.throttle` are to be told of connections.
+    Its lifespan loads and verifies the models and closes them at the end. The server uses
+    `app.state.health`, `app.state.statistics` and `app.state.throttle`.
 
     Raises:
-        StartupError: a setting is no good; or, when the lifespan begins, a bundle.
+        StartupError: a setting is invalid. The lifespan raises it for an invalid bundle.
     """
     health = Health()
     statistics = ProcessStatistics()
-    traces = _open_traces(settings)
+    tracer = _create_tracer(settings)
     bodies_bytes = max(BODIES_BYTES, 10 * settings.max_body_bytes)
     bodies = MemoryBudget("bodies", bodies_bytes, FREE_BODY_BYTES)
     answers = MemoryBudget("answers", ANSWERS_BYTES, FREE_ANSWER_BYTES)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        # for what would stall the event loop; it is rare, and each thread keeps memory of its own
+        # For work that would stall the event loop. It is rare, and each thread keeps memory.
         asyncio.get_running_loop().set_default_executor(
             ThreadPoolExecutor(LONG_WORK_THREADS, thread_name_prefix="fillmask-long-work")
         )
         models = ModelRegistry(
-            settings, health.fail, lambda: service.use_models(models), statistics, traces
+            settings, health.fail, lambda: service.use_models(models), statistics, tracer
         )
         returning = asyncio.create_task(
             return_after_bursts(lambda: bodies.taken_bytes + answers.taken_bytes)
         )
         try:
-            await models.open()
+            await models.load_all()
             if settings.reload_every_s:
-                models.reload_every(settings.reload_every_s)
+                models.start_periodic_reload(settings.reload_every_s)
             health.ready()
             yield
         finally:
             health.stop("The service is shutting down.")
             returning.cancel()
             await models.close()
-            if traces is not None:
-                await traces.close()
+            if tracer is not None:
+                await tracer.close()
 
     service = FillMaskApp(
         title="fillmask",
-        description="Fills the masks of a text with the words a language model finds likely.",
+        description="Fills masks in a text with the most likely words of a masked language model.",
         version=__version__,
         lifespan=lifespan,
         redirect_slashes=False,
-        # their pages load scripts from elsewhere; docs_page has its own
+        # FastAPI's pages load scripts from other hosts; docs_page serves its own
         docs_url=None,
         redoc_url=None,
-        # FastAPI's own may send what callers have written: bodies, queries, texts of exceptions
+        # FastAPI's telemetry may send user input: bodies, queries, messages of exceptions
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     service.state.health = health
@@ -205,45 +206,44 @@ def create_app(settings: Settings) -> FillMaskApp:
         responses=answers,
         excluded_requests=excluded_requests,
     )
-    service.add_middleware(
-        HeadMiddleware
-    )  # the innermost, so that requests are counted by their own method
-    service.add_layers([*_tracing(traces), *_layers(settings, statistics, memory)])
+    # the innermost, so that statistics count HEAD requests as HEAD
+    service.add_middleware(HeadMiddleware)
+    service.add_layers([*_tracing(tracer), *_layers(settings, statistics, memory)])
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
     service.include_router(create_protocol_router(settings.max_texts, settings.max_top_k))
     add_docs_page(service)
     add_metrics_page(service, statistics, health, settings.metrics_port or None)
     add_playground_page(service)
-    service.add_exception_handler(FillMaskError, _answer_error)
-    service.add_exception_handler(ClientDisconnectedError, _answer_nobody)
-    service.add_exception_handler(HTTPException, _answer_http_exception)
+    service.add_exception_handler(FillMaskError, _fill_mask_error)
+    service.add_exception_handler(ClientDisconnectedError, _client_disconnected)
+    service.add_exception_handler(HTTPException, _http_error)
     return service
 
 
-def _open_traces(settings: Settings) -> "OpenTelemetryTracer | None":
-    if not settings.traced:
+def _create_tracer(settings: Settings) -> "OpenTelemetryTracer | None":
+    if not settings.tracing_enabled:
         return None
     try:
-        from service.observability.opentelemetry import OpenTelemetryTracer  # noqa: PLC0415 - its packages need not be installed
+        from service.observability.opentelemetry import OpenTelemetryTracer  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
         raise SettingsError(
-            "Traces are asked for, and OpenTelemetry's packages are not installed; install "
-            "fillmask[otel], or set traces to off."
+            "Tracing is enabled but OpenTelemetry is not installed; install fillmask[otel], or set "
+            "traces to off."
         ) from error
     return OpenTelemetryTracer()
 
 
-def _tracing(traces: "OpenTelemetryTracer | None") -> list[Layer]:
-    if traces is None:
+def _tracing(tracer: "OpenTelemetryTracer | None") -> list[Layer]:
+    if tracer is None:
         return []
     from service.http.middleware.tracing import TracingMiddleware  # noqa: PLC0415 - as above
 
-    return [partial(TracingMiddleware, tracer=traces)]
+    return [partial(TracingMiddleware, tracer=tracer)]
 
 
 def _layers(settings: Settings, statistics: ProcessStatistics, memory: Layer) -> list[Layer]:
     layers: list[Layer] = []
-    if settings.cors_origins:  # outside of all: a page must be able to read errors too
+    if settings.cors_origins:  # the outermost, so that pages can read all errors
         origins = [origin.strip() for origin in settings.cors_origins.split(",")]
         layers.append(partial(CorsMiddleware, origins=origins))
     access = partial(
@@ -259,31 +259,31 @@ def _layers(settings: Settings, statistics: ProcessStatistics, memory: Layer) ->
     return layers
 
 
-async def _answer_error(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, FillMaskError)  # noqa: S101 - what it is registered for
+async def _fill_mask_error(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, FillMaskError)  # noqa: S101 - registered for this type only
     headers = None
     if isinstance(error, OverloadedError):
         headers = {"Retry-After": str(error.retry_after_s)}
     return JSONResponse({"error": error.text}, error.status, headers)
 
 
-async def _answer_nobody(_request: Request, _error: Exception) -> Response:
-    return Response(status_code=499)  # what nginx logs for it; the connection has ended
+async def _client_disconnected(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=499)  # the status that nginx logs; the connection is closed
 
 
-async def _answer_http_exception(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)  # noqa: S101 - what it is registered for
-    sentence = f"{error.detail}."
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this type only
+    message = f"{error.detail}."
     if error.status_code == 404:
-        sentence = "There is nothing at this path; POST /fill-mask fills masks, /docs says more."
+        message = "Unknown path; POST /fill-mask fills masks, and GET /docs lists all endpoints."
     headers = error.headers
     if error.status_code == 405 and headers:
-        # Starlette knows only the methods of the first endpoint that has the path
+        # Starlette's own header has only the methods of the first route that matches
         documented = allowed_methods(request.app.openapi(), request.url.path)
         methods = {*headers["Allow"].split(", "), *documented}
         if "GET" in methods:
             methods.add("HEAD")
         allowed = ", ".join(sorted(methods))
-        sentence = f"The method {request.method[:20]} is not allowed here; allowed is {allowed}."
+        message = f"The method {request.method[:20]} is not allowed for this path; use {allowed}."
         headers = {"Allow": allowed}
-    return JSONResponse({"error": sentence}, error.status_code, headers)
+    return JSONResponse({"error": message}, error.status_code, headers)

@@ -1,4 +1,4 @@
-"""Helpers for asyncio: a group of coroutines that fails together, and a count of users."""
+"""asyncio helpers: gather with cancellation, and a reference count that can be awaited."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -8,24 +8,27 @@ T = TypeVar("T")
 
 
 async def gather_or_cancel(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """What each returns, in their order.
+    """Run coroutines concurrently and return their results in order.
 
     Raises:
-        BaseException: whatever the first to fail raises; the others have been cancelled.
+        BaseException: the error of the first coroutine that fails; the others are cancelled.
     """
-    every = list(coroutines)
-    if len(every) == 1:  # needs no task of its own
-        return [await every[0]]
+    pending = list(coroutines)
+    if len(pending) == 1:  # saves a task
+        return [await pending[0]]
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in every]
+            tasks = [group.create_task(coroutine) for coroutine in pending]
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]
 
 
 class UseCounter:
-    """A count of running `with` blocks that can be awaited until it is zero. For one event loop."""
+    """A reference count that can be awaited until it reaches zero.
+
+    Each `with` block is one reference. The counter belongs to one event loop.
+    """
 
     __slots__ = ("_count", "_unused")
 
@@ -42,7 +45,7 @@ class UseCounter:
             self._unused.set_result(None)
 
     async def wait_until_unused(self) -> None:
-        """Wait until the count is zero. No new user may come meanwhile."""
+        """Wait until the count is zero. No new `with` block may start meanwhile."""
         if self._count:
             self._unused = asyncio.get_running_loop().create_future()
             await self._unused

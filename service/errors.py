@@ -1,4 +1,4 @@
-"""The service's errors: what went wrong, as an HTTP status and a sentence a caller may read."""
+"""Errors of the service, each with an HTTP status and a message for clients."""
 
 import json
 import traceback
@@ -8,11 +8,11 @@ MAX_QUOTED_CHARS = 80
 
 
 class FillMaskError(Exception):
-    """A request that is not answered with fills.
+    """Base class of the errors that are sent to clients.
 
     Attributes:
-        status: HTTP status of the answer.
-        text: one sentence for the caller: what, where, what is allowed.
+        status: HTTP status of the response.
+        text: one sentence for the client: what is wrong, where, and what is allowed.
     """
 
     status: ClassVar[int] = 500
@@ -23,34 +23,34 @@ class FillMaskError(Exception):
 
 
 class MalformedRequestError(FillMaskError):
-    """The body is not JSON."""
+    """A body or header that cannot be parsed."""
 
     status = 400
 
 
 class ContentTypeError(FillMaskError):
-    """The body does not say that it is JSON."""
+    """A content type other than JSON."""
 
     status = 415
 
 
 class NotFoundError(FillMaskError):
-    """What the path names is not served."""
+    """A model or version that is not served."""
 
     status = 404
 
 
 class InvalidRequestError(FillMaskError):
-    """The body is JSON and asks for something the service does not do."""
+    """A JSON body with invalid parameters or input."""
 
     status = 422
 
 
 class OverloadedError(FillMaskError):
-    """The service has as much waiting as it accepts.
+    """A request beyond the limits of the queue.
 
     Attributes:
-        retry_after_s: whole seconds after which what is waiting now should be done.
+        retry_after_s: estimated time until the requests in the queue are done, in whole seconds.
     """
 
     status = 429
@@ -61,30 +61,30 @@ class OverloadedError(FillMaskError):
 
 
 def overloaded_text(retry_after_s: int) -> str:
-    """What an OverloadedError says."""
+    """Return the message that clients receive with a 429."""
     return f"The service is overloaded; try again in {retry_after_s} s."
 
 
 class NotReadyError(FillMaskError):
-    """The service is starting, stopping, or has failed."""
+    """A service that is starting, is stopping or has failed."""
 
     status = 503
 
 
 class StartupError(Exception):
-    """What keeps the service from starting, in one sentence for the person who starts it."""
+    """An error that prevents the start, as one sentence for the operator."""
 
 
 class BundleError(StartupError):
-    """A bundle that cannot be read, or is not what it says it is."""
+    """A bundle that cannot be read or fails verification."""
 
 
 class SettingsError(StartupError):
-    """A setting that is unknown or out of range."""
+    """An unknown setting or an invalid value."""
 
 
 def quote(text: str) -> str:
-    """The text between double quotes, on one line, at most MAX_QUOTED_CHARS long in all."""
+    """Return the text in double quotes on one line, at most MAX_QUOTED_CHARS characters in all."""
     quoted = json.dumps(text[:MAX_QUOTED_CHARS], ensure_ascii=False)
     if len(quoted) <= MAX_QUOTED_CHARS:
         return quoted
@@ -92,9 +92,9 @@ def quote(text: str) -> str:
 
 
 def safe_traceback(error: BaseException) -> str:
-    """Where the error was raised and of what type, without its text.
+    """Return the tracebacks and types of an error and its causes, without their messages.
 
-    The text of an exception may quote what a user sent, and that does not belong in a log.
+    The message of an exception may quote user input, which does not belong in a log.
     """
     lines = []
     cause: BaseException | None = error

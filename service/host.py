@@ -1,4 +1,4 @@
-"""CPUs and memory that this process may use."""
+"""CPUs and memory that are available to this process."""
 
 import os
 import platform
@@ -7,23 +7,23 @@ from pathlib import Path
 
 
 def usable_cpus(root: Path = Path("/")) -> int:
-    """The least of affinity and cgroup quotas, rounded down, at least 1.
+    """Return the minimum of CPU affinity and cgroup quotas, rounded down, at least 1.
 
     Args:
-        root: where /proc and /sys are found.
+        root: directory that contains /proc and /sys.
     """
     quotas = [_affinity(), *_cgroup_quotas(root)]
     return max(1, int(min(quotas)))
 
 
 def may_saturate_int8(root: Path = Path("/")) -> bool:
-    """Whether the fast products of unsigned and signed bytes can overflow on this CPU.
+    """Return whether fast products of unsigned and signed bytes can overflow on this CPU.
 
-    On x86 they add pairs of products in 16 bits, unless the CPU has VNNI instructions. Where that
-    cannot be told, it is assumed.
+    x86 CPUs without VNNI instructions add pairs of products in 16 bits. An x86 CPU with unknown
+    instructions counts as one without VNNI.
 
     Args:
-        root: where /proc is found.
+        root: directory that contains /proc.
     """
     if platform.machine().lower() not in {"x86_64", "amd64"}:
         return False
@@ -38,7 +38,7 @@ def _affinity() -> int:
 
 
 def _cgroup_quotas(root: Path) -> Iterator[float]:
-    """The CPU quotas, in CPUs, of the process's cgroups and all above them."""
+    """Yield the quotas of the process's cgroups and of their parents, in CPUs."""
     for directory in cgroup_directories("cpu", root):
         yield from _v2_quota(directory)
         yield from _v1_quota(directory)
@@ -51,49 +51,49 @@ def _v2_quota(directory: Path) -> Iterator[float]:
 
 
 def _v1_quota(directory: Path) -> Iterator[float]:
-    quota_us = read_text(directory / "cpu.cfs_quota_us").strip()  # -1 for none
+    quota_us = read_text(directory / "cpu.cfs_quota_us").strip()  # -1: no quota
     period_us = read_text(directory / "cpu.cfs_period_us").strip()
     if quota_us.isdecimal() and period_us.isdecimal():
         yield int(quota_us) / int(period_us)
 
 
-_FILES = ("memory.max", "memory.limit_in_bytes")  # of cgroups v2 and v1
-# v1 says no limit as the largest number of whole pages
+_MEMORY_FILES = ("memory.max", "memory.limit_in_bytes")  # cgroups v2 and v1
+# without a limit, v1 has the largest number of whole pages
 _NO_LIMIT_BYTES = 2**60
 
 
 def memory_limit_bytes(root: Path = Path("/")) -> int | None:
-    """The least limit of the process's cgroups and all above them; None where there is none.
+    """Return the smallest limit of the process's cgroups and their parents; None without a limit.
 
     Args:
-        root: where /proc and /sys are found.
+        root: directory that contains /proc and /sys.
     """
     values = [
         read_text(directory / file).strip()
         for directory in cgroup_directories("memory", root)
-        for file in _FILES
+        for file in _MEMORY_FILES
     ]
     limits = [int(value) for value in values if value.isdecimal()]
     return min((limit for limit in limits if limit < _NO_LIMIT_BYTES), default=None)
 
 
 def cgroup_directories(controller: str, root: Path) -> Iterator[Path]:
-    """Yield the directories in which limits of the process are found, the innermost first.
+    """Yield the cgroup directories that may limit the process, the innermost first.
 
-    A container often sees the path it has on the host, which does not exist in its own mount; the
-    directories that do exist are the ones that bind it.
+    A container often sees its path on the host, which does not exist in its own mount. Its limits
+    are in those of the directories that exist.
 
     Args:
         controller: `cpu` or `memory`.
-        root: where /proc and /sys are found.
+        root: directory that contains /proc and /sys.
     """
     mounts = root / "sys/fs/cgroup"
-    # without a list the process is in the cgroup that is mounted
+    # without the list, the process is in the root of the mounted hierarchy
     lines = read_text(root / "proc/self/cgroup").splitlines() or ["0::/", f"1:{controller}:/"]
     for line in lines:
         hierarchy, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
-        if hierarchy == "0":  # version 2
+        if hierarchy == "0":  # cgroups v2
             yield from _upwards(mounts, path)
         elif controller in controllers.split(","):
             for name in dict.fromkeys((controllers, controller)):
@@ -101,7 +101,7 @@ def cgroup_directories(controller: str, root: Path) -> Iterator[Path]:
 
 
 def read_text(file: Path) -> str:
-    """Read a file of the kernel's; empty where there is none."""
+    """Read a file of /proc or /sys; return an empty string if that fails."""
     try:
         return file.read_text()
     except OSError:
@@ -109,7 +109,7 @@ def read_text(file: Path) -> str:
 
 
 def _upwards(mount: Path, path: str) -> Iterator[Path]:
-    """The cgroup's directory and its parents, up to the mount."""
+    """Yield the directory of a cgroup and its parents, up to the mount."""
     parts = [part for part in path.split("/") if part not in {"", ".."}]
     for depth in range(len(parts), -1, -1):
         yield mount.joinpath(*parts[:depth])

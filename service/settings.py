@@ -1,4 +1,7 @@
-"""The settings: flags over FILLMASK_ environment variables over defaults. Read nowhere else."""
+"""Settings: flags take precedence over FILLMASK_ environment variables, and those over defaults.
+
+No other module reads the environment.
+"""
 
 import argparse
 import difflib
@@ -9,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticUndefined
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from service import __version__
@@ -18,173 +22,180 @@ from service.host import usable_cpus
 
 ENV_PREFIX = "FILLMASK_"
 _DECIMAL = re.compile(r"[0-9]+")
-# For a Service named NAME, pods have NAME_SERVICE_HOST, NAME_SERVICE_PORT and one more for each
-# named port, NAME_PORT, NAME_PORT_80_TCP and three that begin like the last.
+# For a Service named NAME, Kubernetes sets NAME_SERVICE_HOST, NAME_SERVICE_PORT (and one for each
+# named port), NAME_PORT, NAME_PORT_80_TCP and three that start with the last name.
 _SERVICE_LINK = re.compile(
     rf"{ENV_PREFIX}(\w+_)?"
     r"(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
 _SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://.*")
-# OpenTelemetry's own; its packages read what they say
+# read by OpenTelemetry's own packages
 _COLLECTOR_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 class Settings(BaseSettings):
-    """What a person who runs the service can set."""
+    """Settings of the server and of the command."""
 
     model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, frozen=True, extra="forbid")
 
     host: str = Field(default="127.0.0.1", min_length=1, description="address to listen on")
     port: int = Field(
-        default=8000, ge=0, le=65535, description="port to listen on; 0 takes a free one"
+        default=8000, ge=0, le=65535, description="port to listen on; 0 selects a free port"
     )
     metrics_port: int = Field(
         default=0,
         ge=0,
         le=65535,
-        description="another port to listen on, the only one then that answers `GET /metrics`; "
-        "0 for none: the port above does",
+        description="separate port, the only one that serves `GET /metrics`; "
+        "with 0 the main port serves it",
     )
     bundle: Path = Field(
         default_factory=default_bundle_path,
-        description="directory of the model, or of several models' directories; "
-        "the built-in one by default",
+        description="directory of a bundle, or directory of several bundles; "
+        "the built-in model by default",
     )
     model: str = Field(
         default="",
-        description="name of the model that requests get that name none, where there are several; "
-        "the first by default",
+        description="name of the model for requests that name no model; the first model by default",
     )
     reload_every_s: int = Field(
         default=0,
         ge=0,
-        description="seconds between looks for bundles that are new or have changed; "
-        "0 only looks at SIGHUP",
+        description="seconds between checks for new or changed bundles; 0 checks only at SIGHUP",
     )
     threads: int = Field(
         default_factory=usable_cpus,
         ge=1,
         le=1024,
         description="batches computed at the same time, one thread each; "
-        "by default the CPUs this process may use",
+        "by default the number of usable CPUs",
     )
     api_keys_file: Path | None = Field(
         default=None,
-        description="file with API keys, one a line; with it, requests need one of them as "
+        description="file with one API key per line; requests must send one of them as "
         "Authorization: Bearer; read again when it changes",
     )
     cors_origins: str = Field(
         default="",
         pattern=r"^(\*|https?://[^/,\s]+(\s*,\s*https?://[^/,\s]+)*)?$",
         json_schema_extra={"allowed": "a list such as https://a.example,http://localhost:3000"},
-        description="origins whose pages may send requests, such as https://app.example.com, with "
-        "commas between them; none by default",
+        description="comma-separated origins whose pages may send requests, such as "
+        "https://app.example.com; none by default",
     )
-    max_body_bytes: int = Field(default=2**20, ge=1, description="largest body of a request")
-    max_texts: int = Field(default=64, ge=1, description="most texts of a request")
+    max_body_bytes: int = Field(
+        default=2**20, ge=1, description="maximum size of a request body in bytes"
+    )
+    max_texts: int = Field(default=64, ge=1, description="maximum number of texts per request")
     max_masks: int = Field(
-        default=128, ge=1, description="most masks of a request, over all its texts"
+        default=128, ge=1, description="maximum number of masks per request, over all its texts"
     )
-    max_top_k: int = Field(default=100, ge=1, description="most fills a mask")
+    max_top_k: int = Field(default=100, ge=1, description="maximum number of fills per mask")
     max_passes: int = Field(
         default=512,
         ge=1,
-        description="most passes of the model for the scores or targets of a request: about one a "
-        "token",
+        description="maximum number of model passes for the scores or targets of a request; scores "
+        "take about one per token",
     )
-    # measured with 32 clients on two CPUs (LOG.md, 2026-11-20): 128 gave 10 % fewer requests/s, 256
-    # the same number, more latency and 3 MB more memory
+    # measured with 32 clients on two CPUs (LOG.md, 2026-11-20): 128 gave 10 % fewer requests/s; 256
+    # gave the same number, higher latency and 3 MB more memory
     max_batch_tokens: int = Field(
-        default=192, ge=1, description="tokens computed together; a longer text is computed alone"
+        default=192,
+        ge=1,
+        description="maximum number of tokens per batch; a longer text is computed alone",
     )
-    # 64 texts of 512 tokens, the largest request of a BERT, and a few seconds' work.
+    # 64 texts of 512 tokens: the largest request to a BERT, and a few seconds of work
     max_waiting_tokens: int = Field(
         default=32768,
         ge=1,
-        description="most tokens accepted and not yet answered; above it the answer is 429",
+        description="maximum number of tokens that are accepted and not yet answered; above it the "
+        "response is 429",
     )
     max_wait_ms: int = Field(
         default=350,
         ge=1,
-        description="longest wait for an answer that a request is accepted with, at the speed "
-        "measured of late; above it the answer is 429",
+        description="maximum estimated wait of a request in milliseconds, at the recent "
+        "throughput; above it the response is 429",
     )
-    # one text of 512 tokens, scored token by token, is as much
+    # one text of 512 tokens, scored token by token, has as many
     max_bulk_tokens: int = Field(
         default=262144,
         ge=1,
-        description="the same over all passes of requests that take many; they wait for the others",
+        description="maximum number of waiting tokens of requests with many passes, which yield to "
+        "other requests; above it the response is 429",
     )
     max_connections: int = Field(
-        default=1024, ge=1, description="most open connections; above it the answer is 429"
+        default=1024,
+        ge=1,
+        description="maximum number of open connections; above it the response is 429",
     )
     request_timeout_ms: int = Field(
         default=30_000,
         ge=1,
         le=600_000,
-        description="time for an answer, where X-Request-Timeout-Ms names no other; then it is 504",
+        description="time limit in milliseconds of requests without the header "
+        "X-Request-Timeout-Ms; above it the response is 504",
     )
     drain_delay_s: int = Field(
         default=1,
         ge=0,
-        description="seconds after SIGTERM in which it is not ready and still answers, for "
-        "balancers to notice",
+        description="seconds after SIGTERM in which the service is not ready but still responds, "
+        "so that load balancers notice",
     )
     shutdown_grace_s: int = Field(
-        default=30, ge=0, description="seconds that accepted requests then have to finish"
+        default=30,
+        ge=0,
+        description="seconds after the drain delay in which accepted requests can finish",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="least severe messages to log"
+        default="info", description="minimum severity of logged messages"
     )
     log_format: Literal["auto", "json", "text"] = Field(
         default="auto",
-        description="json: an object a line; text: for people; auto: text on a terminal, json "
+        description="json: one object per line; text: for people; auto: text on a terminal, json "
         "elsewhere",
     )
     access_log: Literal["off", "errors", "all"] = Field(
         default="errors",
-        description="requests that have a line in the log each; errors are those that the service "
-        "could not answer, 500 and above",
+        description="requests to log, one line each; errors: those with a status of 500 or above",
     )
     log_texts: bool = Field(
         default=False,
-        description="log the bodies of requests, and so what callers write; needs the log level "
+        description="log the bodies of requests, which contain users' texts; requires log_level "
         "debug",
     )
     traces: Literal["auto", "on", "off"] = Field(
         default="auto",
-        description="send traces to OpenTelemetry's collector; auto: if "
-        "OTEL_EXPORTER_OTLP_ENDPOINT names one",
+        description="send traces to an OpenTelemetry collector; auto: only if "
+        "OTEL_EXPORTER_OTLP_ENDPOINT is set",
     )
 
     @field_validator("*", mode="before")
     @classmethod
     def _read_decimal(cls, value: object, field: ValidationInfo) -> object:
-        """Refuse what pydantic takes for a whole number as well: 5.0, 1_0, blanks around one."""
+        """Reject spellings that pydantic accepts for an integer: 5.0, 1_0, surrounding spaces."""
         name = field.field_name or ""
-        number = cls.model_fields[name].annotation is int
-        if number and isinstance(value, str) and not _DECIMAL.fullmatch(value):
+        is_integer = cls.model_fields[name].annotation is int
+        if is_integer and isinstance(value, str) and not _DECIMAL.fullmatch(value):
             raise ValueError(name)
         return value
 
     @property
-    def traced(self) -> bool:
-        """Whether traces are sent."""
+    def tracing_enabled(self) -> bool:
+        """Return whether traces are sent."""
         if self.traces == "auto":
             return any(os.environ.get(variable) for variable in _COLLECTOR_VARIABLES)
         return self.traces == "on"
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:
-    """Read the environment and the flags, e.g. `["--max-texts", "8"]`.
+    """Read the environment and the flags, such as `["--max-texts", "8"]`.
 
     Raises:
-        SettingsError: a flag or a FILLMASK_ variable is unknown or has a value that is not
-            allowed.
+        SettingsError: a flag or a FILLMASK_ variable is unknown or has an invalid value.
         SystemExit: after --help or --version.
     """
     flags = _read_flags(arguments)
-    _refuse_unknown_variables()
+    _reject_unknown_variables()
     try:
         settings = Settings(**flags)
     except ValidationError as error:
@@ -192,21 +203,20 @@ def read_settings(arguments: Sequence[str]) -> Settings:
         name = str(first["loc"][0]).lower().removeprefix(ENV_PREFIX.lower())
         source = _flag(name) if name in flags else _variable(name)
         raise SettingsError(
-            f"{source} is {quote(str(first['input']))}; allowed is {allowed(name)}."
+            f"{source} must be {allowed(name)} (got {quote(str(first['input']))})."
         ) from None
     if settings.metrics_port and settings.metrics_port == settings.port:
         raise SettingsError(
-            f"metrics_port is {settings.metrics_port}, as port is; allowed is another one, or 0."
+            f"metrics_port must differ from port (both are {settings.port}); set another port, or "
+            "0 to serve metrics on the main port."
         )
     if settings.log_texts and settings.log_level != "debug":
-        raise SettingsError(
-            f"log_texts needs the log level debug, and log_level is {settings.log_level}."
-        )
+        raise SettingsError(f"log_texts requires log_level debug (got {settings.log_level}).")
     return settings
 
 
 def allowed(name: str) -> str:
-    """The values a setting may have, in words."""
+    """Return the allowed values of a setting, as a phrase that follows "must be"."""
     schema = Settings.model_json_schema()["properties"][name]
     if "enum" in schema:
         return "one of " + ", ".join(schema["enum"])
@@ -215,53 +225,55 @@ def allowed(name: str) -> str:
     if schema.get("type") == "boolean":
         return "true or false"
     if schema.get("type") != "integer":
-        return "a text that is not empty"
+        return "a non-empty string"
     if "maximum" in schema:
         return f"a whole number from {schema['minimum']} to {schema['maximum']}"
     return f"a whole number of at least {schema['minimum']}"
 
 
 class _Parser(argparse.ArgumentParser):
-    """Raises where argparse would print its usage and exit."""
+    """An argument parser that raises instead of printing its usage and exiting."""
 
     def error(self, message: str) -> NoReturn:
         raise SettingsError(f"{message}; {self.prog} --help lists the flags.")
 
 
 def _read_flags(arguments: Sequence[str]) -> dict[str, Any]:
-    """The flags that were given, by the setting's name."""
+    """Return the values of the flags by the name of the setting."""
     parser = _Parser(
         prog="fillmask-serve",
         description="Serve a masked language model over HTTP.",
-        epilog=f"Each flag is also a variable: {_flag('max_texts')} is {_variable('max_texts')}.",
+        epilog="Each flag is also an environment variable: "
+        f"{_flag('max_texts')} is {_variable('max_texts')}.",
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
     )
     parser.add_argument("--version", action="version", version=f"fillmask {__version__}")
     for name, field in Settings.model_fields.items():
-        default = "" if field.default_factory else f" (default {field.default})"
+        has_default = field.default not in {None, "", PydanticUndefined}
+        default = f" (default {field.default})" if has_default else ""
         help_text = f"{field.description}{default}".replace("%", "%%")
         parser.add_argument(_flag(name), metavar="VALUE", help=help_text)
     flags, unknown = parser.parse_known_args(arguments)
     if unknown:
         nearest = _nearest(unknown[0], [_flag(name) for name in Settings.model_fields])
-        raise SettingsError(f"{quote(unknown[0])} is not a flag; the nearest is {nearest}.")
+        raise SettingsError(f"Unknown argument {quote(unknown[0])}; did you mean {nearest}?")
     return vars(flags)
 
 
-def _refuse_unknown_variables() -> None:
-    """Refuse what pydantic-settings passes over: a FILLMASK_ variable that sets nothing."""
+def _reject_unknown_variables() -> None:
+    """Reject unknown FILLMASK_ variables, which pydantic-settings ignores."""
     known = [_variable(name) for name in Settings.model_fields]
     for variable in sorted(os.environ):
         if _is_service_link(variable.upper(), os.environ[variable]):
             raise SettingsError(
-                f"Kubernetes has set {variable} and others for a Service whose name begins with "
-                "fillmask, which would be taken for settings; set enableServiceLinks: false in the "
+                f"Kubernetes set {variable} for a Service whose name starts with fillmask, and "
+                "such variables conflict with the settings; set enableServiceLinks: false in the "
                 "pod."
             )
         if variable.upper().startswith(ENV_PREFIX) and variable.upper() not in known:
             nearest = _nearest(variable.upper(), known)
-            raise SettingsError(f"{quote(variable)} sets nothing; the nearest is {nearest}.")
+            raise SettingsError(f"Unknown variable {quote(variable)}; did you mean {nearest}?")
 
 
 def _is_service_link(variable: str, value: str) -> bool:

@@ -1,1 +1,1 @@
-"""Endpoints, request and response bodies, and pages."""
+"""HTTP endpoints, request and response bodies, and pages."""

@@ -1,4 +1,4 @@
-"""The model that a request asks for."""
+"""Access of endpoints to the registry and to the model that a request names."""
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -10,10 +10,10 @@ from service.registry.served_model import ServedModel
 
 
 def get_registry(app: Starlette) -> ModelRegistry:
-    """The models of an application, which has its `Health` at `state.health`.
+    """Return the models of an application.
 
     Raises:
-        NotReadyError: nothing is served yet.
+        NotReadyError: no model is loaded yet.
     """
     models: ModelRegistry | None = getattr(app.state, "models", None)
     if models is None:
@@ -22,11 +22,11 @@ def get_registry(app: Starlette) -> ModelRegistry:
 
 
 def get_model(request: Request, name: str | None = None) -> ServedModel:
-    """The model that a request asks for: that of the name, or else the default.
+    """Return the named model, or the default, and store its name in the scope for statistics.
 
     Raises:
-        NotReadyError: nothing is served yet.
-        NotFoundError: there is none of that name.
+        NotReadyError: no model is loaded yet.
+        NotFoundError: no model has that name.
     """
     served = get_registry(request.app).get(name)
     request.scope[MODEL] = served.info.name
@@ -34,11 +34,11 @@ def get_model(request: Request, name: str | None = None) -> ServedModel:
 
 
 async def get_ready_model(app: Starlette, name: str | None = None) -> ServedModel:
-    """A model that can answer: that of the name, or else the default.
+    """Return the named model, or the default, after a check that it computes.
 
     Raises:
-        NotReadyError: it cannot.
-        NotFoundError: there is none of that name.
+        NotReadyError: the service is not ready, or the model does not compute.
+        NotFoundError: no model has that name.
     """
     served = get_registry(app).get(name)
     if (

@@ -1,4 +1,4 @@
-"""The OpenAPI page at /docs, from files of this installation: no other host is asked."""
+"""The OpenAPI page at /docs. Its files are installed, so that it loads from no other host."""
 
 import base64
 import hashlib
@@ -13,9 +13,9 @@ _ASSETS_PATH = "/docs-assets"
 
 
 def add_docs_page(app: FastAPI) -> None:
-    """Serve Swagger UI, whose files the package fastapi-swagger carries.
+    """Serve Swagger UI from the files of the package fastapi-swagger.
 
-    All addresses in the page are relative, so that it works below any prefix of a proxy.
+    All addresses in the page are relative, so that it works behind any path prefix of a proxy.
     """
     router = APIRouter()
 
@@ -38,10 +38,10 @@ def add_docs_page(app: FastAPI) -> None:
 
 
 def _policy(page: bytes) -> str:
-    """What the page may load: our files, its own script, and the styles that Swagger UI makes."""
+    """Return the CSP: own files, the page's inline script, and Swagger UI's inline styles."""
     scripts = re.findall(rb"<script>(.*?)</script>", page, re.DOTALL)
-    hashes = [base64.b64encode(hashlib.sha256(one).digest()).decode() for one in scripts]
-    allowed = " ".join(["'self'", *(f"'sha256-{one}'" for one in hashes)])
+    digests = [base64.b64encode(hashlib.sha256(script).digest()).decode() for script in scripts]
+    allowed = " ".join(["'self'", *(f"'sha256-{digest}'" for digest in digests)])
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'self' 'unsafe-inline'; "
         "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "

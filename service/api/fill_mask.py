@@ -1,4 +1,4 @@
-"""POST /fill-mask as a bare ASGI application: the request that counts, by the shortest way."""
+"""POST /fill-mask as a plain ASGI application, which avoids FastAPI's overhead."""
 
 import asyncio
 
@@ -17,11 +17,11 @@ from service.tasks.response_size import Reserve
 
 
 class FillMaskEndpoint:
-    """Reads a request, has it filled, and answers. No logic.
+    """An ASGI endpoint that parses a request, fills its masks and sends the response.
 
     Args:
-        models: those that are served.
-        name: of the one that answers here; None for the default.
+        models: the served models.
+        name: name of the model of this endpoint; None for the default.
     """
 
     def __init__(self, models: ModelRegistry, name: str | None) -> None:
@@ -29,14 +29,14 @@ class FillMaskEndpoint:
         self._name = name
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request, whose body comes in one message."""
+        """Handle one request. Its body arrives in one message."""
         body: bytes = (await receive())["body"]
         try:
             served = self._models.get(self._name)
             scope[MODEL] = served.info.name
             with served.in_use, CancelOnDisconnect(receive):
                 reserve = scope[RESERVE]
-                content = await _answer(served, body, header(scope, b"content-type"), reserve)
+                content = await _fill(served, body, header(scope, b"content-type"), reserve)
         except ClientDisconnectedError:
             return
         except FillMaskError as error:
@@ -45,7 +45,7 @@ class FillMaskEndpoint:
         await send_json(send, 200, content)
 
 
-async def _answer(
+async def _fill(
     served: ServedModel, body: bytes, content_type: str | None, reserve: Reserve
 ) -> bytes:
     served.batcher.raise_if_overloaded()
@@ -54,9 +54,9 @@ async def _answer(
         request = FillMaskRequest.read(body, content_type, limits)
     else:
         request = await asyncio.to_thread(FillMaskRequest.read, body, content_type, limits)
-    answer = await served.fill_mask.fill(
-        request.texts, request.options, report_errors=request.report, reserve=reserve
+    result = await served.fill_mask.fill(
+        request.texts, request.options, report_errors=request.report_errors, reserve=reserve
     )
-    if answer.is_large:
-        return await asyncio.to_thread(fills_to_json, answer, single=request.single)
-    return fills_to_json(answer, single=request.single)
+    if result.is_large:
+        return await asyncio.to_thread(fills_to_json, result, single=request.single)
+    return fills_to_json(result, single=request.single)

@@ -1,4 +1,4 @@
-"""The body of a request for fills."""
+"""The request body of /fill-mask."""
 
 from typing import Any, Self, get_args
 
@@ -42,46 +42,47 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 
 
 class FillParameters(BaseModel):
-    """How to rank; null is the same as nothing."""
+    """Parameters of a fill request. A null has the same meaning as a missing field."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     top_k: int | None = Field(
         default=None,
         ge=1,
-        description=f"Fills a mask: {DEFAULT_TOP_K} by default, or all targets where given.",
+        description=f"Number of fills per mask: by default {DEFAULT_TOP_K}, or all `targets`.",
     )
     targets: list[str] | None = Field(
         default=None,
         min_length=1,
         max_length=MAX_TARGETS,
-        description="Rank only these words or phrases, each given once and scored as a whole.",
+        description="Rank only these words or phrases. Each is listed once and scored as a whole.",
     )
 
     granularity: Granularity | None = Field(
-        default=None, description="token (the default), or word: whole words of several tokens too."
+        default=None,
+        description="token (the default), or word: also whole words of several tokens.",
     )
     max_word_tokens: int | None = Field(
         default=None,
         ge=1,
         le=MAX_WORD_TOKENS,
-        description=f"Most tokens of a word, {DEFAULT_WORD_TOKENS} by default.",
+        description=f"Maximum number of tokens per word, {DEFAULT_WORD_TOKENS} by default.",
     )
     strategy: Strategy | None = Field(
         default=None,
-        description="independent (the default): each mask alone; joint: all masks of a text "
-        "together.",
+        description="independent (the default): fill each mask on its own; joint: fill all masks "
+        "of a text together.",
     )
     order: Order | None = Field(
         default=None,
-        description="In which masks are filled together: confidence (the default), the most "
-        "certain first, or left_to_right.",
+        description="Order of joint filling: confidence (the default), the most certain mask "
+        "first, or left_to_right.",
     )
 
     on_long_text: OnLongText | None = Field(
         default=None,
-        description="error (the default), or window: the model sees as much as it reads around "
-        "the masks, and each fill says which part of the text that was.",
+        description="error (the default), or window: the model sees as much text around the masks "
+        "as fits into its input, and each fill names that part of the text.",
     )
 
     @field_validator("granularity", "strategy", "order", "on_long_text", mode="before")
@@ -91,7 +92,7 @@ class FillParameters(BaseModel):
         if value is None or value in allowed:
             return value
         name = f"{validation_context(info).parameters}.{info.field_name}"
-        raise client_error(f"{name} must be {' or '.join(allowed)}, not {describe(value)}.")
+        raise client_error(f"{name} must be {' or '.join(allowed)} (got {describe(value)}).")
 
     @field_validator("max_word_tokens", mode="before")
     @classmethod
@@ -108,16 +109,16 @@ class FillParameters(BaseModel):
     def _check_targets(cls, value: object, info: ValidationInfo) -> object:
         if value is None:
             return value
-        reading = validation_context(info)
-        name = reading.targets or f"{reading.parameters}.targets"
+        context = validation_context(info)
+        name = context.targets or f"{context.parameters}.targets"
         if not isinstance(value, list) or not 1 <= len(value) <= MAX_TARGETS:
             raise client_error(f"{name} must be a list of 1 to {MAX_TARGETS} texts.")
         seen = set()
         for index, target in enumerate(value):
             if not isinstance(target, str) or not target.strip():
-                raise client_error(f"{name}[{index}] must be a text that is not empty.")
+                raise client_error(f"{name}[{index}] must be a non-empty text.")
             if target in seen:
-                raise client_error(f"The target {quote(target)} is given twice.")
+                raise client_error(f"The target {quote(target)} is a duplicate; list it once.")
             seen.add(target)
         return value
 
@@ -133,27 +134,29 @@ class FillParameters(BaseModel):
             if given
         ]
         if len(chosen) > 1:
-            raise client_error(f"{chosen[0]} and {chosen[1]} cannot be asked for together.")
+            raise client_error(f"{chosen[0]} and {chosen[1]} cannot be combined; choose one.")
         return self
 
     @property
     def options(self) -> FillOptions:
-        """As the use case takes them."""
+        """The parameters as the pipeline's options."""
         given = {name: value for name, value in dict(self).items() if value is not None}
         if self.targets is not None:
             given["targets"] = tuple(self.targets)
         return FillOptions(**given)
 
 
-def _whole_number(value: object, most: int, info: ValidationInfo) -> object:
+def _whole_number(value: object, maximum: int, info: ValidationInfo) -> object:
     number = integer_of(value)
-    if value is None or (number is not None and 1 <= number <= most):
+    if value is None or (number is not None and 1 <= number <= maximum):
         return number
     name = f"{validation_context(info).parameters}.{info.field_name}"
-    raise client_error(f"{name} must be a whole number from 1 to {most}, not {describe(value)}.")
+    raise client_error(
+        f"{name} must be a whole number from 1 to {maximum} (got {describe(value)})."
+    )
 
 
-NOT_BLANK = r"\S"  # at least one character that is no white space
+NOT_BLANK = r"\S"  # at least one character that is not white space
 _DEFAULTS = FillOptions()
 _EXAMPLE: dict[str, JsonValue] = {
     "inputs": "Paris is the [MASK] of France.",
@@ -162,7 +165,7 @@ _EXAMPLE: dict[str, JsonValue] = {
 
 
 class FillMaskRequest(TextsRequest):
-    """What to fill."""
+    """A request to fill the masks of one or more texts."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
     parameters_model = FillParameters
@@ -174,16 +177,16 @@ class FillMaskRequest(TextsRequest):
 
     @property
     def options(self) -> FillOptions | list[FillOptions]:
-        """How to fill all the texts, or each."""
+        """Options for all texts, or a list with the options of each text."""
         if isinstance(self.parameters, list):
-            return [one.options for one in self.parameters]
+            return [parameters.options for parameters in self.parameters]
         return self.parameters.options if self.parameters else _DEFAULTS
 
     @classmethod
     def schema_with_limits(cls, max_texts: int, max_top_k: int = 1) -> dict[str, Any]:
-        """The JSON schema, in one piece and with this server's limits."""
+        """Return the JSON schema without references and with this server's limits."""
         schema = super().schema_with_limits(max_texts)
-        # a list of parameters has the same object
+        # the schema of a list of parameters shares this object
         parameters = schema["properties"]["parameters"]["anyOf"][0]
         parameters["properties"]["top_k"]["anyOf"][0]["maximum"] = max_top_k
         targets = parameters["properties"]["targets"]["anyOf"][0]

@@ -1,4 +1,4 @@
-"""What a request for fills is answered with."""
+"""The response body of /fill-mask."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,15 +17,15 @@ from service.tasks.results import (
     WordFill,
 )
 
-# the type's own serializer is twice as fast as pydantic's for anything
+# a serializer for one type is twice as fast as pydantic's serializer for any type
 _SERIALIZERS = {
     Fill: TypeAdapter(list[Fill]).serializer,
     TargetFill: TypeAdapter(list[TargetFill]).serializer,
     WordFill: TypeAdapter(list[WordFill]).serializer,
     JointFill: TypeAdapter(list[JointFill]).serializer,
 }
-_REFUSED_TEXT = TypeAdapter(RejectedText).serializer
-_REFUSED_TARGETS = TypeAdapter(Sequence[RejectedTarget]).serializer
+_REJECTED_TEXT = TypeAdapter(RejectedText).serializer
+_REJECTED_TARGETS = TypeAdapter(Sequence[RejectedTarget]).serializer
 
 
 class FillBody(BaseModel):
@@ -33,87 +33,90 @@ class FillBody(BaseModel):
 
     score: float = Field(description="probability over the whole vocabulary")
     token: int = Field(
-        description=f"id of the token; {NO_SINGLE_TOKEN} where the fill is several tokens"
+        description=f"id of the token; {NO_SINGLE_TOKEN} if the fill has several tokens"
     )
     token_str: str = Field(description="the token as text")
     sequence: str = Field(description="the text with this mask filled")
     log_prob: float | None = Field(
         default=None,
-        description="with targets, words or masks filled together: logarithm of the score, in nats",
+        description="logarithm of the score, in nats; only with targets, words or joint filling",
     )
     target_score: float | None = Field(
-        default=None, description="with targets: probability among them alone"
+        default=None, description="probability among the targets; only with targets"
     )
     tokens: list[int] | None = Field(
-        default=None, description="with the same: ids of its tokens, or of each mask's"
+        default=None,
+        description="ids of the fill's tokens, or of the token of each mask; only with targets, "
+        "words or joint filling",
     )
     window: tuple[int, int] | None = Field(
-        default=None, description="the part of a long text that the model saw, in characters"
+        default=None,
+        description="start and end of the part of a long text that the model saw, in characters",
     )
     token_strs: list[str] | None = Field(
-        default=None, description="with masks filled together: the token of each as text"
+        default=None, description="token of each mask as text; only with joint filling"
     )
 
 
-class RefusedTargetBody(BaseModel):
-    """A target that is not ranked, behind those that are; only where errors are reported."""
+class RejectedTargetBody(BaseModel):
+    """A target that cannot be ranked. It follows the fills if errors are reported."""
 
-    token_str: str = Field(description="the target as it was written")
-    error: str = Field(description="one sentence: why, and what is allowed")
+    token_str: str = Field(description="the target as in the request")
+    error: str = Field(description="one sentence: what is wrong, and what is allowed")
 
 
-_Mask = list[FillBody | RefusedTargetBody]
+_Mask = list[FillBody | RejectedTargetBody]
 _Text = _Mask | list[_Mask]
 
 
-class FillMaskAnswer(RootModel[_Text | list[_Text | ErrorResponse]]):
-    """Fills, best first: one list, or one a mask for several masks; one of those a text."""
+class FillMaskResponse(RootModel[_Text | list[_Text | ErrorResponse]]):
+    """Fills, the best first. Several masks have a list each, and so have several texts."""
 
 
-def fills_to_json(answer: FillResult, *, single: bool) -> bytes:
-    """The body of an answer, nested as Hugging Face does.
+def fills_to_json(result: FillResult, *, single: bool) -> bytes:
+    """Return the response body, nested as in Hugging Face's API.
 
     Args:
-        answer: for each text, for each mask.
-        single: the request was one text, not a list.
+        result: fills per text and mask.
+        single: the request has one text instead of a list.
 
     Raises:
-        InvalidRequestError: that one text is refused.
+        InvalidRequestError: the single text is rejected.
     """
-    return b"".join(answer_parts(answer, single=single))
+    return b"".join(response_parts(result, single=single))
 
 
-def answer_parts(answer: FillResult, *, single: bool) -> list[bytes]:
-    """The body of an answer in parts, to be joined once: each join is another copy.
+def response_parts(result: FillResult, *, single: bool) -> list[bytes]:
+    """Return the response body in parts. The caller joins them once, because each join copies.
 
     Raises:
-        InvalidRequestError: as above.
+        InvalidRequestError: the single text is rejected.
     """
     texts: list[list[bytes]] = []
-    for index, text in enumerate(answer.fills):
-        if index in answer.rejected_texts:
-            refused = answer.rejected_texts[index]
+    for index, text in enumerate(result.fills):
+        if index in result.rejected_texts:
+            rejected = result.rejected_texts[index]
             if single:
-                raise InvalidRequestError(refused.error)
-            texts.append([_REFUSED_TEXT.to_json(refused)])
+                raise InvalidRequestError(rejected.error)
+            texts.append([_REJECTED_TEXT.to_json(rejected)])
             continue
-        targets = answer.rejected_targets.get(index)
-        # a mask at a time: to write a large answer in one go would hold up all other threads
+        targets = result.rejected_targets.get(index)
+        # one mask at a time: serializing a large result at once would block all other threads
         masks = [_fills_json(mask, targets) for mask in text]
-        texts.append(masks if len(masks) == 1 else _listed([mask] for mask in masks))
-    return texts[0] if single else _listed(texts)
+        texts.append(masks if len(masks) == 1 else _list_parts([mask] for mask in masks))
+    return texts[0] if single else _list_parts(texts)
 
 
-def _fills_json(fills: Sequence[Fill], refused: Sequence[RejectedTarget] | None) -> bytes:
+def _fills_json(fills: Sequence[Fill], rejected: Sequence[RejectedTarget] | None) -> bytes:
     content = _SERIALIZERS[type(fills[0]) if fills else Fill].to_json(fills, exclude_none=True)
-    # so a number that is none is written; in a text its quotes would be escaped
+    # pydantic writes NaN as null; no text can contain this, because its quotes are escaped
     if b'"score":null' in content:
-        raise ValueError("the model has answered with what is not a number")
-    return content[:-1] + b"," + _REFUSED_TARGETS.to_json(refused)[1:] if refused else content
+        raise ValueError("the model returned NaN or infinity")
+    return content[:-1] + b"," + _REJECTED_TARGETS.to_json(rejected)[1:] if rejected else content
 
 
-def _listed(items: Iterable[list[bytes]]) -> list[bytes]:
-    """The parts of a list of what comes in parts."""
+def _list_parts(items: Iterable[list[bytes]]) -> list[bytes]:
+    """Return the parts of a JSON list whose items are in parts."""
     parts = []
     for item in items:
         parts += [b",", *item]

@@ -16,13 +16,13 @@ METRICS_PATH = "/metrics"
 def add_metrics_page(
     app: FastAPI, statistics: ProcessStatistics, health: Health, own_port: int | None
 ) -> None:
-    """Serve what is counted.
+    """Serve the metrics.
 
     Args:
         app: the application.
-        statistics: what is counted.
-        health: of the service.
-        own_port: the only port on which it is answered; None for any.
+        statistics: the counters of the process.
+        health: health of the service.
+        own_port: the only port that serves the metrics; None for every port.
     """
 
     def states() -> list[ModelState]:
@@ -34,7 +34,7 @@ def add_metrics_page(
 
     @router.get(
         METRICS_PATH,
-        summary="What Prometheus reads",
+        summary="Metrics for Prometheus",
         tags=["Service"],
         response_class=Response,
         responses={200: {"content": {"text/plain": {}, "application/openmetrics-text": {}}}},

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of bodies that FastAPI does not read itself."""
+"""Parts of the OpenAPI document that FastAPI does not generate."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,65 +9,66 @@ from service.http.middleware.deadline import MAX_TIMEOUT_MS
 _ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}}
 _ERRORS = {
     "4XX": {
-        "description": "The request cannot be answered; the error says why.",
+        "description": "The request is rejected; the error says why.",
         "content": _ERROR,
     },
-    "5XX": {"description": "The service cannot answer; the error says why.", "content": _ERROR},
+    "5XX": {"description": "The service cannot respond; the error says why.", "content": _ERROR},
 }
 
-# The rules that requests for fills and scores have beyond their schemas. They need the model's
-# tokenizer, or compare one part of a request with another.
+# Rules for fill and score requests that a JSON schema cannot express: they need the model's
+# tokenizer, or compare two parts of a request.
 BEYOND_THE_SCHEMA = """
 
-- A text to fill has at least one mask of the model (`mask_token` of GET /info); a text to score has
-  none. No text has another special token, each has something that the model has tokens for.
-- A request keeps to the `limits` of GET /info, in tokens, masks and passes. It has at most 65,536
-  JSON values and 262,144 bytes of targets.
-- Each target has a spelling in the model's vocabulary.
-- A list of parameters goes with a list of as many texts.
-- `targets`, `granularity` "word" and `strategy` "joint" exclude each other; masks that are filled
-  jointly lie within what the model reads at once.
-- Of a tensor, the shape is that of its elements. One tensor holds texts, another may be "targets".
+- A text to fill contains at least one mask (`mask_token` in GET /info); a text to score contains
+  none. No text contains another special token. Every text has at least one token.
+- A request stays within the `limits` in GET /info for tokens, masks and passes. It has at most
+  65,536 JSON values and 262,144 bytes of targets.
+- The model's vocabulary can spell each target.
+- A list of parameters requires a list with the same number of texts.
+- `targets`, `granularity` "word" and `strategy` "joint" are mutually exclusive. Masks that are
+  filled jointly fit into one input of the model.
+- The shape of a tensor matches its number of elements. One tensor contains the texts; a second one
+  may be named "targets".
 """
 
 
 def json_request_body(schema: dict[str, Any]) -> dict[str, Any]:
-    """An operation's request body: JSON of a schema, in one piece."""
+    """Return the OpenAPI request body for a JSON schema without references."""
     content = {"application/json": {"schema": schema}}
     return {"requestBody": {"required": True, "content": content}}
 
 
 def inline_refs(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema of pydantic's, with its definitions in the places that refer to them."""
+    """Replace the references in a pydantic schema by their definitions."""
     definitions = schema.get("$defs", {})
 
-    def resolved(value: Any) -> Any:
+    def inlined(value: Any) -> Any:
         if isinstance(value, list):
-            return [resolved(one) for one in value]
+            return [inlined(item) for item in value]
         if not isinstance(value, dict):
             return value
         if "$ref" in value:
-            return resolved(definitions[value["$ref"].removeprefix("#/$defs/")])
-        return {key: resolved(one) for key, one in value.items() if key != "$defs"}
+            return inlined(definitions[value["$ref"].removeprefix("#/$defs/")])
+        return {key: inlined(item) for key, item in value.items() if key != "$defs"}
 
-    whole: dict[str, Any] = resolved(schema)
-    return whole
+    result: dict[str, Any] = inlined(schema)
+    return result
 
 
 def with_common_parts(
     document: dict[str, Any], allowed: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """The document with what all operations have: a timeout, and errors.
+    """Add the timeout header and the errors that all operations share.
 
     Args:
-        document: of FastAPI.
-        allowed: for some parameters of paths their values.
+        document: FastAPI's OpenAPI document.
+        allowed: allowed values of path parameters, by parameter name.
     """
     header = {
         "name": "X-Request-Timeout-Ms",
         "in": "header",
         "required": False,
-        "description": "Milliseconds that the request has; above them the answer is 504.",
+        "description": "Time limit of the request in milliseconds; above it the response is 504.",
         "schema": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT_MS},
     }
     for operations in document["paths"].values():
@@ -83,7 +84,7 @@ def with_common_parts(
 
 
 def allowed_methods(document: dict[str, Any], path: str) -> list[str]:
-    """The methods of a path: those of the template that has the most of it in so many words."""
+    """Return the methods of a path, from the matching template with the longest fixed text."""
     fitting = [
         template
         for template in document["paths"]

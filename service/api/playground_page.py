@@ -1,4 +1,4 @@
-"""The playground at GET /: a page to try the model with, from files of this package."""
+"""The playground at GET /: a page to try the model, served from this package's files."""
 
 from pathlib import Path
 
@@ -22,13 +22,13 @@ _HEADERS = {
     "Content-Security-Policy": "; ".join(f"{name} {source}" for name, source in _SOURCES.items()),
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
-    # the files' names have no version in them: ask each time, and mostly hear 304
+    # file names have no version, so browsers revalidate each time and mostly receive 304
     "Cache-Control": "no-cache",
 }
 
 
 class _Files(StaticFiles):
-    """Files that load nothing from elsewhere, and say so."""
+    """Static files with headers that forbid content from other hosts."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -37,9 +37,9 @@ class _Files(StaticFiles):
 
 
 def add_playground_page(app: FastAPI) -> None:
-    """Serve the page at / and what it is made of below /playground.
+    """Serve the page at / and its files below /playground.
 
-    All addresses in the page are relative, so that it works below any prefix of a proxy.
+    All addresses in the page are relative, so that it works behind any path prefix of a proxy.
     """
     router = APIRouter()
     files = _Files(directory=_DIRECTORY)

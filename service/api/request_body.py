@@ -1,4 +1,4 @@
-"""What all request bodies have in common: texts, limits, and errors in our own words."""
+"""The base class of request bodies. It checks limits and writes the error messages."""
 
 import json
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
@@ -20,23 +20,23 @@ from service.tasks.options import Limits
 
 OnError = Literal["error", "report"]
 _ON_ERROR: tuple[str, ...] = get_args(OnError)
-SENTENCE = "sentence"  # type of the errors whose text is ours
+CLIENT_ERROR = "client_error"  # type of pydantic errors whose message is for the client
 
 
 class ErrorResponse(BaseModel):
-    """Why there is no answer."""
+    """An error."""
 
-    error: str = Field(description="one sentence: what, where, what is allowed")
+    error: str = Field(description="one sentence: what is wrong, where, and what is allowed")
 
 
 class ValidationContext(NamedTuple):
-    """What a request is checked against.
+    """Limits, and the labels of fields in error messages.
 
     Attributes:
-        limits: of this server.
-        texts: what the wire format calls the texts, for errors.
-        parameters: the same of the parameters.
-        targets: of the targets, where they are no parameter.
+        limits: limits of this server.
+        texts: label of the texts in the wire format.
+        parameters: label of the parameters.
+        targets: label of the targets, if they are not a parameter.
     """
 
     limits: Limits
@@ -46,13 +46,13 @@ class ValidationContext(NamedTuple):
 
 
 class TextsRequest(BaseModel):
-    """A request about one text or several.
+    """Base class of requests with one or more texts.
 
     Attributes:
-        parameters_model: the type of its parameters.
+        parameters_model: type of the parameters.
         inputs: the texts.
-        parameters: for all of them, or a list of as many.
-        on_error: what a text does that cannot be answered: it fails the request, or is reported.
+        parameters: parameters of all texts, or a list with those of each text.
+        on_error: an invalid text fails the request, or is reported in its place.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -62,8 +62,8 @@ class TextsRequest(BaseModel):
     parameters: Any = None
     on_error: OnError | None = Field(
         default=None,
-        description="error (the default): a text that cannot be answered fails the request; "
-        "report: it is answered with its error, the others as ever.",
+        description="error (the default): an invalid text fails the request; report: the response "
+        "has an error in its place, and the results of the other texts.",
     )
 
     @field_validator("on_error", mode="before")
@@ -71,7 +71,7 @@ class TextsRequest(BaseModel):
     def _check_on_error(cls, value: object) -> object:
         if value is None or value in _ON_ERROR:
             return value
-        raise client_error(f"on_error must be {' or '.join(_ON_ERROR)}, not {describe(value)}.")
+        raise client_error(f"on_error must be {' or '.join(_ON_ERROR)} (got {describe(value)}).")
 
     @field_validator("inputs", mode="before")
     @classmethod
@@ -85,7 +85,7 @@ class TextsRequest(BaseModel):
             return value
         if len(value) > limits.max_texts:
             raise client_error(
-                f"{name} holds {len(value)} texts; at most {limits.max_texts} are allowed."
+                f"{name} has {len(value)} texts; at most {limits.max_texts} are allowed."
             )
         for index, text in enumerate(value):
             if not isinstance(text, str):
@@ -93,31 +93,31 @@ class TextsRequest(BaseModel):
         return value
 
     @model_validator(mode="after")
-    def _check_as_many(self, info: ValidationInfo) -> Self:
+    def _check_same_length(self, info: ValidationInfo) -> Self:
         if isinstance(self.parameters, list):
             name = validation_context(info).texts
             if self.single:
-                raise client_error(f"parameters is a list, and {name} is one text.")
+                raise client_error(f"parameters is a list but {name} is one text; send one object.")
             if len(self.parameters) != len(self.inputs):
                 raise client_error(
-                    f"parameters holds {len(self.parameters)} objects, and {name} "
-                    f"{len(self.inputs)} texts; a list must have one for each."
+                    f"parameters has {len(self.parameters)} objects but {name} has "
+                    f"{len(self.inputs)} texts; send one object per text."
                 )
         return self
 
     @property
     def texts(self) -> list[str]:
-        """The inputs, as a list even if there is only one."""
+        """The inputs as a list, even for a single text."""
         return [self.inputs] if isinstance(self.inputs, str) else self.inputs
 
     @property
     def single(self) -> bool:
-        """Whether the inputs are one text and no list."""
+        """True if the inputs are one text instead of a list."""
         return isinstance(self.inputs, str)
 
     @property
-    def report(self) -> bool:
-        """Whether what is wrong with a text is to be reported."""
+    def report_errors(self) -> bool:
+        """True if an invalid text is reported instead of failing the request."""
         return self.on_error == "report"
 
     @classmethod
@@ -125,107 +125,104 @@ class TextsRequest(BaseModel):
         """Parse and check a request.
 
         Raises:
-            FillMaskError: one sentence about the first thing that is wrong.
+            FillMaskError: one sentence about the first error.
         """
         return cls.check(read_json(body, content_type), ValidationContext(limits))
 
     @classmethod
-    def check(cls, value: object, reading: ValidationContext) -> Self:
-        """Check a request that has been parsed.
+    def check(cls, value: object, context: ValidationContext) -> Self:
+        """Check a parsed request.
 
         Raises:
-            InvalidRequestError: one sentence about the first thing that is wrong.
+            InvalidRequestError: one sentence about the first error.
         """
-        _refuse_more_fields(value, "the body", cls)
+        _reject_extra_fields(value, "the body", cls)
         if isinstance(value, dict) and value.get("parameters") is not None:
-            value = value | {"parameters": cls._check_parameters(value["parameters"], reading)}
+            value = value | {"parameters": cls._check_parameters(value["parameters"], context)}
         try:
-            return cls.model_validate(value, context=reading)
+            return cls.model_validate(value, context=context)
         except ValidationError as error:
-            raise InvalidRequestError(cls._sentence(error.errors()[0])) from None
+            raise InvalidRequestError(cls._message(error.errors()[0])) from None
 
     @classmethod
     def _check_parameters(
-        cls, value: object, reading: ValidationContext
+        cls, value: object, context: ValidationContext
     ) -> BaseModel | list[BaseModel]:
-        """Those of all texts, or of each; a list is checked before it is known to be as long."""
+        """Check the parameters of all texts or of each text. `check` compares the lengths later."""
         if isinstance(value, list):
             each = []
-            for index, one in enumerate(value[: reading.limits.max_texts + 1]):
-                named = reading._replace(parameters=f"{reading.parameters}[{index}]")
-                each.append(cls._check_one({} if one is None else one, named))
+            for index, item in enumerate(value[: context.limits.max_texts + 1]):
+                labelled = context._replace(parameters=f"{context.parameters}[{index}]")
+                each.append(cls._check_object({} if item is None else item, labelled))
             return each
-        return cls._check_one(value, reading)
+        return cls._check_object(value, context)
 
     @classmethod
-    def _check_one(cls, value: object, reading: ValidationContext) -> BaseModel:
-        _refuse_more_fields(value, reading.parameters, cls.parameters_model)
+    def _check_object(cls, value: object, context: ValidationContext) -> BaseModel:
+        _reject_extra_fields(value, context.parameters, cls.parameters_model)
         try:
-            return cls.parameters_model.model_validate(value, context=reading)
+            return cls.parameters_model.model_validate(value, context=context)
         except ValidationError as error:
             first = error.errors()[0]
             if first["type"] == "extra_forbidden":
                 name = str(first["loc"][-1])
-                sentence = _unknown(name, reading.parameters, cls.parameters_model)
-            elif first["type"] == SENTENCE:
-                sentence = first["msg"]
+                message = _unknown_field(name, context.parameters, cls.parameters_model)
+            elif first["type"] == CLIENT_ERROR:
+                message = first["msg"]
             else:
-                sentence = f"{reading.parameters} must be a JSON object."
-            raise InvalidRequestError(sentence) from None
+                message = f"{context.parameters} must be a JSON object."
+            raise InvalidRequestError(message) from None
 
     @classmethod
     def schema_with_limits(cls, max_texts: int) -> dict[str, Any]:
-        """The JSON schema, in one piece and with this server's limits."""
+        """Return the JSON schema without references and with this server's limits."""
         schema = cls.model_json_schema()
         [parameters] = schema.pop("$defs").values()
-        as_many = {"minItems": 1, "maxItems": max_texts}
-        none = {"type": "null"}
-        each = {"type": "array", "items": {"anyOf": [parameters, none]}, **as_many}
-        schema["properties"]["parameters"] = {"anyOf": [parameters, each, none]}
+        length = {"minItems": 1, "maxItems": max_texts}
+        null = {"type": "null"}
+        each = {"type": "array", "items": {"anyOf": [parameters, null]}, **length}
+        schema["properties"]["parameters"] = {"anyOf": [parameters, each, null]}
         text, texts = schema["properties"]["inputs"]["anyOf"]
         text["minLength"] = 1
-        texts |= as_many
+        texts |= length
         return schema
 
     @classmethod
-    def _sentence(cls, error: ErrorDetails) -> str:
-        """Our words for the errors that pydantic finds itself."""
-        if error["type"] == SENTENCE:
+    def _message(cls, error: ErrorDetails) -> str:
+        """Return the message for the client, in place of pydantic's own."""
+        if error["type"] == CLIENT_ERROR:
             return error["msg"]
         if error["type"] == "extra_forbidden":
-            return _unknown(str(error["loc"][-1]), "the body", cls)
+            return _unknown_field(str(error["loc"][-1]), "the body", cls)
         if error["type"] == "missing":
             return "inputs is missing; it must be a text or a list of texts."
         return "The body must be a JSON object."
 
 
-def _refuse_more_fields(value: object, where: str, model: type[BaseModel]) -> None:
-    """Reject an object of more fields than there are at once: pydantic makes an error for each."""
+def _reject_extra_fields(value: object, label: str, model: type[BaseModel]) -> None:
+    """Reject an object with too many fields here, because pydantic creates an error for each."""
     if isinstance(value, dict) and len(value) > len(model.model_fields):
         unknown = next(name for name in value if name not in model.model_fields)
-        raise InvalidRequestError(_unknown(unknown, where, model))
+        raise InvalidRequestError(_unknown_field(unknown, label, model))
 
 
-def _unknown(name: str, where: str, model: type[BaseModel]) -> str:
-    *others, last = model.model_fields
-    allowed = f"{', '.join(others)} and {last}" if others else last
-    verb = "are" if others else "is"
-    return f"Unknown field {quote(name)} in {where}; allowed {verb} {allowed}."
+def _unknown_field(name: str, label: str, model: type[BaseModel]) -> str:
+    return f"Unknown field {quote(name)} in {label}; allowed: {', '.join(model.model_fields)}."
 
 
 def validation_context(info: ValidationInfo) -> ValidationContext:
-    """What `check` was given."""
-    assert isinstance(info.context, ValidationContext)  # noqa: S101 - `check` is the only way in
+    """Return the context that `check` passed to pydantic."""
+    assert isinstance(info.context, ValidationContext)  # noqa: S101 - only `check` validates
     return info.context
 
 
-def client_error(sentence: str) -> PydanticCustomError:
-    """To be raised by a validator whose sentence is for the caller."""
-    return PydanticCustomError(SENTENCE, "{sentence}", {"sentence": sentence})
+def client_error(message: str) -> PydanticCustomError:
+    """Create an error that a validator raises with a message for the client."""
+    return PydanticCustomError(CLIENT_ERROR, "{message}", {"message": message})
 
 
 def integer_of(value: object) -> int | None:
-    """A JSON value as an integer, which 5.0 is as well as 5; others give None."""
+    """Convert a JSON number such as 5 or 5.0 to an integer; return None for other values."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     # type(), not isinstance(): true is not a number
@@ -233,7 +230,7 @@ def integer_of(value: object) -> int | None:
 
 
 def describe(value: object) -> str:
-    """A JSON value, short enough for a sentence; one that may be nested only by its kind."""
+    """Return a JSON value shortened for a message; of lists and objects only the type."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     return json.dumps(value, ensure_ascii=False)[:MAX_QUOTED_CHARS]

@@ -1,21 +1,17 @@
-"""The endpoints, and what the OpenAPI page says of them. No logic."""
+"""The endpoints and their OpenAPI descriptions. No logic."""
 
 import asyncio
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import (
-    BaseModel,
-)
+from pydantic import BaseModel
 
 from service.api.dependencies import get_model, get_ready_model, get_registry
 from service.api.fill_request import FillMaskRequest
-from service.api.fill_response import FillMaskAnswer
+from service.api.fill_response import FillMaskResponse
 from service.api.openapi import BEYOND_THE_SCHEMA, json_request_body
-from service.api.request_body import (
-    ErrorResponse,
-)
-from service.api.score import ScoreAnswer, ScoreRequest, scores_to_json
+from service.api.request_body import ErrorResponse
+from service.api.score import ScoreRequest, ScoreResponse, scores_to_json
 from service.errors import NotReadyError
 from service.http.disconnect import CancelOnDisconnect
 from service.observability.health import Health
@@ -24,42 +20,43 @@ from service.registry.served_model import ModelInfo
 
 
 class HealthStatus(BaseModel):
-    """What the service says of its health."""
+    """Health of the service."""
 
     status: str
 
 
 FILL_MASK_PATH = "/fill-mask"
-# where clients of Hugging Face's post what they post to FILL_MASK_PATH
+# paths of Hugging Face's clients, with the same bodies
 ROOT_PATH, MODEL_PATH = "/", "/models/{name}"
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorResponse, "description": description}
     for status, description in {
-        400: "The body is not JSON, or a header has a value that is not allowed.",
-        401: "An API key is needed, where the server has any.",
-        408: "The request did not arrive in its time.",
+        400: "The body is not valid JSON, or a header is invalid.",
+        401: "The server requires an API key, which is missing or unknown.",
+        408: "The request did not arrive in time.",
         413: "The body is too large.",
         415: "The content type is not application/json, or the body is compressed.",
-        422: "The request is JSON and cannot be answered; the error says why. It does not fit the "
-        "schema, or it breaks a rule that no schema can say: " + BEYOND_THE_SCHEMA,
-        429: "The service is overloaded; Retry-After says for how many seconds.",
-        431: "The head of the request is too large.",
-        500: "The service has failed on this request; its log has the request id.",
-        503: "The service is stopping or has failed.",
-        504: "There was no answer in the time that the request had.",
+        422: "A parameter or an input is invalid; the error says why. The request does not match "
+        "the schema, or breaks a rule that a schema cannot express: " + BEYOND_THE_SCHEMA,
+        429: "The service is overloaded; the header Retry-After has the delay in seconds.",
+        431: "The headers of the request are too large.",
+        500: "The service failed on this request; its log has the request id.",
+        503: "The service is starting, is stopping or has failed.",
+        504: "The request exceeded its time limit.",
     }.items()
 }
 
 _NO_SUCH_MODEL: dict[int | str, dict[str, Any]] = {
-    404: {"model": ErrorResponse, "description": "There is no model of that name."}
+    404: {"model": ErrorResponse, "description": "No model has that name."}
 }
 
 
 def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
-    """The endpoints; once there is an `app.state.models`, they answer."""
+    """Create the endpoints. They respond with 503 until `app.state.models` is set."""
     router = APIRouter()
-    _add_scores(router, max_texts)  # whose paths are also such of a model with a slash in its name
+    # first, because /models/a/score also matches the path of a model with a slash in its name
+    _add_scores(router, max_texts)
     _add_fills(router, health, max_texts, max_top_k)
     _add_service(router)
     return router
@@ -67,21 +64,21 @@ def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
 
 def _add_fills(router: APIRouter, health: Health, max_texts: int, max_top_k: int) -> None:
     fills: dict[str, Any] = {
-        "summary": "Fill the masks of one text or several",
+        "summary": "Fill the masks of one or more texts",
         "openapi_extra": json_request_body(
             FillMaskRequest.schema_with_limits(max_texts, max_top_k)
         ),
     }
-    answers = {200: {"model": FillMaskAnswer}, **_ERRORS}
+    responses = {200: {"model": FillMaskResponse}, **_ERRORS}
 
-    @router.post(FILL_MASK_PATH, tags=["Fills"], responses=answers, **fills)
-    @router.post(ROOT_PATH, tags=["Hugging Face"], responses=answers, **fills)
+    @router.post(FILL_MASK_PATH, tags=["Fills"], responses=responses, **fills)
+    @router.post(ROOT_PATH, tags=["Hugging Face"], responses=responses, **fills)
     async def fill_mask() -> None:
-        # FillMaskApp has such requests answered by FillMaskEndpoint, once it can answer
+        # FillMaskApp routes these requests to FillMaskEndpoint once the models are loaded
         raise NotReadyError(health.not_ready_reason or "The service is starting.")
 
     @router.post(
-        "/models/{name:path}", tags=["Hugging Face"], responses=answers | _NO_SUCH_MODEL, **fills
+        "/models/{name:path}", tags=["Hugging Face"], responses=responses | _NO_SUCH_MODEL, **fills
     )
     async def fill_mask_of_model(request: Request, name: str) -> None:
         get_registry(request.app).get(name)
@@ -90,18 +87,18 @@ def _add_fills(router: APIRouter, health: Health, max_texts: int, max_top_k: int
 
 def _add_scores(router: APIRouter, max_texts: int) -> None:
     scores: dict[str, Any] = {
-        "summary": "Score each token of one text or several",
+        "summary": "Score each token of one or more texts",
         "openapi_extra": json_request_body(ScoreRequest.schema_with_limits(max_texts)),
     }
-    answers = {200: {"model": ScoreAnswer}, **_ERRORS}
+    responses = {200: {"model": ScoreResponse}, **_ERRORS}
 
     @router.post(
-        "/models/{name:path}/score", tags=["Scores"], responses=answers | _NO_SUCH_MODEL, **scores
+        "/models/{name:path}/score", tags=["Scores"], responses=responses | _NO_SUCH_MODEL, **scores
     )
     async def score_of_model(request: Request, name: str) -> Response:
         return await score(request, name)
 
-    @router.post("/score", tags=["Scores"], responses=answers, **scores)
+    @router.post("/score", tags=["Scores"], responses=responses, **scores)
     async def score_of_default(request: Request) -> Response:
         return await score(request, None)
 
@@ -110,50 +107,55 @@ def _add_scores(router: APIRouter, max_texts: int) -> None:
         served = get_model(request, name)
         with served.in_use:
             served.batcher.raise_if_overloaded(bulk=True)
-            read = await asyncio.to_thread(
+            parsed = await asyncio.to_thread(
                 ScoreRequest.read, body, content_type, served.info.limits
             )
             with CancelOnDisconnect(request.receive):
                 scored = await served.scoring.score(
-                    read.texts,
-                    read.variants,
+                    parsed.texts,
+                    parsed.variants,
                     "inputs",
-                    report_errors=read.report,
+                    report_errors=parsed.report_errors,
                     reserve=request.scope[RESERVE],
                 )
-        content = await asyncio.to_thread(scores_to_json, scored, single=read.single)
+        content = await asyncio.to_thread(scores_to_json, scored, single=parsed.single)
         return Response(content, media_type="application/json")
 
 
 def _add_service(router: APIRouter) -> None:
-    @router.get("/health/live", summary="Is the process there?", tags=["Service"])
+    @router.get("/health/live", summary="Check that the process is alive", tags=["Service"])
     async def live() -> HealthStatus:
         return HealthStatus(status="live")
 
     @router.get(
         "/health/ready",
-        summary="Can it answer?",
+        summary="Check that every model is ready",
         tags=["Service"],
-        responses={503: {"model": ErrorResponse, "description": "Not yet, or not any more."}},
+        responses={
+            503: {
+                "model": ErrorResponse,
+                "description": "The service is starting, is stopping or has failed.",
+            }
+        },
     )
     async def ready(request: Request) -> HealthStatus:
         for name in get_registry(request.app).by_name:
             await get_ready_model(request.app, name)
         return HealthStatus(status="ready")
 
-    @router.get("/info", summary="The model that answers where none is named", tags=["Service"])
+    @router.get("/info", summary="Describe the default model", tags=["Service"])
     async def info(request: Request) -> ModelInfo:
         return get_registry(request.app).default.info
 
-    @router.get("/models", summary="Which models are served", tags=["Service"])
+    @router.get("/models", summary="List the served models", tags=["Service"])
     async def models(request: Request) -> list[ModelInfo]:
         return [served.info for served in get_registry(request.app).by_name.values()]
 
     @router.get(
         "/models/{name:path}",
-        summary="One of them",
+        summary="Describe one model",
         tags=["Service"],
-        responses={"4XX": {"model": ErrorResponse, "description": "There is none of that name."}},
+        responses={"4XX": {"model": ErrorResponse, "description": "No model has that name."}},
     )
     async def model(request: Request, name: str) -> ModelInfo:
         return get_registry(request.app).get(name).info

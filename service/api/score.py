@@ -33,14 +33,14 @@ _EXAMPLE: dict[str, JsonValue] = {
 
 
 class ScoreParameters(BaseModel):
-    """How to score; null is the same as nothing."""
+    """Parameters of a score request. A null has the same meaning as a missing field."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     variant: Variant | None = Field(
         default=None,
-        description="What is masked with a token: the rest of its word "
-        f"({DEFAULT_VARIANT}, the default) or nothing more (original).",
+        description="Tokens that are masked together with each token: the rest of its word "
+        f"({DEFAULT_VARIANT}, the default) or none (original).",
     )
 
     @field_validator("variant", mode="before")
@@ -49,11 +49,11 @@ class ScoreParameters(BaseModel):
         if value is None or value in _VARIANTS:
             return value
         name = f"{validation_context(info).parameters}.variant"
-        raise client_error(f"{name} must be {' or '.join(_VARIANTS)}, not {describe(value)}.")
+        raise client_error(f"{name} must be {' or '.join(_VARIANTS)} (got {describe(value)}).")
 
 
 class ScoreRequest(TextsRequest):
-    """What to score."""
+    """A request to score the tokens of one or more texts."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
     parameters_model = ScoreParameters
@@ -63,11 +63,11 @@ class ScoreRequest(TextsRequest):
 
     @property
     def variants(self) -> list[Variant]:
-        """Of each text that asked for, or the default."""
+        """Variant of each text."""
         each = self.parameters
         if not isinstance(each, list):
             each = [each or ScoreParameters()] * len(self.texts)
-        return [one.variant or DEFAULT_VARIANT for one in each]
+        return [parameters.variant or DEFAULT_VARIANT for parameters in each]
 
 
 class TokenScoreBody(BaseModel):
@@ -75,38 +75,38 @@ class TokenScoreBody(BaseModel):
 
     token: int = Field(description="id of the token")
     token_str: str = Field(description="the token as text")
-    start: int = Field(description="its first character in the text")
-    end: int = Field(description="the character after its last")
-    log_prob: float = Field(description="given the rest of the text, in nats")
+    start: int = Field(description="index of its first character in the text")
+    end: int = Field(description="index after its last character")
+    log_prob: float = Field(description="log-probability given the rest of the text, in nats")
     surprisal: float = Field(description="-log2 of the probability, in bits")
 
 
 class TextScoreBody(BaseModel):
-    """A text."""
+    """The scores of one text."""
 
     log_prob: float = Field(description="pseudo-log-likelihood: the sum over the tokens, in nats")
     pseudo_perplexity: float = Field(description="exp of minus the mean over the tokens")
-    rank: int = Field(description="among the texts of the request, 1 for the likeliest")
+    rank: int = Field(description="rank among the texts of the request, 1 for the most likely")
     tokens: list[TokenScoreBody]
 
 
-class ScoreAnswer(RootModel[TextScoreBody | list[TextScoreBody | ErrorResponse]]):
-    """The scores of one text, or of each of a list."""
+class ScoreResponse(RootModel[TextScoreBody | list[TextScoreBody | ErrorResponse]]):
+    """The scores of one text, or a list with those of each text."""
 
 
 def scores_to_json(scores: Sequence[TextScore | RejectedText], *, single: bool) -> bytes:
-    """The body of an answer.
+    """Return the response body.
 
     Args:
-        scores: of each text, or why there are none.
-        single: the request was one text, not a list.
+        scores: scores or the error of each text.
+        single: the request has one text instead of a list.
 
     Raises:
-        InvalidRequestError: that one text is refused.
+        InvalidRequestError: the single text is rejected.
     """
     if single and isinstance(scores[0], RejectedText):
         raise InvalidRequestError(scores[0].error)
     content = _SCORE.to_json(scores[0]) if single else _SCORES.to_json(scores)
-    if b'"log_prob":null' in content:  # so a number that is none is written
-        raise ValueError("the model has answered with what is not a number")
+    if b'"log_prob":null' in content:  # pydantic writes NaN as null
+        raise ValueError("the model returned NaN or infinity")
     return content

@@ -1,1 +1,1 @@
-"""Models by name: loaded, verified, reloaded."""
+"""Models by name: loading, verification and reloading."""

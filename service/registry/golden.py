@@ -1,4 +1,4 @@
-"""Golden prompts, compared with the answers of this machine."""
+"""The golden check: compares a bundle's golden prompts with the fills on this machine."""
 
 import math
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions
 from service.tasks.results import Fill
 
-# a mask's own mean differs from that of all masks by half of it (standard deviation, measured)
+# standard deviation of a mask's mean difference, relative to the mean over all masks (measured)
 MASK_DEVIATION = 0.5
 STANDARD_ERRORS = 4
-# the largest of some hundred differences is beyond their 99th percentile
+# the largest of about a hundred differences exceeds their 99th percentile
 LARGEST_DISTANCES = 4
 
 
@@ -24,8 +24,8 @@ class GoldenTolerance:
     """Bounds on differences of log-probabilities, in nats.
 
     Attributes:
-        mean: of all golden fills together.
-        largest: of each.
+        mean: bound on the mean over all golden fills.
+        largest: bound on each difference.
     """
 
     mean: float
@@ -33,10 +33,10 @@ class GoldenTolerance:
 
     @classmethod
     def of(cls, bundle: Bundle) -> Self:
-        """The bounds for a bundle.
+        """Return the bounds for a bundle.
 
-        Bundles in int8 that an earlier export wrote name a tolerance that only CPUs of one kind
-        keep; their verification figures replace it.
+        Early int8 bundles contain a tolerance that holds on one kind of CPU only; the bounds come
+        from their verification figures instead.
 
         Raises:
             BundleError: the verification figures of int8 are not numbers.
@@ -53,52 +53,55 @@ class GoldenTolerance:
 
 
 def largest_int8_difference(p99: float) -> float:
-    """The bound on one difference, by the 99th percentile of those between int8 and fp32."""
+    """Return the bound on one difference, from the 99th percentile between int8 and fp32."""
     return LARGEST_DISTANCES * p99
 
 
 async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> None:
-    """Fill every golden prompt by the way requests take, and compare log-probabilities.
+    """Fill the golden prompts with the pipeline of requests and compare log-probabilities.
 
-    One broken answer shows in the largest difference. Kernels that are a little wrong everywhere
-    show in the mean over all prompts.
+    The largest difference detects a single wrong fill. The mean over all prompts detects kernels
+    with a small error everywhere.
 
     Raises:
-        BundleError: the answers differ by more than rounding explains; names the prompt, or the
-            mean over all of them.
+        BundleError: the log-probabilities differ by more than rounding explains. The message names
+            the prompt, or the mean over all prompts.
     """
     tolerance = GoldenTolerance.of(bundle)
     ordinary_tokens = bundle.architecture.vocab_size - len(bundle.special_token_ids)
     differences: list[float] = []
     for index, prompt in enumerate(bundle.golden.prompts):
-        where = f"golden prompt {index}"
-        # more than are compared, so that tokens that change places are found
+        label = f"golden prompt {index}"
+        # more fills than are compared, so that tokens that change ranks are found
         top_k = min(2 * max(map(len, prompt.fills), default=1), ordinary_tokens)
         try:
-            answer = await fill_mask.fill([prompt.text], FillOptions(top_k=top_k))
+            result = await fill_mask.fill([prompt.text], FillOptions(top_k=top_k))
         except FillMaskError as error:
-            raise _differs(f"{where} is not answered: {error.text.rstrip('.')}") from error
-        [masks] = answer.fills
+            raise _mismatch(f"{label} cannot be filled: {error.text.rstrip('.')}") from error
+        [masks] = result.fills
         if len(masks) != len(prompt.fills):
-            raise _differs(f"{where} has {len(masks)} masks and answers for {len(prompt.fills)}")
+            raise _mismatch(
+                f"{label} has {len(masks)} masks, but the bundle has fills for {len(prompt.fills)}"
+            )
         for mask, (expected, actual) in enumerate(zip(prompt.fills, masks, strict=True)):
             differences += _differences(
-                f"{where}, mask {mask}", expected, actual, tolerance.largest
+                f"{label}, mask {mask}", expected, actual, tolerance.largest
             )
     mean = fmean(differences)
-    if not mean <= tolerance.mean:  # so that NaN is refused as well
-        raise _differs(
+    if not mean <= tolerance.mean:  # also true for NaN
+        raise _mismatch(
             f"its golden prompts differ by {mean:.2g} on average in the log-probabilities of "
-            f"{len(differences)} tokens, and rounding explains {tolerance.mean:.2g}"
+            f"{len(differences)} tokens, and rounding explains only {tolerance.mean:.2g}"
         )
 
 
 def _differences(
-    where: str, expected: tuple[GoldenFill, ...], actual: Sequence[Fill], largest: float
+    label: str, expected: tuple[GoldenFill, ...], actual: Sequence[Fill], largest: float
 ) -> list[float]:
-    """The differences of a mask's fills, in nats.
+    """Return the differences of the fills of a mask, in nats.
 
-    A token that is not among the fills here differs by at least its distance from the last one.
+    A token that is missing from the actual fills differs by at least its distance from the last
+    one.
     """
     log_probs = {fill.token: _log(fill.score) for fill in actual}
     last = min(log_probs.values())
@@ -106,15 +109,15 @@ def _differences(
     for fill in expected:
         listed = fill.token in log_probs
         difference = abs(log_probs[fill.token] - fill.log_prob) if listed else fill.log_prob - last
-        if not difference <= largest:  # so that NaN is refused as well
+        if not difference <= largest:  # also true for NaN
             if listed:
-                raise _differs(
-                    f"{where} differs by {difference:.2g} in the log-probability of token "
+                raise _mismatch(
+                    f"{label} differs by {difference:.2g} in the log-probability of token "
                     f"{fill.token}, and the tolerance is {largest:.2g}"
                 )
             here = list(log_probs)[: len(expected)]
             tokens = [fill.token for fill in expected]
-            raise _differs(f"{where} has the tokens {here} here and {tokens} in the bundle")
+            raise _mismatch(f"{label} has the tokens {here} here but {tokens} in the bundle")
         differences.append(max(difference, 0.0))
     return differences
 
@@ -123,5 +126,5 @@ def _log(probability: float) -> float:
     return math.log(probability) if probability else -math.inf
 
 
-def _differs(reason: str) -> BundleError:
+def _mismatch(reason: str) -> BundleError:
     return BundleError(f"The bundle does not work on this machine: {reason}.")

@@ -1,4 +1,4 @@
-"""Loading a model: verifies its bundle and watches its weights."""
+"""The loader of models. It verifies a bundle and watches its weights."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ from service.tokenization.tokenizer import Tokenizer
 
 _log = logging.getLogger(__name__)
 
-LOOK_EVERY_S = 1.0
+CHECK_INTERVAL_S = 1.0
 
 
 async def load_model(
@@ -37,28 +37,28 @@ async def load_model(
     *,
     background: bool = False,
     statistics: ProcessStatistics | None = None,
-    spans: Tracer | None = None,
+    tracer: Tracer | None = None,
 ) -> ServedModel:
     """Load and verify a model.
 
     Args:
         settings: limits, threads and the bundle.
-        on_failure: called on the event loop with a sentence when the model stops computing.
-        path: the bundle, instead of the settings' own.
+        on_failure: called on the event loop with a message when the model stops computing.
+        path: the bundle, instead of that of the settings.
         background: read the files on another thread, because the event loop serves requests.
         statistics: counts the batches.
-        spans: traces the parts of requests.
+        tracer: traces the parts of requests.
 
     Returns:
-        The model; its `aclose` answers accepted requests and frees it.
+        The model. Its `aclose` finishes the accepted requests and frees it.
 
     Raises:
         StartupError: the bundle or a setting is invalid.
     """
     arguments = (settings, path or settings.bundle)
-    # at the start on this thread: another one would keep memory of its own
-    read = await asyncio.to_thread(_read, *arguments) if background else _read(*arguments)
-    bundle, seen, limits, runtime, tokenizer, speed = read
+    # the first load runs on this thread, because another thread would keep memory
+    loaded = await asyncio.to_thread(_read, *arguments) if background else _read(*arguments)
+    bundle, seen, limits, runtime, tokenizer, throughput = loaded
     async with AsyncExitStack() as closing:
         closing.push_async_callback(asyncio.to_thread, runtime.close)
         batcher = Batcher(
@@ -70,10 +70,10 @@ async def load_model(
             max_wait_s=settings.max_wait_ms / 1000,
             on_failure=on_failure,
             statistics=None if statistics is None else statistics.for_model(bundle.name),
-            tracer=spans,
+            tracer=tracer,
         )
         closing.push_async_callback(batcher.close)
-        batcher.record_throughput(*speed)
+        batcher.record_throughput(*throughput)
         if not runtime.weights_copied:
             fail = partial(_fail_for_changed_weights, bundle.name, on_failure)
             file = bundle.path / WEIGHTS_FILE
@@ -85,16 +85,16 @@ async def load_model(
             batcher,
             max_tokens=bundle.max_tokens,
             vocab_size=bundle.architecture.vocab_size,
-            tracer=spans,
+            tracer=tracer,
         )
-        # not the users' limits: a golden prompt may have more masks than a request
+        # without the limits of requests: a golden prompt may have more masks
         await check_golden_prompts(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
         return ServedModel(
             bundle,
             seen,
             _info(bundle, limits, settings.threads),
             fills(max_masks=settings.max_masks, max_passes=settings.max_passes),
-            ScoringPipeline(tokenizer, batcher, bundle.max_tokens, settings.max_passes, spans),
+            ScoringPipeline(tokenizer, batcher, bundle.max_tokens, settings.max_passes, tracer),
             batcher,
             Probe(batcher, bundle.mask_token_id),
             closing.pop_all(),
@@ -102,17 +102,17 @@ async def load_model(
 
 
 async def watch_weights(file: Path, seen: FileState | None, on_change: Callable[[], None]) -> None:
-    """Call a function once a file has been written to or truncated.
+    """Call a function when a file is written to or truncated.
 
-    A file that is replaced by renaming is harmless: the old file stays mapped.
+    Replacing the file by renaming is harmless, because the old file stays mapped.
 
     Args:
-        file: of the weights.
-        seen: its state when it was verified.
+        file: the weights.
+        seen: state of the file when it was verified.
         on_change: called once.
     """
     while True:
-        await asyncio.sleep(LOOK_EVERY_S)
+        await asyncio.sleep(CHECK_INTERVAL_S)
         now = await asyncio.to_thread(file_state, file)
         if now is None or seen is None or now.inode != seen.inode:
             continue
@@ -137,12 +137,12 @@ def _info(bundle: Bundle, limits: Limits, threads: int) -> ModelInfo:
 
 def _fail_for_changed_weights(name: str, on_failure: Callable[[str], None]) -> None:
     _log.critical(
-        "%s of the model %s was written to while it is served, so that answers may be wrong and "
-        "the process ends; replace a bundle whole, by renaming.",
+        "%s of the model %s changed while it was served; its responses may be wrong, so the "
+        "process stops. Replace a bundle as a whole, by renaming.",
         WEIGHTS_FILE,
         name,
     )
-    on_failure("The weights of a model have changed, and the service must be restarted.")
+    on_failure("The weights of a model changed on disk; restart the service.")
 
 
 def _read(
@@ -151,16 +151,16 @@ def _read(
     before = fingerprint(path)
     bundle = read_bundle(path)
     limits = _limits(settings, bundle)
-    # One thread a run and as many runs as threads gives the most throughput. Loading takes the
-    # most memory at once, so nothing that can wait is there yet.
+    # One thread per run, with as many runs as threads, gives the highest throughput. The model
+    # loads first, because loading is the peak of memory.
     runtime = Runtime(bundle.model_path, threads_per_run=1)
     tokenizer = Tokenizer.from_bundle(bundle)
-    if fingerprint(path) != before:  # then what is in memory is not what was verified
+    if fingerprint(path) != before:  # the files in memory may differ from the verified ones
         raise BundleError(
-            "The bundle is refused: its files have changed while they were read; put a bundle "
-            "in place whole, by renaming."
+            "The bundle is refused: its files changed while they were read; replace a bundle as a "
+            "whole, by renaming."
         )
-    speed = warm_up(
+    throughput = warm_up(
         runtime.run,
         token_id=bundle.mask_token_id,
         max_tokens=bundle.max_tokens,
@@ -168,14 +168,14 @@ def _read(
         max_masks=settings.max_masks,
         top_k=limits.max_top_k,
     )
-    return bundle, before, limits, runtime, tokenizer, speed
+    return bundle, before, limits, runtime, tokenizer, throughput
 
 
 def _limits(settings: Settings, bundle: Bundle) -> Limits:
     if settings.max_waiting_tokens < bundle.max_tokens:
         raise SettingsError(
-            f"max_waiting_tokens is {settings.max_waiting_tokens}, and one text of this bundle may "
-            f"have {bundle.max_tokens} tokens; allowed is a whole number that is not below."
+            f"max_waiting_tokens must be at least {bundle.max_tokens}, the longest text of this "
+            f"bundle in tokens (got {settings.max_waiting_tokens})."
         )
     ordinary_tokens = bundle.architecture.vocab_size - len(bundle.special_token_ids)
     return Limits(

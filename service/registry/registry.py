@@ -1,4 +1,4 @@
-"""The models that are served: loaded at the start, and anew when their bundles change."""
+"""The registry of served models. It loads them at the start and reloads changed bundles."""
 
 import asyncio
 import logging
@@ -21,11 +21,11 @@ class ModelRegistry:
     """Models by name, one of which is the default. For one event loop.
 
     Args:
-        settings: where the bundles are, which of them is the default, and the limits.
-        on_failure: called with a sentence when a model cannot answer any more.
-        on_change: called when the models are others than before.
-        statistics: where their batches are counted, and how often they are loaded anew.
-        spans: told of the parts of requests, where they are traced.
+        settings: paths of the bundles, name of the default model, and limits.
+        on_failure: called with a message when a model stops computing.
+        on_change: called after models were loaded or replaced.
+        statistics: counts batches and reloads.
+        tracer: traces the parts of requests.
     """
 
     def __init__(
@@ -34,13 +34,13 @@ class ModelRegistry:
         on_failure: Callable[[str], None],
         on_change: Callable[[], None],
         statistics: ProcessStatistics,
-        spans: Tracer | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         self._settings = settings
         self._on_failure = on_failure
         self._on_change = on_change
         self._statistics = statistics
-        self._spans = spans
+        self._tracer = tracer
         self._by_path: dict[Path, ServedModel] = {}
         self._by_name: dict[str, ServedModel] = {}
         self._reloading = asyncio.Lock()
@@ -48,55 +48,58 @@ class ModelRegistry:
 
     @property
     def by_name(self) -> Mapping[str, ServedModel]:
-        """All of them, in the order of their directories."""
+        """All models, in the order of their directories."""
         return self._by_name
 
     @property
     def default(self) -> ServedModel:
-        """That of requests that name none: the one of the settings, or else the first."""
+        """The model for requests that name no model: from the settings, or else the first."""
         return self._by_name.get(self._settings.model) or next(iter(self._by_name.values()))
 
     @property
     def states(self) -> list[ModelState]:
-        """How each of them is, for who watches them."""
+        """State of each model, for the metrics."""
         return [
-            ModelState(one.info.name, _about(one.info), one.batcher.load, one.probe.last_failure)
-            for one in self._by_name.values()
+            ModelState(
+                model.name, _metric_labels(model.info), model.batcher.load, model.probe.last_failure
+            )
+            for model in self._by_name.values()
         ]
 
     def get(self, name: str | None = None) -> ServedModel:
-        """A model by its name, or the default.
+        """Return the model of a name, or the default model.
 
         Raises:
-            NotFoundError: there is none of that name.
+            NotFoundError: no model has that name.
         """
         if name is None:
             return self.default
         if name not in self._by_name:
             served = ", ".join(map(quote, self._by_name))
-            verb = "are" if len(self._by_name) > 1 else "is"
-            raise NotFoundError(f"There is no model {quote(name)} here; {served} {verb} served.")
+            raise NotFoundError(f"Unknown model {quote(name)}; served models: {served}.")
         return self._by_name[name]
 
-    async def open(self) -> None:
-        """Load all of them.
+    async def load_all(self) -> None:
+        """Load all models.
 
         Raises:
-            StartupError: one is no good, two have the same name, or the default is missing.
+            StartupError: a bundle is invalid, two models have the same name, or the default model
+                of the settings is missing.
         """
         for path in find_bundles(self._settings.bundle):
             self._add(path, await self._load(path, background=False))
         if self._settings.model and self._settings.model not in self.by_name:
             raise SettingsError(
-                f"model is {quote(self._settings.model)}; allowed is one of "
-                f"{', '.join(map(quote, self.by_name))}."
+                f"model must be one of {', '.join(map(quote, self.by_name))} "
+                f"(got {quote(self._settings.model)})."
             )
         self._on_change()
 
     async def reload(self) -> None:
-        """Load what is new or has changed; who is being answered by the old ones still is.
+        """Load new and changed bundles.
 
-        What cannot be loaded is logged, and the old one stays. So does one whose bundle is gone.
+        Running requests finish with the old model. An invalid bundle is logged and ignored. A
+        model whose bundle was removed stays.
         """
         async with self._reloading:
             try:
@@ -108,26 +111,26 @@ class ModelRegistry:
             for path in paths:
                 await self._reload(path)
 
-    def reload_soon(self) -> None:
-        """Reload, and do not wait for it."""
-        self._keep(asyncio.create_task(self.reload()))
+    def start_reload(self) -> None:
+        """Reload in the background."""
+        self._keep_task(asyncio.create_task(self.reload()))
 
-    def reload_every(self, seconds: float) -> None:
-        """Reload again and again, until they are closed."""
+    def start_periodic_reload(self, interval_s: float) -> None:
+        """Reload in the background at an interval, until `close`."""
 
         async def repeat() -> None:
             while True:
-                await asyncio.sleep(seconds)
+                await asyncio.sleep(interval_s)
                 await self.reload()
 
-        self._keep(asyncio.create_task(repeat()))
+        self._keep_task(asyncio.create_task(repeat()))
 
     async def close(self) -> None:
-        """Answer what was accepted, and close all of them."""
+        """Finish the accepted requests and close all models."""
         for task in self._tasks:
             task.cancel()
-        for one in self._by_path.values():
-            await one.aclose()
+        for model in self._by_path.values():
+            await model.aclose()
 
     async def _reload(self, path: Path) -> None:
         old = self._by_path.get(path)
@@ -142,26 +145,26 @@ class ModelRegistry:
                 raise
         except StartupError as error:
             self._statistics.reloads["refused"] += 1
-            _log.error("%s is not reloaded, and the old model stays: %s", path.name, error)
+            _log.error("%s is not reloaded, the old model stays: %s", path.name, error)
             return
         self._statistics.reloads["taken"] += 1
-        _log.info("%s is loaded anew: %s", path.name, new.name)
+        _log.info("%s is reloaded: model %s", path.name, new.name)
         self._on_change()
         if old is not None:
-            self._keep(asyncio.create_task(old.retire()))
+            self._keep_task(asyncio.create_task(old.retire()))
 
-    def _keep(self, task: asyncio.Task[None]) -> None:
-        self._tasks.add(task)  # the event loop itself does not hold on to tasks
+    def _keep_task(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)  # the event loop has only weak references to tasks
         task.add_done_callback(self._tasks.discard)
 
-    def _add(self, path: Path, one: ServedModel) -> None:
-        for other, known in self._by_path.items():
-            if other != path and known.name == one.name:
+    def _add(self, path: Path, model: ServedModel) -> None:
+        for other_path, other in self._by_path.items():
+            if other_path != path and other.name == model.name:
                 raise BundleError(
-                    f"The bundle is refused: {path} and {other} have the same name, "
-                    f"{quote(one.name)}."
+                    f"The bundles {path} and {other_path} have the same name, "
+                    f"{quote(model.name)}; each needs a name of its own."
                 )
-        self._by_path[path] = one
+        self._by_path[path] = model
         self._by_name = {each.name: each for each in self._by_path.values()}
 
     async def _load(self, path: Path, *, background: bool) -> ServedModel:
@@ -171,11 +174,11 @@ class ModelRegistry:
             path,
             background=background,
             statistics=self._statistics,
-            spans=self._spans,
+            tracer=self._tracer,
         )
 
 
-def _about(info: ModelInfo) -> dict[str, str]:
+def _metric_labels(info: ModelInfo) -> dict[str, str]:
     return {
         "precision": info.precision,
         "max_tokens": str(info.limits.max_tokens),

@@ -1,4 +1,4 @@
-"""A model and everything that endpoints and the command need of it."""
+"""The wrapper of a loaded model that endpoints and the command use."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -25,8 +25,8 @@ class ModelInfo(BaseModel):
     limits: Limits
     precision: str
     architecture: Architecture
-    version: str = Field(description="of the service")
-    threads: int = Field(description="texts that are computed at the same time")
+    version: str = Field(description="version of the service")
+    threads: int = Field(description="number of batches that are computed at the same time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,15 @@ class ServedModel:
     """A loaded and verified model.
 
     Attributes:
-        bundle: the model was loaded from it.
+        bundle: source of the model.
         fingerprint: state of the bundle's files when they were read.
-        info: name, limits and sizes, as the API shows them.
+        info: name, limits and sizes, as the API returns them.
         fill_mask: fills masks.
         scoring: scores texts.
         batcher: computes the passes of both.
-        probe: checks that the model still answers.
+        probe: checks that the model still computes.
         closing: frees the model.
-        in_use: entered by each request, so that the model is not closed before its response.
+        in_use: reference count of running requests; the model closes after the last one.
     """
 
     bundle: Bundle
@@ -61,7 +61,7 @@ class ServedModel:
         return self.info.name
 
     async def aclose(self) -> None:
-        """Answer the accepted requests and free the model."""
+        """Finish the accepted requests and free the model."""
         await self.closing.aclose()
 
     async def retire(self) -> None:

@@ -61,7 +61,9 @@ def test_overload_pauses_the_event_loop(tiny: Tiny, monkeypatch: pytest.MonkeyPa
 
 def test_a_text_must_fit_into_the_queue(tiny: Tiny) -> None:
     """A setting under which no long text could ever be answered is refused."""
-    with pytest.raises(SettingsError, match=r"max_waiting_tokens is 31, .* may have 32 tokens"):
+    with pytest.raises(
+        SettingsError, match=r"max_waiting_tokens must be at least 32, .* \(got 31\)"
+    ):
         start(Settings(bundle=tiny.path, threads=1, max_waiting_tokens=31))
 
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from service.app import create_app
-from service.serve import _bind, _room
+from service.serve import _bind, _overload_check
 from service.settings import Settings
 from tests.service.conftest import EditBundle, StartServer
 from tests.service.slow_model import SLOW
@@ -217,9 +217,9 @@ def test_client_with_a_large_body_reads_413(start_server: StartServer) -> None:
 def test_bad_setting_is_one_sentence() -> None:
     """There is no traceback, and the exit code is 2."""
     assert (
-        refuse(FILLMASK_PROT="1") == '"FILLMASK_PROT" sets nothing; the nearest is FILLMASK_PORT.'
+        refuse(FILLMASK_PROT="1") == 'Unknown variable "FILLMASK_PROT"; did you mean FILLMASK_PORT?'
     )
-    assert refuse("--port", "x") == '--port is "x"; allowed is a whole number from 0 to 65535.'
+    assert refuse("--port", "x") == '--port must be a whole number from 0 to 65535 (got "x").'
 
 
 def test_bad_bundle_is_one_sentence(edit_bundle: EditBundle, tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_bad_bundle_is_one_sentence(edit_bundle: EditBundle, tmp_path: Path) -> 
     )
     path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][0].update(text="no mask"))
     assert json.loads((path / "bundle.json").read_text())["golden"]["prompts"][0]["text"]
-    assert "golden prompt 0 is not answered" in refuse("--port=0", "--bundle", str(path))
+    assert "golden prompt 0 cannot be filled" in refuse("--port=0", "--bundle", str(path))
 
 
 def test_port_in_use_is_one_sentence(tiny: Tiny) -> None:
@@ -262,7 +262,7 @@ def test_layer_that_rejects_under_overload() -> None:
     """The connection rejects, unless the answer needs more headers or a line in the log."""
     settings = Settings()
     app = create_app(settings)
-    assert _room(app, settings) == app.retry_after_s
+    assert _overload_check(app, settings) == app.retry_after_s
     for more in ({"access_log": "all"}, {"cors_origins": "*"}):
-        assert _room(app, settings.model_copy(update=more))("/fill-mask", 0) is None
-        assert _room(app, settings.model_copy(update=more)) != app.retry_after_s
+        assert _overload_check(app, settings.model_copy(update=more))("/fill-mask", 0) is None
+        assert _overload_check(app, settings.model_copy(update=more)) != app.retry_after_s

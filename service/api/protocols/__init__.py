@@ -1,1 +1,1 @@
-"""Wire formats of other model servers."""
+"""Adapters for the wire formats of other model servers."""

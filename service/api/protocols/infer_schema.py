@@ -8,16 +8,11 @@ from service.api.protocols.open_inference import OUTPUTS, InferBody
 from service.api.protocols.tensors import MAX_AXES
 
 _FLAG = {"type": "boolean"}
-_SIZE = {"type": "integer", "minimum": 4}  # bytes: those of the length of one text
+_SIZE = {"type": "integer", "minimum": 4}  # in bytes: the length field of one text
 
 
 def infer_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
-    """The schema of `InferBody`, in one piece, with what is checked beyond the types.
-
-    Args:
-        max_texts: most texts of a request.
-        max_top_k: most fills per mask.
-    """
+    """Return the schema of `InferBody` without references, with the limits that its types lack."""
     schema = inline_refs(InferBody.model_json_schema())
     properties = schema["properties"]
     fills = FillMaskRequest.schema_with_limits(max_texts, max_top_k)
@@ -27,7 +22,7 @@ def infer_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
     }
 
     inputs = properties["inputs"]
-    inputs |= {"minItems": 1, "maxItems": 2}  # texts, and maybe targets
+    inputs |= {"minItems": 1, "maxItems": 2}  # texts and optional targets
     tensor = inputs["items"]["properties"]
     tensor["datatype"] = {"type": "string", "enum": ["BYTES"]}
     axis = {"type": "integer", "minimum": 0}
@@ -46,5 +41,5 @@ def infer_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
 
 
 def _only(**properties: Any) -> dict[str, Any]:
-    """An object that may have these properties, and no others."""
+    """Return the schema of an object without other properties."""
     return {"type": "object", "properties": properties, "additionalProperties": False}

@@ -1,7 +1,7 @@
-"""The Open Inference Protocol, version 2: bodies in and out. No HTTP.
+"""Bodies of the Open Inference Protocol, version 2. No HTTP.
 
-Texts come as a BYTES tensor, targets as a second one named "targets". The answer's tensors have a
-row for each mask, over all texts in order.
+A request has the texts as a BYTES tensor and optional targets as a second one named "targets". The
+tensors of the response have one row per mask, over all texts in order.
 """
 
 import math
@@ -22,7 +22,7 @@ from pydantic_core import to_json
 
 from service.api.fill_request import FillMaskRequest
 from service.api.protocols.tensors import WireTensor, check_shape, read_texts, split_body
-from service.api.request_body import SENTENCE, ValidationContext, client_error, integer_of
+from service.api.request_body import CLIENT_ERROR, ValidationContext, client_error, integer_of
 from service.api.strict_json import read_json
 from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
 from service.tasks.options import Limits
@@ -43,8 +43,8 @@ _BINARY_SIZE, _BINARY, _BINARY_BY_DEFAULT = "binary_data_size", "binary_data", "
 
 Parameters = dict[str, JsonValue]
 
-# what fills up rows that are shorter than the longest
-_NONE = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
+# pads the rows of masks with fewer fills
+_PADDING = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
 
 
 def _integer(value: object) -> object:
@@ -55,14 +55,14 @@ def _integer(value: object) -> object:
 _Integer = Annotated[int, BeforeValidator(_integer)]
 
 
-# fail_fast: the first wrong item ends the check; an error for each of thousands would fill memory
+# fail_fast: stops at the first invalid item, because thousands of errors would fill memory
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @model_validator(mode="before")
     @classmethod
     def _check_fields(cls, value: object) -> object:
-        """Reject unknown fields at the first, not with an error for each."""
+        """Reject the first unknown field, instead of creating an error for each."""
         if isinstance(value, dict) and len(value) > len(cls.model_fields):
             name = next(name for name in value if name not in cls.model_fields)
             raise client_error(_unknown_field(name))
@@ -80,14 +80,14 @@ class InputTensor(_Part):
 
 
 class RequestedOutput(_Part):
-    """A tensor that is wanted."""
+    """An output that a request selects."""
 
     name: str
     parameters: Parameters = Field(default_factory=dict)
 
 
 class InferBody(_Part):
-    """A request."""
+    """The JSON of a request."""
 
     id: str | None = None
     parameters: Parameters = Field(default_factory=dict)
@@ -97,18 +97,18 @@ class InferBody(_Part):
 
 @dataclass(frozen=True, slots=True)
 class InferRequest:
-    """A request, read.
+    """A parsed request.
 
     Attributes:
-        id: the caller's, to be sent back.
-        fill: what to fill.
-        called: what the caller calls the texts.
-        outputs: the tensors wanted, and of each whether its values come as bytes.
+        id: the client's id, which the response repeats.
+        fill: texts and parameters.
+        label: the client's name of the texts, for errors.
+        outputs: names of the selected outputs; true for those in binary form.
     """
 
     id: str | None
     fill: FillMaskRequest
-    called: str
+    label: str
     outputs: dict[str, bool]
 
     @classmethod
@@ -116,58 +116,57 @@ class InferRequest:
         """Parse and check a request.
 
         Args:
-            body: of the request.
-            json_bytes: the header Inference-Header-Content-Length, if there is one.
-            limits: of this server.
+            body: body of the request.
+            json_bytes: value of the header Inference-Header-Content-Length.
+            limits: limits of this server.
 
         Raises:
-            FillMaskError: one sentence about the first thing that is wrong.
+            FillMaskError: one sentence about the first error.
         """
         head, tail = split_body(body, json_bytes)
         try:
             request = InferBody.model_validate(read_json(head, "application/json"))
         except ValidationError as error:
-            raise InvalidRequestError(_sentence(error)) from None
+            raise InvalidRequestError(_message(error)) from None
         tensors = dict(_texts(request.inputs, tail))
         targets = tensors.pop(TARGETS, None)
         if len(tensors) != 1:
             raise InvalidRequestError(
-                f"inputs must hold one tensor of texts and may hold one named {quote(TARGETS)}."
+                f"inputs must have one tensor of texts, and optionally one named {quote(TARGETS)}."
             )
         [(name, texts)] = tensors.items()
-        asked = dict(request.parameters)
-        by_default = _flag(asked, _BINARY_BY_DEFAULT, "parameters", default=False)
-        names = ValidationContext(limits, texts=name, targets=TARGETS)
-        fill = FillMaskRequest.check(
-            {"inputs": texts, "parameters": asked | _given(targets)}, names
-        )
-        wanted = request.outputs
-        if not wanted:
-            return cls(request.id, fill, name, dict.fromkeys(OUTPUTS, by_default))
-        return cls(request.id, fill, name, dict(_wanted(wanted, default=by_default)))
+        parameters = dict(request.parameters)
+        binary = _flag(parameters, _BINARY_BY_DEFAULT, "parameters", default=False)
+        if targets is not None:
+            parameters[TARGETS] = list(targets)
+        context = ValidationContext(limits, texts=name, targets=TARGETS)
+        fill = FillMaskRequest.check({"inputs": texts, "parameters": parameters}, context)
+        if not request.outputs:
+            return cls(request.id, fill, name, dict.fromkeys(OUTPUTS, binary))
+        return cls(request.id, fill, name, dict(_selected(request.outputs, default=binary)))
 
 
-def answer(
+def response_body(
     model: str, request: InferRequest, fills: Sequence[Sequence[Sequence[Fill]]]
 ) -> tuple[bytes, int | None]:
-    """The body of an answer, and how long its JSON is if bytes lie behind it."""
+    """Return the response body, and the length of its JSON if binary tensors follow it."""
     tensors = {tensor.name: tensor for tensor in _tensors(fills)}
-    described, contents = [], []
+    outputs, contents = [], []
     for name, binary in request.outputs.items():
         if binary:
             head, content = tensors[name].to_bytes()
             contents.append(content)
         else:
             head = tensors[name].to_json()
-        described.append(head)
-    named = {"id": request.id} if request.id is not None else {}
-    body = {"model_name": model, "model_version": MODEL_VERSION, **named, "outputs": described}
+        outputs.append(head)
+    optional_id = {"id": request.id} if request.id is not None else {}
+    body = {"model_name": model, "model_version": MODEL_VERSION, **optional_id, "outputs": outputs}
     head_bytes = to_json(body)
     return b"".join([head_bytes, *contents]), len(head_bytes) if contents else None
 
 
 def metadata(model: str) -> dict[str, Any]:
-    """What the protocol tells of a model."""
+    """Return the protocol's metadata of a model."""
     text = {"datatype": "BYTES", "shape": [-1]}
     return {
         "name": model,
@@ -183,33 +182,35 @@ def metadata(model: str) -> dict[str, Any]:
 
 def _tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTensor]:
     masks = [(index, mask) for index, text in enumerate(fills) for mask in text]
-    width = max(len(mask) for _, mask in masks)  # a search for words may find fewer at some masks
-    every = [fill for _, mask in masks for fill in (*mask, *[_NONE] * (width - len(mask)))]
-    if not all(math.isfinite(fill.score) for fill in every):
-        raise ValueError("the model has answered with what is not a number")
+    width = max(len(mask) for _, mask in masks)  # with words, some masks may have fewer fills
+    padded = [fill for _, mask in masks for fill in (*mask, *[_PADDING] * (width - len(mask)))]
+    if not all(math.isfinite(fill.score) for fill in padded):
+        raise ValueError("the model returned NaN or infinity")
     by_mask, by_fill = (len(masks),), (len(masks), width)
     for name, (datatype, axes) in OUTPUTS.items():
         if axes == 1:
             yield WireTensor(name, datatype, by_mask, [index for index, _ in masks])
         else:
-            yield WireTensor(name, datatype, by_fill, [getattr(fill, name) for fill in every])
+            yield WireTensor(name, datatype, by_fill, [getattr(fill, name) for fill in padded])
 
 
 def _texts(inputs: Sequence[InputTensor], tail: bytes) -> Iterator[tuple[str, list[str]]]:
-    """Each input's name and elements."""
+    """Yield the name and the elements of each input."""
     seen = set()
     for tensor in inputs:
         if tensor.name in seen:
-            raise InvalidRequestError(f"The input {quote(tensor.name)} is given twice.")
+            raise InvalidRequestError(
+                f"The input {quote(tensor.name)} is a duplicate; send it once."
+            )
         seen.add(tensor.name)
         if tensor.datatype != "BYTES":
             raise InvalidRequestError(
-                f"The input {quote(tensor.name)} must be of the datatype BYTES, not "
-                f"{quote(tensor.datatype)}."
+                f"The input {quote(tensor.name)} must have the datatype BYTES (got "
+                f"{quote(tensor.datatype)})."
             )
         options = dict(tensor.parameters)
         size = options.pop(_BINARY_SIZE, None)
-        _refuse_others(options, f"inputs {quote(tensor.name)}", _BINARY_SIZE)
+        _reject_other(options, f"inputs {quote(tensor.name)}", _BINARY_SIZE)
         if size is None:
             texts = list(_flat(tensor))
         else:
@@ -223,67 +224,70 @@ def _texts(inputs: Sequence[InputTensor], tail: bytes) -> Iterator[tuple[str, li
         check_shape(tensor.name, tensor.shape, len(texts))
         yield tensor.name, texts
     if tail:
-        raise InvalidRequestError(f"{len(tail)} bytes at the end of the body belong to no input.")
+        raise InvalidRequestError(
+            f"The last {len(tail)} bytes of the body belong to no input; each binary input needs a "
+            f"{_BINARY_SIZE}."
+        )
 
 
 def _flat(tensor: InputTensor) -> Iterator[str]:
-    """The elements of data, which may be nested as the shape is."""
+    """Yield the elements of data, which may be nested like the shape."""
     if tensor.data is None:
-        raise InvalidRequestError(f"The input {quote(tensor.name)} has no data.")
+        raise InvalidRequestError(
+            f"The input {quote(tensor.name)} has no data; send data or a {_BINARY_SIZE}."
+        )
     for row in tensor.data:
         if row == []:
-            raise InvalidRequestError(f"The input {quote(tensor.name)} has an empty row in data.")
+            raise InvalidRequestError(
+                f"The input {quote(tensor.name)} has an empty row in data; remove it."
+            )
         for value in row if isinstance(row, list) else [row]:
             if not isinstance(value, str):
                 raise InvalidRequestError(
-                    f"The input {quote(tensor.name)} must hold texts and nothing else."
+                    f"The data of the input {quote(tensor.name)} must be texts only."
                 )
             yield value
 
 
-def _wanted(outputs: Sequence[RequestedOutput], *, default: bool) -> Iterator[tuple[str, bool]]:
+def _selected(outputs: Sequence[RequestedOutput], *, default: bool) -> Iterator[tuple[str, bool]]:
     for output in outputs:
         if output.name not in OUTPUTS:
             raise InvalidRequestError(
-                f"There is no output {quote(output.name)}; there are {', '.join(OUTPUTS)}."
+                f"Unknown output {quote(output.name)}; allowed: {', '.join(OUTPUTS)}."
             )
         options = dict(output.parameters)
-        where = f"outputs {quote(output.name)}"
-        yield output.name, _flag(options, _BINARY, where, default=default)
-        _refuse_others(options, where, _BINARY)
+        label = f"outputs {quote(output.name)}"
+        yield output.name, _flag(options, _BINARY, label, default=default)
+        _reject_other(options, label, _BINARY)
 
 
-def _flag(options: Parameters, name: str, where: str, *, default: bool) -> bool:
+def _flag(options: Parameters, name: str, label: str, *, default: bool) -> bool:
     value = options.pop(name, default)
     if not isinstance(value, bool):
-        raise InvalidRequestError(f"{name} in {where} must be true or false.")
+        raise InvalidRequestError(f"{name} in {label} must be true or false.")
     return value
 
 
-def _refuse_others(options: Parameters, where: str, allowed: str) -> None:
+def _reject_other(options: Parameters, label: str, allowed: str) -> None:
     for name in options:
         raise InvalidRequestError(
-            f"Unknown parameter {quote(name)} in {where}; allowed is {allowed}."
+            f"Unknown parameter {quote(name)} in {label}; allowed: {allowed}."
         )
 
 
-def _given(targets: list[str] | None) -> dict[str, JsonValue]:
-    return {} if targets is None else {"targets": list(targets)}
-
-
-def _sentence(error: ValidationError) -> str:
+def _message(error: ValidationError) -> str:
     first = error.errors(include_input=False, include_url=False)[0]
-    where = ".".join(map(str, first["loc"])) or "The body"
-    if len(where) > MAX_QUOTED_CHARS:
-        where = f"{where[: MAX_QUOTED_CHARS - 1]}…"
-    if first["type"] == SENTENCE:
+    label = ".".join(map(str, first["loc"])) or "The body"
+    if len(label) > MAX_QUOTED_CHARS:
+        label = f"{label[: MAX_QUOTED_CHARS - 1]}…"
+    if first["type"] == CLIENT_ERROR:
         return first["msg"]
     if first["type"] == "missing":
-        return f"{where} is missing."
+        return f"{label} is missing."
     if first["type"] == "extra_forbidden":
-        return _unknown_field(where)
-    return f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}."
+        return _unknown_field(label)
+    return f"{label}: {first['msg'][:1].lower()}{first['msg'][1:]}."
 
 
 def _unknown_field(name: str) -> str:
-    return f"{quote(name)} is a field that the protocol does not have."
+    return f"Unknown field {quote(name)}; the protocol does not define it."

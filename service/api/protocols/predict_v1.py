@@ -1,9 +1,9 @@
-"""The V1 protocol of TensorFlow Serving and KServe: `:predict`, bodies in and out. No HTTP."""
+"""Bodies of the V1 protocol of TensorFlow Serving and KServe: `:predict`. No HTTP."""
 
 from typing import Any
 
 from service.api.fill_request import FillMaskRequest
-from service.api.fill_response import answer_parts
+from service.api.fill_response import response_parts
 from service.api.request_body import ValidationContext
 from service.api.strict_json import read_json
 from service.errors import InvalidRequestError, quote
@@ -14,12 +14,12 @@ _FIELDS = ("instances", "parameters", "on_error")
 
 
 def request_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
-    """The JSON schema of a request, in one piece and with this server's limits."""
+    """Return the JSON schema of a request without references and with this server's limits."""
     schema = FillMaskRequest.schema_with_limits(max_texts, max_top_k)
     properties = schema["properties"]
     texts = properties.pop("inputs")["anyOf"][1]
     return schema | {
-        "title": "PredictBody",
+        "title": "PredictRequest",
         "required": ["instances"],
         "examples": [{"instances": ["Paris is the [MASK] of France."]}],
         "properties": {"instances": texts, **properties},
@@ -30,7 +30,7 @@ def parse_request(body: bytes, content_type: str | None, limits: Limits) -> Fill
     """Parse and check a request: `{"instances": ["a [MASK]"], "parameters": {"top_k": 3}}`.
 
     Raises:
-        FillMaskError: one sentence about the first thing that is wrong.
+        FillMaskError: one sentence about the first error.
     """
     value = read_json(body, content_type)
     if not isinstance(value, dict):
@@ -38,17 +38,16 @@ def parse_request(body: bytes, content_type: str | None, limits: Limits) -> Fill
     for name in value:
         if name not in _FIELDS:
             raise InvalidRequestError(
-                f"Unknown field {quote(name)} in the body; allowed are instances, parameters and "
-                "on_error."
+                f"Unknown field {quote(name)} in the body; allowed: {', '.join(_FIELDS)}."
             )
     texts = value.get("instances")
     if not isinstance(texts, list):
         raise InvalidRequestError("instances must be a list of texts.")
-    names = ValidationContext(limits, texts="instances")
+    context = ValidationContext(limits, texts="instances")
     others = {name: value.get(name) for name in ("parameters", "on_error")}
-    return FillMaskRequest.check({"inputs": texts, **others}, names)
+    return FillMaskRequest.check({"inputs": texts, **others}, context)
 
 
-def response_json(answer: FillResult) -> bytes:
-    """The body of an answer: of each instance what Hugging Face answers to a text alone."""
-    return b"".join([b'{"predictions":', *answer_parts(answer, single=False), b"}"])
+def response_json(result: FillResult) -> bytes:
+    """Return the response body. Each prediction is Hugging Face's response to a single text."""
+    return b"".join([b'{"predictions":', *response_parts(result, single=False), b"}"])

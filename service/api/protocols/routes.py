@@ -10,7 +10,12 @@ from service.api.dependencies import get_model, get_ready_model, get_registry
 from service.api.fill_request import FillMaskRequest
 from service.api.openapi import BEYOND_THE_SCHEMA, json_request_body
 from service.api.protocols.infer_schema import infer_schema
-from service.api.protocols.open_inference import MODEL_VERSION, InferRequest, answer, metadata
+from service.api.protocols.open_inference import (
+    MODEL_VERSION,
+    InferRequest,
+    metadata,
+    response_body,
+)
 from service.api.protocols.predict_v1 import parse_request, request_schema, response_json
 from service.api.request_body import ErrorResponse
 from service.errors import NotFoundError, quote
@@ -24,18 +29,19 @@ _JSON_BYTES = "inference-header-content-length"
 _ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {
         "model": ErrorResponse,
-        "description": "The request cannot be answered; the error says why. At 422 it does not fit "
-        "the schema, or it breaks a rule that no schema can say: " + BEYOND_THE_SCHEMA,
+        "description": "The request is rejected; the error says why. A request with status 422 "
+        "does not match the schema, or breaks a rule that a schema cannot express: "
+        + BEYOND_THE_SCHEMA,
     },
     "5XX": {
         "model": ErrorResponse,
-        "description": "The service cannot answer; the error says why.",
+        "description": "The service cannot respond; the error says why.",
     },
 }
 
 
 def create_protocol_router(max_texts: int, max_top_k: int) -> APIRouter:
-    """The endpoints; `app.state.models` are what they answer with."""
+    """Create the endpoints. They use the models at `app.state.models`."""
     router = APIRouter(responses=_ERRORS)
     _add_open_inference(router, max_texts, max_top_k)
     _add_predict(router, max_texts, max_top_k)
@@ -46,20 +52,20 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
     tags: list[Any] = ["Open Inference Protocol v2"]
     model, version = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
 
-    @router.get("/v2", summary="The server", tags=tags)
+    @router.get("/v2", summary="Describe the server", tags=tags)
     async def server() -> dict[str, Any]:
         return {"name": "fillmask", "version": __version__, "extensions": ["binary_tensor_data"]}
 
-    @router.get("/v2/health/live", summary="Is the process there?", tags=tags)
+    @router.get("/v2/health/live", summary="Check that the process is alive", tags=tags)
     async def live() -> dict[str, bool]:
         return {"live": True}
 
-    @router.get("/v2/health/ready", summary="Can it answer?", tags=tags)
+    @router.get("/v2/health/ready", summary="Check that the default model is ready", tags=tags)
     async def ready(request: Request) -> dict[str, bool]:
         await get_ready_model(request.app)
         return {"ready": True}
 
-    @router.post("/v2/repository/index", summary="The models", tags=tags)
+    @router.post("/v2/repository/index", summary="List the served models", tags=tags)
     async def repository(request: Request) -> list[dict[str, str]]:
         reason = request.app.state.health.not_ready_reason or ""
         state = "UNAVAILABLE" if reason else "READY"
@@ -68,8 +74,8 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
             for name in get_registry(request.app).by_name
         ]
 
-    @router.get(model, summary="The model", tags=tags)
-    @router.get(version, summary="The model", tags=tags)
+    @router.get(model, summary="Describe the model", tags=tags)
+    @router.get(version, summary="Describe the model", tags=tags)
     async def model_metadata(
         request: Request, name: str, version: str = MODEL_VERSION
     ) -> dict[str, Any]:
@@ -77,8 +83,8 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
         _check_version(version)
         return metadata(name)
 
-    @router.get(f"{model}/ready", summary="Can the model answer?", tags=tags)
-    @router.get(f"{version}/ready", summary="Can the model answer?", tags=tags)
+    @router.get(f"{model}/ready", summary="Check that the model is ready", tags=tags)
+    @router.get(f"{version}/ready", summary="Check that the model is ready", tags=tags)
     async def model_ready(
         request: Request, name: str, version: str = MODEL_VERSION
     ) -> dict[str, Any]:
@@ -99,9 +105,11 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
         _check_version(version)
         with served.in_use:
             served.batcher.raise_if_overloaded()
-            read = await asyncio.to_thread(InferRequest.read, body, json_bytes, served.info.limits)
-            filled = await _fill(request, served, read.fill, read.called)
-        content, head_bytes = await asyncio.to_thread(answer, name, read, filled.fills)
+            parsed = await asyncio.to_thread(
+                InferRequest.read, body, json_bytes, served.info.limits
+            )
+            filled = await _fill(request, served, parsed.fill, parsed.label)
+        content, head_bytes = await asyncio.to_thread(response_body, name, parsed, filled.fills)
         if head_bytes is None:
             return Response(content, media_type=_JSON)
         headers = {_JSON_BYTES: str(head_bytes)}
@@ -111,7 +119,7 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
 def _add_predict(router: APIRouter, max_texts: int, max_top_k: int) -> None:
     tags: list[Any] = ["V1 protocol"]
 
-    # before the paths of GET: of all that fit a path, the first says which methods it has
+    # before the GET routes: Starlette takes the Allow header from the first route that matches
     @router.post(
         "/v1/models/{name}:predict",
         summary="Fill masks",
@@ -123,34 +131,36 @@ def _add_predict(router: APIRouter, max_texts: int, max_top_k: int) -> None:
         served = get_model(request, name)
         with served.in_use:
             served.batcher.raise_if_overloaded()
-            read = await asyncio.to_thread(parse_request, body, content_type, served.info.limits)
-            filled = await _fill(request, served, read, "instances")
+            parsed = await asyncio.to_thread(parse_request, body, content_type, served.info.limits)
+            filled = await _fill(request, served, parsed, "instances")
         content = await asyncio.to_thread(response_json, filled)
         return Response(content, media_type=_JSON)
 
-    @router.get("/v1/models", summary="The models", tags=tags)
+    @router.get("/v1/models", summary="List the served models", tags=tags)
     async def models(request: Request) -> dict[str, list[str]]:
         return {"models": list(get_registry(request.app).by_name)}
 
-    @router.get("/v1/models/{name}", summary="Can the model answer?", tags=tags)
+    @router.get("/v1/models/{name}", summary="Check that the model is ready", tags=tags)
     async def model(request: Request, name: str) -> dict[str, Any]:
         await get_ready_model(request.app, name)
         return {"name": name, "ready": True}
 
 
 async def _fill(
-    request: Request, served: ServedModel, body: FillMaskRequest, called: str
+    request: Request, served: ServedModel, body: FillMaskRequest, label: str
 ) -> FillResult:
     with CancelOnDisconnect(request.receive):
         return await served.fill_mask.fill(
             body.texts,
             body.options,
-            called,
-            report_errors=body.report,
+            label,
+            report_errors=body.report_errors,
             reserve=request.scope[RESERVE],
         )
 
 
 def _check_version(version: str) -> None:
     if version != MODEL_VERSION:
-        raise NotFoundError(f"There is no version {quote(version)}; there is {MODEL_VERSION}.")
+        raise NotFoundError(
+            f"Unknown version {quote(version)}; the only version is {quote(MODEL_VERSION)}."
+        )

@@ -1,7 +1,7 @@
-"""Tensors of the Open Inference Protocol, in JSON or in bytes behind it.
+"""Tensors of the Open Inference Protocol, in JSON or in binary form.
 
-The bytes follow the protocol's binary extension (Triton's "binary tensor data"): a header says how
-long the JSON is, and the tensors' bytes lie behind it in the order of the JSON.
+The binary form follows the protocol's extension (Triton's "binary tensor data"): an HTTP header has
+the length of the JSON, and the tensors' bytes follow the JSON in its order.
 """
 
 import math
@@ -22,13 +22,13 @@ _DTYPES = {"FP32": "<f4", "INT64": "<i8"}
 
 @dataclass(frozen=True, slots=True)
 class WireTensor:
-    """A tensor of an answer.
+    """A tensor of a response.
 
     Attributes:
-        name: its name.
+        name: name of the output.
         datatype: BYTES, FP32 or INT64.
-        shape: its axes.
-        values: row by row; texts for BYTES, or else numbers.
+        shape: size of each axis.
+        values: elements in row-major order: texts for BYTES, otherwise numbers.
     """
 
     name: str
@@ -37,11 +37,11 @@ class WireTensor:
     values: Sequence[Any]
 
     def to_json(self) -> dict[str, Any]:
-        """With its values in JSON."""
+        """Return the tensor as JSON, with its values."""
         return {**self._head(), "data": list(self.values)}
 
     def to_bytes(self) -> tuple[dict[str, Any], bytes]:
-        """Its description, and its values behind the JSON."""
+        """Return the tensor's JSON without values, and the values as bytes."""
         if self.datatype == "BYTES":
             texts = [value.encode() for value in self.values]
             content = b"".join(_LENGTH.pack(len(text)) + text for text in texts)
@@ -54,17 +54,17 @@ class WireTensor:
 
 
 def read_texts(name: str, content: bytes) -> list[str]:
-    """The elements of a BYTES tensor.
+    """Decode the elements of a BYTES tensor.
 
     Raises:
-        MalformedRequestError: a length does not fit, or an element is not UTF-8.
+        MalformedRequestError: a length exceeds the content, or an element is not UTF-8.
     """
     try:
         return [element.decode() for element in _elements(content)]
     except (struct.error, UnicodeDecodeError, IndexError) as error:
         raise MalformedRequestError(
-            f"The bytes of the input {quote(name)} are not texts in UTF-8, each behind its length "
-            "in four bytes."
+            f"The bytes of the input {quote(name)} must be UTF-8 texts, each after its length in "
+            "four bytes."
         ) from error
 
 
@@ -79,22 +79,24 @@ def _elements(content: bytes) -> Iterator[bytes]:
 
 
 def check_shape(name: str, shape: Sequence[int], count: int) -> None:
-    """Refuse a shape that is not that of as many elements.
+    """Check that a shape matches the number of elements.
 
     Raises:
-        InvalidRequestError: it is not.
+        InvalidRequestError: the product of the axes is not the number of elements, or the shape has
+            more than MAX_AXES axes.
     """
     if len(shape) > MAX_AXES:
         raise InvalidRequestError(
             f"The input {quote(name)} has a shape of {len(shape)} axes; at most {MAX_AXES} are "
             "allowed."
         )
-    # an axis above the count is wrong, and may have thousands of digits
+    # an axis above the count is invalid and may have thousands of digits, so it is not multiplied
     fits = bool(shape) and all(0 <= axis <= count for axis in shape)
     if not fits or math.prod(shape) != count:
         shown = f"{[*map(_shown, shape)]}".replace("'", "")
         raise InvalidRequestError(
-            f"The input {quote(name)} has the shape {shown} and {count} elements."
+            f"The input {quote(name)} has the shape {shown} but {count} elements; the product of "
+            "the shape must equal the number of elements."
         )
 
 
@@ -103,23 +105,24 @@ def _shown(axis: int) -> str:
 
 
 def split_body(body: bytes, json_bytes: str | None) -> tuple[bytes, bytes]:
-    """The JSON of a body, and the bytes behind it.
+    """Split a body into its JSON and the binary tensors after it.
 
     Args:
-        body: the whole.
-        json_bytes: the header Inference-Header-Content-Length, if there is one.
+        body: body of the request.
+        json_bytes: value of the header Inference-Header-Content-Length.
 
     Raises:
         MalformedRequestError: the header is not a length within the body.
     """
     if json_bytes is None:
         return body, b""
-    # isdecimal, not isdigit: "²" is a digit that int() does not take
+    # isdecimal, not isdigit: "²" is a digit that int() rejects
     if not (json_bytes.isascii() and json_bytes.isdecimal() and len(json_bytes) < 12):
         raise MalformedRequestError("Inference-Header-Content-Length must be a whole number.")
     length = int(json_bytes)
     if length > len(body):
         raise MalformedRequestError(
-            f"Inference-Header-Content-Length is {length}, and the body has {len(body)} bytes."
+            f"Inference-Header-Content-Length must not exceed the size of the body, {len(body)} "
+            f"bytes (got {length})."
         )
     return body[:length], body[length:]

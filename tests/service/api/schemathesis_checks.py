@@ -21,7 +21,7 @@ BEYOND_THE_SCHEMA = re.compile(
     r"|parameters is a list, and \S+ is one text|parameters holds \d+ objects, and"
     r"|cannot be asked for together|masks too far apart"
     r"|The input .* has the shape|The input .* is given twice|must have either data or"
-    r"|The input .* has no data|inputs must hold one tensor of texts",
+    r"|The input .* has no data|inputs must have one tensor of texts",
     re.DOTALL,
 )
 

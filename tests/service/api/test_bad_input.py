@@ -11,14 +11,14 @@ from tests.service.refusal import check_refusal
 
 JSON = {"content-type": "application/json"}
 LIST = "it must be a text or a list of texts."
-TOP_K = "parameters.top_k must be a whole number from 1 to 20, not"
+TOP_K = "parameters.top_k must be a whole number from 1 to 20 (got"
 TARGETS = "parameters.targets must be a list of 1 to 10000 texts."
 NO_OBJECT = "The body must be a JSON object."
 NO_TEXT = "inputs must be a text or a list of texts."
 NO_MASK = "inputs has no mask: write [MASK] where a word is wanted."
-NOT_A_TEXT, NOT_EMPTY = "must be a text.", "must be a text that is not empty."
+NOT_A_TEXT, NOT_EMPTY = "must be a text.", "must be a non-empty text."
 DEEP = b'{"inputs": "[MASK]", "parameters": {"top_k": %s}}' % (b"[" * 900 + b"]" * 900)
-FIELDS = "allowed are inputs, parameters and on_error."
+FIELDS = "allowed: inputs, parameters, on_error."
 
 
 def parameters(**values: Any) -> dict[str, Any]:
@@ -48,13 +48,13 @@ INVALID: dict[str, tuple[Any, str]] = {
     "unknown parameter": (
         parameters(topk=3),
         (
-            'Unknown field "topk" in parameters; allowed are top_k, targets, granularity, '
-            "max_word_tokens, strategy, order and on_long_text."
+            'Unknown field "topk" in parameters; allowed: top_k, targets, granularity, '
+            "max_word_tokens, strategy, order, on_long_text."
         ),
     ),
     "parameters a list": (
         {"inputs": "[MASK]", "parameters": []},
-        "parameters is a list, and inputs is one text.",
+        "parameters is a list but inputs is one text; send one object.",
     ),
     "parameters a text": (
         {"inputs": "[MASK]", "parameters": "top_k"},
@@ -62,7 +62,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "parameters of too few texts": (
         {"inputs": ["[MASK]", "[MASK]"], "parameters": [{}]},
-        "parameters holds 1 objects, and inputs 2 texts; a list must have one for each.",
+        "parameters has 1 objects but inputs has 2 texts; send one object per text.",
     ),
     "parameters of a text a list": (
         {"inputs": ["[MASK]", "[MASK]"], "parameters": [{}, []]},
@@ -70,27 +70,27 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "parameters of a text wrong": (
         {"inputs": ["[MASK]", "[MASK]"], "parameters": [None, {"top_k": 0}]},
-        "parameters[1].top_k must be a whole number from 1 to 20, not 0.",
+        "parameters[1].top_k must be a whole number from 1 to 20 (got 0).",
     ),
     "parameters of a text unknown": (
         {"inputs": ["[MASK]"], "parameters": [{"k": 0}]},
         (
-            'Unknown field "k" in parameters[0]; allowed are top_k, targets, granularity, '
-            "max_word_tokens, strategy, order and on_long_text."
+            'Unknown field "k" in parameters[0]; allowed: top_k, targets, granularity, '
+            "max_word_tokens, strategy, order, on_long_text."
         ),
     ),
     "target of a text empty": (
         {"inputs": ["[MASK]"], "parameters": [{"targets": [""]}]},
-        "parameters[0].targets[0] must be a text that is not empty.",
+        "parameters[0].targets[0] must be a non-empty text.",
     ),
     # on_error
     "on_error unknown": (
         {"inputs": "[MASK]", "on_error": "ignore"},
-        'on_error must be error or report, not "ignore".',
+        'on_error must be error or report (got "ignore").',
     ),
     "on_error true": (
         {"inputs": "[MASK]", "on_error": True},
-        "on_error must be error or report, not true.",
+        "on_error must be error or report (got true).",
     ),
     "one text, reported": (
         {"inputs": "[mask]", "on_error": "report"},
@@ -110,7 +110,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "a text null": ({"inputs": [None, "[MASK]"]}, f"inputs[0] {NOT_A_TEXT}"),
     "a text a list": ({"inputs": [["[MASK]"]]}, f"inputs[0] {NOT_A_TEXT}"),
-    "too many texts": ({"inputs": ["[MASK]"] * 5}, "inputs holds 5 texts; at most 4 are allowed."),
+    "too many texts": ({"inputs": ["[MASK]"] * 5}, "inputs has 5 texts; at most 4 are allowed."),
     "no mask": ({"inputs": "Paris is the capital."}, NO_MASK),
     "only white space": ({"inputs": "  \n"}, NO_MASK),
     "mask of another model": ({"inputs": "Paris is the <mask>."}, NO_MASK),
@@ -138,16 +138,16 @@ INVALID: dict[str, tuple[Any, str]] = {
         ),
     ),
     # top_k
-    "top_k zero": (parameters(top_k=0), f"{TOP_K} 0."),
-    "top_k negative": (parameters(top_k=-3), f"{TOP_K} -3."),
-    "top_k too large": (parameters(top_k=21), f"{TOP_K} 21."),
-    "top_k huge": (parameters(top_k=10**100), f"{TOP_K} 1{'0' * 79}."),
-    "top_k a float": (parameters(top_k=5.5), f"{TOP_K} 5.5."),
-    "top_k true": (parameters(top_k=True), f"{TOP_K} true."),
-    "top_k a text": (parameters(top_k="5"), f'{TOP_K} "5".'),
-    "top_k nested": (DEEP, f"{TOP_K} a list."),
-    "top_k an object": (parameters(top_k={}), f"{TOP_K} an object."),
-    "top_k a list": (parameters(top_k=[5]), f"{TOP_K} a list."),
+    "top_k zero": (parameters(top_k=0), f"{TOP_K} 0)."),
+    "top_k negative": (parameters(top_k=-3), f"{TOP_K} -3)."),
+    "top_k too large": (parameters(top_k=21), f"{TOP_K} 21)."),
+    "top_k huge": (parameters(top_k=10**100), f"{TOP_K} 1{'0' * 79})."),
+    "top_k a float": (parameters(top_k=5.5), f"{TOP_K} 5.5)."),
+    "top_k true": (parameters(top_k=True), f"{TOP_K} true)."),
+    "top_k a text": (parameters(top_k="5"), f'{TOP_K} "5").'),
+    "top_k nested": (DEEP, f"{TOP_K} a list)."),
+    "top_k an object": (parameters(top_k={}), f"{TOP_K} an object)."),
+    "top_k a list": (parameters(top_k=[5]), f"{TOP_K} a list)."),
     # targets
     "targets empty": (parameters(targets=[]), TARGETS),
     "targets a text": (parameters(targets="dog"), TARGETS),
@@ -157,7 +157,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     "a target empty": (parameters(targets=[" "]), f"parameters.targets[0] {NOT_EMPTY}"),
     "a target twice": (
         parameters(targets=["dog", "cat", "dog"]),
-        'The target "dog" is given twice.',
+        'The target "dog" is a duplicate; list it once.',
     ),
     "a target twice, spelled otherwise": (
         parameters(targets=["paris", "Paris"]),
@@ -180,7 +180,7 @@ INVALID: dict[str, tuple[Any, str]] = {
 def test_every_endpoint_uses_the_strict_reader(path: str, client: TestClient) -> None:
     """Other readers take the last of two fields of one name; test_strict_json.py has the cases."""
     answer = client.post(path, content=b'{"a": 1, "a": 2}', headers=JSON)
-    check_refusal(answer, 422, 'The field "a" is given twice.')
+    check_refusal(answer, 422, 'The field "a" is a duplicate; each field may appear once.')
 
 
 @pytest.mark.parametrize("case", INVALID)

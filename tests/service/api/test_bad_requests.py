@@ -45,7 +45,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {},
         b"",
         404,
-        "There is nothing at this path; POST /fill-mask fills masks, /docs says more.",
+        "Unknown path; POST /fill-mask fills masks, and GET /docs lists all endpoints.",
     ),
     "slash at the end": (
         "POST",
@@ -53,7 +53,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {},
         b"{}",
         404,
-        "There is nothing at this path; POST /fill-mask fills masks, /docs says more.",
+        "Unknown path; POST /fill-mask fills masks, and GET /docs lists all endpoints.",
     ),
     "GET": (
         "GET",
@@ -61,7 +61,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {},
         b"",
         405,
-        "The method GET is not allowed here; allowed is POST.",
+        "The method GET is not allowed for this path; use POST.",
     ),
     "DELETE": (
         "DELETE",
@@ -69,7 +69,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {},
         b"",
         405,
-        "The method DELETE is not allowed here; allowed is GET, HEAD.",
+        "The method DELETE is not allowed for this path; use GET, HEAD.",
     ),
 }
 

@@ -73,7 +73,7 @@ def test_scores_and_texts_come_back_as_they_were() -> None:
 def test_a_score_that_is_no_number_is_not_answered() -> None:
     """JSON has no NaN, and a client must not be told null where a number is promised."""
     broken = Fill(math.nan, 7, "x", "y")
-    with pytest.raises(ValueError, match="not a number"):
+    with pytest.raises(ValueError, match="NaN"):
         answer([[[fill(1), broken]]], single=True)
 
 

@@ -124,15 +124,15 @@ def test_predict(body: dict[str, Any]) -> None:
 def test_a_shape_is_shown_if_it_is_short() -> None:
     """Its axes with more than 64 bits are not."""
     for shape, shown in (
-        ([2], "[2] and 1 elements."),
-        ([-1], "[-1] and 1 elements."),
-        ([], "[] and 1 elements."),
-        ([1, 10**30], "[1, a number of more than 64 bits] and 1 elements."),
+        ([2], "[2] but 1 elements"),
+        ([-1], "[-1] but 1 elements"),
+        ([], "the shape [] but 1 elements"),
+        ([1, 10**30], "[1, a number of more than 64 bits] but 1 elements"),
         ([1] * 9, "a shape of 9 axes; at most 8 are allowed."),
     ):
         with pytest.raises(FillMaskError) as caught:
             InferRequest.read(encoded({"inputs": [tensor(shape=shape)]}), None, LIMITS)
-        assert caught.value.text.endswith(shown)
+        assert shown in caught.value.text
     assert InferRequest.read(encoded({"inputs": [tensor(shape=[1] * 8)]}), None, LIMITS)
 
 

@@ -58,5 +58,5 @@ def test_fill_mask(url: str, path: str) -> None:
 
 def test_another_model(url: str) -> None:
     """Its name is in the path, and is not passed over."""
-    with pytest.raises(HfHubHTTPError, match='There is no model "bert-base" here; "tiny" is'):
+    with pytest.raises(HfHubHTTPError, match='Unknown model "bert-base"; served models: "tiny"'):
         InferenceClient(model=f"{url}/models/bert-base").fill_mask(TEXT)

@@ -91,7 +91,7 @@ def test_it_may_have_a_port_of_its_own(start_server: StartServer) -> None:
     with start_server(f"--metrics-port={port}") as (_, url):
         refused = httpx.get(f"{url}/metrics")
         assert refused.status_code == 404
-        assert "There is nothing at this path" in refused.json()["error"]
+        assert "Unknown path" in refused.json()["error"]
         found = samples(httpx.get(f"http://127.0.0.1:{port}/metrics").text)
         assert value(found, "fillmask_ready") == 1
         assert value(found, "fillmask_connections") >= 1

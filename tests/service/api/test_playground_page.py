@@ -94,4 +94,4 @@ def test_what_is_not_there_is_said_in_json(client: TestClient) -> None:
     for path in ("/playground/", "/playground/none.js", "/playground/..%2fapp.py"):
         answer = client.get(path)
         assert answer.status_code == 404
-        assert "There is nothing at this path" in answer.json()["error"]
+        assert "Unknown path" in answer.json()["error"]

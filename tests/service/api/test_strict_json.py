@@ -16,7 +16,7 @@ def test_reads_json(content_type: str) -> None:
 
 
 NOT_JSON = "The body is not valid JSON: "
-HALF = "The body has an escape that is half a surrogate pair"
+HALF = "The body has an unpaired surrogate escape"
 # (body, status, how the message begins): all that the reader rejects, for every endpoint
 BAD: list[tuple[bytes, int, str]] = [
     (b"{", 400, f"{NOT_JSON}expecting property name enclosed"),
@@ -34,9 +34,9 @@ BAD: list[tuple[bytes, int, str]] = [
     (b'{"a": Infinity}', 400, f"{NOT_JSON}Infinity is not a JSON number."),
     (b'{"a": -Infinity}', 400, f"{NOT_JSON}-Infinity is not a JSON number."),
     (b"[" * 60_000, 400, "The body is nested too deeply."),
-    (b"1" * 5000, 400, "The body has a number that is too long."),
-    (b'{"a": 1, "a": 2}', 422, 'The field "a" is given twice.'),
-    (b'{"b": {"a": 1, "a": 1}}', 422, 'The field "a" is given twice.'),
+    (b"1" * 5000, 400, "The body has a number with too many digits."),
+    (b'{"a": 1, "a": 2}', 422, 'The field "a" is a duplicate; each field may appear once.'),
+    (b'{"b": {"a": 1, "a": 1}}', 422, 'The field "a" is a duplicate; each field may appear once.'),
     (b'{"a": "\\ud800"}', 422, HALF),
     (b'{"a": ["\\uDFFF"]}', 422, HALF),
     (b'{"\\ud800": 1}', 422, HALF),

@@ -206,29 +206,33 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
             [],
             "The text has 43 tokens, special tokens included; the model reads at most 32.",
         ),
-        ("[MASK]", ["--top-k=99"], "parameters.top_k must be a whole number from 1 to 39, not 99."),
+        (
+            "[MASK]",
+            ["--top-k=99"],
+            "parameters.top_k must be a whole number from 1 to 39 (got 99).",
+        ),
         (
             "[MASK]",
             ["--top-k=two"],
-            'parameters.top_k must be a whole number from 1 to 39, not "two".',
+            'parameters.top_k must be a whole number from 1 to 39 (got "two").',
         ),
         (
             "[MASK]",
             ["--strategy=jointly"],
-            'parameters.strategy must be independent or joint, not "jointly".',
+            'parameters.strategy must be independent or joint (got "jointly").',
         ),
         (
             "[MASK]",
             ["--target=a", "--strategy=joint"],
-            'targets and strategy "joint" cannot be asked for together.',
+            'targets and strategy "joint" cannot be combined; choose one.',
         ),
         (
             "[MASK]",
             ["--target=é"],
             'The target "é" has characters that the model\'s vocabulary lacks.',
         ),
-        ("[MASK]", ["--target= "], "parameters.targets[0] must be a text that is not empty."),
-        ("[MASK]", ["--threads=0"], '--threads is "0"; allowed is a whole number from 1 to 1024.'),
+        ("[MASK]", ["--target= "], "parameters.targets[0] must be a non-empty text."),
+        ("[MASK]", ["--threads=0"], '--threads must be a whole number from 1 to 1024 (got "0").'),
         ("[MASK]", ["--bundle=none"], "The bundle is refused: none is not a directory."),
     ],
 )
@@ -247,5 +251,5 @@ def test_server_limits_do_not_apply(tiny: Tiny, monkeypatch: pytest.MonkeyPatch)
     assert [len(fills) for fills in json.loads(done.out)] == [39, 39]
     monkeypatch.setenv("FILLMASK_BUNDEL", "x")
     done = fillmask("[MASK]")
-    assert done.err == '"FILLMASK_BUNDEL" sets nothing; the nearest is FILLMASK_BUNDLE.\n'
+    assert done.err == 'Unknown variable "FILLMASK_BUNDEL"; did you mean FILLMASK_BUNDLE?\n'
     assert done.code == 2

@@ -100,18 +100,18 @@ def test_parameters_of_a_row_override_the_defaults(tmp_path: Path) -> None:
         ({"inputs": "a", "parameters": 1}, "parameters must be a JSON object."),
         (
             {"inputs": "a", "parameters": {"top_k": 0}},
-            "parameters.top_k must be a whole number from 1 to 50, not 0.",
+            "parameters.top_k must be a whole number from 1 to 50 (got 0).",
         ),
         (
             {"inputs": "a", "parameters": {"topk": 1}},
             (
-                'Unknown field "topk" in parameters; allowed are top_k, targets, granularity, '
-                "max_word_tokens, strategy, order and on_long_text."
+                'Unknown field "topk" in parameters; allowed: top_k, targets, granularity, '
+                "max_word_tokens, strategy, order, on_long_text."
             ),
         ),
         (
             {"inputs": "a", "parameters": {"targets": ["x"], "strategy": "joint"}},
-            'targets and strategy "joint" cannot be asked for together.',
+            'targets and strategy "joint" cannot be combined; choose one.',
         ),
     ],
 )

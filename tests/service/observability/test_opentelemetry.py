@@ -235,13 +235,13 @@ def test_unreachable_collector_delays_nothing(
 def test_setting_overrides_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"):
         monkeypatch.delenv(variable, raising=False)
-    assert not read_settings([]).traced
-    assert read_settings(["--traces=on"]).traced
+    assert not read_settings([]).tracing_enabled
+    assert read_settings(["--traces=on"]).tracing_enabled
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://x")
-    assert read_settings([]).traced
-    assert not read_settings(["--traces=off"]).traced
+    assert read_settings([]).tracing_enabled
+    assert not read_settings(["--traces=off"]).tracing_enabled
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
-    assert not read_settings([]).traced
+    assert not read_settings([]).tracing_enabled
 
 
 WITHOUT = """
@@ -263,8 +263,8 @@ def test_missing_package_stops_the_start(tiny: Tiny) -> None:
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "Traces are asked for, and OpenTelemetry's packages are not installed; install "
-        "fillmask[otel], or set traces to off.\n"
+        "Tracing is enabled but OpenTelemetry is not installed; install fillmask[otel], or set "
+        "traces to off.\n"
     )
 
 

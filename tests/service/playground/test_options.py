@@ -56,7 +56,7 @@ def test_a_target_that_is_given_twice(refusing: Playground) -> None:
     """The service's own sentence says so."""
     refusing.mode("Your words")
     refusing.page.get_by_label("Rank only these").fill("tea, sand, tea")
-    expect(refusing.problem).to_have_text('The target "tea" is given twice.')
+    expect(refusing.problem).to_have_text('The target "tea" is a duplicate; list it once.')
 
 
 def test_coming_back_to_what_is_shown_asks_nothing(open_page: OpenPage) -> None:

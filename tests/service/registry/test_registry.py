@@ -63,7 +63,7 @@ def test_each_model_has_its_paths(client: TestClient) -> None:
 
 def test_name_that_is_not_served(client: TestClient) -> None:
     """The error names the models that are served."""
-    expected = {"error": 'There is no model "third" here; "first", "org/second" are served.'}
+    expected = {"error": 'Unknown model "third"; served models: "first", "org/second".'}
     for path in ("/models/third", "/models/third/score", "/v2/models/third/infer"):
         answer = client.post(path, json=BODY)
         assert answer.status_code == 404
@@ -76,7 +76,7 @@ def test_setting_names_the_default_model(bundles: Path) -> None:
     with TestClient(create_app(settings)) as client:
         assert client.get("/info").json()["name"] == "org/second"
     with (
-        pytest.raises(StartupError, match='model is "x"; allowed is one of "first", "org/'),
+        pytest.raises(StartupError, match=r'model must be one of "first", "org/.* \(got "x"\)'),
         TestClient(create_app(settings.model_copy(update={"model": "x"}))),
     ):
         pass

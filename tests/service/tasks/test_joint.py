@@ -128,21 +128,21 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
 @pytest.mark.parametrize(
     ("parameters", "reason"),
     [
-        ({"strategy": "both"}, 'strategy must be independent or joint, not "both".'),
-        ({"order": 1}, "order must be confidence or left_to_right, not 1."),
-        ({"granularity": ["word"]}, "granularity must be token or word, not a list."),
-        ({"max_word_tokens": 6}, "max_word_tokens must be a whole number from 1 to 5, not 6."),
+        ({"strategy": "both"}, 'strategy must be independent or joint (got "both").'),
+        ({"order": 1}, "order must be confidence or left_to_right (got 1)."),
+        ({"granularity": ["word"]}, "granularity must be token or word (got a list)."),
+        ({"max_word_tokens": 6}, "max_word_tokens must be a whole number from 1 to 5 (got 6)."),
         (
             {"strategy": "joint", "targets": ["dog"]},
-            'targets and strategy "joint" cannot be asked for together.',
+            'targets and strategy "joint" cannot be combined; choose one.',
         ),
         (
             {"strategy": "joint", "granularity": "word"},
-            'granularity "word" and strategy "joint" cannot be asked for together.',
+            'granularity "word" and strategy "joint" cannot be combined; choose one.',
         ),
         (
             {"targets": ["dog"], "granularity": "word"},
-            'targets and granularity "word" cannot be asked for together.',
+            'targets and granularity "word" cannot be combined; choose one.',
         ),
     ],
 )

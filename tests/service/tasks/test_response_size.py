@@ -10,7 +10,7 @@ import pytest
 from pydantic_core import to_json
 
 from service.api.fill_response import fills_to_json
-from service.api.protocols.open_inference import InferRequest, answer
+from service.api.protocols.open_inference import InferRequest, response_body
 from service.api.protocols.predict_v1 import response_json
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime
@@ -104,7 +104,7 @@ async def test_answer_is_never_larger_than_estimated(
     for binary in (False, True):
         body = {"inputs": masks, "parameters": {"binary_data_output": binary}}
         read = InferRequest.read(to_json(body), None, LIMITS)
-        assert len(answer("tiny", read, found.fills)[0]) < size.json_bytes + 1_000
+        assert len(response_body("tiny", read, found.fills)[0]) < size.json_bytes + 1_000
 
 
 @pytest.mark.parametrize(("texts", "options"), CASES.values(), ids=CASES)

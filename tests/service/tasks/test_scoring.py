@@ -93,11 +93,11 @@ def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
         (" \u200b", {}, "inputs has no tokens; write at least one word."),
         ("the " * 31, {}, "inputs has 33 tokens, special tokens included; the model reads at most"),
         ("", {}, "inputs is empty; it must be a text or a list of texts."),
-        (["a"] * 5, {}, "inputs holds 5 texts; at most 4 are allowed."),
+        (["a"] * 5, {}, "inputs has 5 texts; at most 4 are allowed."),
         (7, {}, "inputs must be a text or a list of texts."),
-        ("the", {"variant": "other"}, 'must be within_word or original, not "other".'),
-        ("the", {"variant": ["original"]}, "must be within_word or original, not a list."),
-        ("the", {"top_k": 3}, 'Unknown field "top_k" in parameters; allowed is variant.'),
+        ("the", {"variant": "other"}, 'must be within_word or original (got "other").'),
+        ("the", {"variant": ["original"]}, "must be within_word or original (got a list)."),
+        ("the", {"top_k": 3}, 'Unknown field "top_k" in parameters; allowed: variant.'),
     ],
 )
 def test_bad_requests(client: TestClient, inputs: Any, parameters: Any, reason: str) -> None:

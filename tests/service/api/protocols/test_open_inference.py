@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tritonclient.utils import InferenceServerException
 
 from service import __version__
-from service.api.protocols.open_inference import InferRequest, answer
+from service.api.protocols.open_inference import InferRequest, response_body
 from service.tasks.options import Limits
 from service.tasks.results import Fill
 from tests.service.conftest import StartServer
@@ -77,7 +77,7 @@ def test_the_server_and_the_model_are_described(client_of_triton: Any) -> None:
     assert [t["name"] for t in model["outputs"]] == NAMES
     [listed] = client_of_triton.get_model_repository_index()
     assert listed == {"name": "tiny", "version": "1", "state": "READY", "reason": ""}
-    with pytest.raises(InferenceServerException, match='There is no model "other" here; "tiny"'):
+    with pytest.raises(InferenceServerException, match='Unknown model "other"; served'):
         client_of_triton.get_model_metadata("other")
 
 
@@ -157,24 +157,24 @@ def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
     [
         ([], "The body: "),
         ({}, "inputs is missing."),
-        (body(inputs=[]), "inputs must hold one tensor of texts"),
-        (body(tensor={"name": "targets"}), "inputs must hold one tensor of texts"),
-        (body(tensor={"datatype": "FP32"}), 'must be of the datatype BYTES, not "FP32"'),
-        (body(tensor={"shape": [2]}), 'The input "text" has the shape [2] and 1 elements.'),
+        (body(inputs=[]), "inputs must have one tensor of texts"),
+        (body(tensor={"name": "targets"}), "inputs must have one tensor of texts"),
+        (body(tensor={"datatype": "FP32"}), 'must have the datatype BYTES (got "FP32")'),
+        (body(tensor={"shape": [2]}), 'The input "text" has the shape [2] but 1 elements'),
         (body(tensor={"shape": "1"}), "inputs.0.shape: "),
-        (body(tensor={"data": [1]}), 'The input "text" must hold texts and nothing else.'),
-        (body(tensor={"data": None}), 'The input "text" has no data.'),
-        (body(tensor={"dtype": "x"}), '"inputs.0.dtype" is a field that the protocol does not'),
+        (body(tensor={"data": [1]}), 'The data of the input "text" must be texts only.'),
+        (body(tensor={"data": None}), 'The input "text" has no data;'),
+        (body(tensor={"dtype": "x"}), 'Unknown field "inputs.0.dtype"; the protocol'),
         (body(tensor={"parameters": {"x": 1}}), 'Unknown parameter "x" in inputs "text"'),
         (body(tensor={"parameters": {"binary_data_size": 9}}), "within the body"),
         (body(tensor={"data": ["a"]}), "text has no mask"),
         (body(parameters={"timeout": 5}), 'Unknown field "timeout" in parameters'),
         (body(parameters={"top_k": "3"}), "parameters.top_k must be a whole number"),
         (body(parameters={"binary_data_output": 1}), "must be true or false"),
-        (body(outputs=[{"name": "logits"}]), 'There is no output "logits"; there are text_index'),
+        (body(outputs=[{"name": "logits"}]), 'Unknown output "logits"; allowed: text_index'),
         (
             body(outputs=[{"name": "token", "parameters": {"classification": 3}}]),
-            'Unknown parameter "classification" in outputs "token"; allowed is binary_data.',
+            'Unknown parameter "classification" in outputs "token"; allowed: binary_data.',
         ),
     ],
 )
@@ -190,7 +190,7 @@ def test_an_input_twice(client: TestClient) -> None:
     text = body()["inputs"][0]
     answer = client.post(INFER, json={"inputs": [text, text]})
     assert answer.status_code == 422
-    assert answer.json()["error"] == 'The input "text" is given twice.'
+    assert answer.json()["error"] == 'The input "text" is a duplicate; send it once.'
 
 
 def test_bytes_that_belong_to_no_input(client: TestClient) -> None:
@@ -200,7 +200,7 @@ def test_bytes_that_belong_to_no_input(client: TestClient) -> None:
     assert client.post(INFER, content=content, headers=headers).status_code == 200
     answer = client.post(INFER, content=content + b"more", headers=headers)
     assert answer.status_code == 422
-    assert answer.json()["error"] == "4 bytes at the end of the body belong to no input."
+    assert "The last 4 bytes of the body belong to no input" in answer.json()["error"]
 
 
 def test_other_models_and_versions(client: TestClient) -> None:
@@ -208,7 +208,7 @@ def test_other_models_and_versions(client: TestClient) -> None:
     for path in ("/v2/models/other/infer", "/v2/models/tiny/versions/2/infer"):
         answer = client.post(path, json=body())
         assert answer.status_code == 404
-        assert answer.json()["error"].startswith("There is no ")
+        assert answer.json()["error"].startswith("Unknown ")
     assert client.post("/v2/models/tiny/versions/1/infer", json=body()).status_code == 200
 
 
@@ -236,7 +236,7 @@ def test_rows_of_different_lengths_are_filled_up() -> None:
     """Tensors are rectangles."""
     fill = Fill(0.5, 7, "dog", "the dog")
     read = InferRequest.read(json.dumps(body()).encode(), None, LIMITS)
-    content, _ = answer("tiny", read, [[[fill, fill]], [[fill], []]])
+    content, _ = response_body("tiny", read, [[[fill, fill]], [[fill], []]])
     tensors = {output["name"]: output for output in json.loads(content)["outputs"]}
     assert tensors["text_index"]["data"] == [0, 1, 1]
     assert tensors["token"]["shape"] == [3, 2]

@@ -31,7 +31,7 @@ def test_models(client: TestClient) -> None:
     assert client.get("/v1/models/tiny").json() == {"name": "tiny", "ready": True}
     for answer in (client.get("/v1/models/other"), client.post("/v1/models/other:predict")):
         assert answer.status_code == 404
-        assert answer.json()["error"] == 'There is no model "other" here; "tiny" is served.'
+        assert answer.json()["error"] == 'Unknown model "other"; served models: "tiny".'
 
 
 @pytest.mark.parametrize(

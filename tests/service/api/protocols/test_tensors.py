@@ -40,7 +40,7 @@ def test_tensors_are_written_as_the_client_reads_them() -> None:
 )
 def test_bytes_that_are_no_texts(content: bytes) -> None:
     """A length cut short or beyond the end, and what is not UTF-8."""
-    with pytest.raises(MalformedRequestError, match='"text" are not texts in UTF-8'):
+    with pytest.raises(MalformedRequestError, match='"text" must be UTF-8 texts'):
         read_texts("text", content)
 
 

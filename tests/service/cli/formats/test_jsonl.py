@@ -46,7 +46,7 @@ def test_json_lines(jsonl: Path) -> None:
         "The line is not valid JSON: expecting value (line 2, column 7).",
         "The line is empty; it must be a JSON object.",
         "The line must be a JSON object.",
-        'The field "a" is given twice.',
+        'The field "a" is a duplicate; each field may appear once.',
     ]
 
 

@@ -61,7 +61,7 @@ def test_allow_has_head_where_it_has_get(
     answer = client.request(method, path)
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
     if method != "HEAD":
-        sentence = f"The method {method} is not allowed here; allowed is {allowed}."
+        sentence = f"The method {method} is not allowed for this path; use {allowed}."
         assert answer.json() == {"error": sentence}
 
 
