@@ -14,7 +14,7 @@ STUCK = "The model has not answered for 0.05 s."
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "RECENT_S", 0.1)
-    monkeypatch.setattr(probe, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(probe, "TIMEOUT_S", 0.05)
 
 
 async def test_model_that_has_just_answered_is_not_probed() -> None:
@@ -59,7 +59,7 @@ async def test_model_that_fails() -> None:
     async with running_batcher(FakeRuntime()) as batcher:
         await asyncio.sleep(0.11)
         failure = await Probe(batcher, token_id=BAD_ID).failure_reason()
-        assert failure == "The model fails on a request that it must be able to answer."
+        assert failure == "The model fails on a test pass of one token; restart the service."
 
 
 async def test_cancelled_caller_does_not_cancel_the_probe() -> None:
