@@ -2,7 +2,7 @@
 
 A loop ranks a few masks at a time, because the logits of many masks take more memory than the rest
 of the graph. A large vocabulary is ranked in parts, each in its own loop: the runtime packs the
-weights of one loop after the other and frees what it has read (LOG.md, 2026-11-21).
+weights of one loop after the other and frees what it has read (docs/log.md, 2026-11-21).
 
 Shapes: M masks, D d_model, P parts, k top tokens, K targets.
 """

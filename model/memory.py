@@ -51,7 +51,7 @@ def keep_freed_memory() -> None:
     """Make the GNU C library keep freed memory for this process's next allocation.
 
     By default it maps every large block again, and Linux zeroes each page: a quarter of a training
-    step on a CPU was spent on that (LOG.md, 2026-11-22).
+    step on a CPU was spent on that (docs/log.md, 2026-11-22).
     """
     if sys.platform != "linux":
         return
@@ -68,7 +68,7 @@ def limit_kernel_cache() -> None:
     Call it before the first matrix product. A value set in the environment wins. Each training
     step has new shapes, because the number of masked positions is random. Kernels are small but
     seem to fragment the heap: memory after 130 steps was 5.9 GB with the default and is 3.5 GB
-    with the limit, at the same speed (LOG.md, 2026-11-22).
+    with the limit, at the same speed (docs/log.md, 2026-11-22).
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS))
 

@@ -96,8 +96,8 @@ class Settings(BaseSettings):
         description="maximum number of model passes for the scores or targets of a request; scores "
         "take about one per token",
     )
-    # measured with 32 clients on two CPUs (LOG.md, 2026-11-20): 128 gave 10 % fewer requests/s; 256
-    # gave the same number, higher latency and 3 MB more memory
+    # measured with 32 clients on two CPUs (docs/log.md, 2026-11-20): 128 gave 10 % fewer
+    # requests/s; 256 gave the same number, higher latency and 3 MB more memory
     max_batch_tokens: int = Field(
         default=192,
         ge=1,

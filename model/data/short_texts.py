@@ -1,7 +1,7 @@
 """Short texts as rows of their own length, like those that clients of the service send.
 
 Packed rows begin and end anywhere and are always full. An encoder trained on them alone predicts
-badly in a single sentence (LOG.md, 2026-11-22).
+badly in a single sentence (docs/log.md, 2026-11-22).
 """
 
 from __future__ import annotations

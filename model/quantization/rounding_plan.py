@@ -39,7 +39,7 @@ from model.quantization.calibration import (
 )
 from model.quantization.smoothing import smoothing_factors
 
-# measured: LOG.md, 2026-11-20
+# measured: docs/log.md, 2026-11-20
 FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 4, 32
 CALIBRATION_TOKENS = 16_384
 

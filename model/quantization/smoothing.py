@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 STEPS = 300
 SAMPLED_OUTPUTS = 1024  # sampled rows of a weight: the embedding table has too many
-# the model of independent errors underestimates those of weights (measured: LOG.md, 2026-11-20)
+# the model of independent errors underestimates those of weights (docs/log.md, 2026-11-20)
 WEIGHT_ERRORS = 4.0
 LEARNING_RATE = 0.03
 SMALLEST = 1e-5

@@ -3,7 +3,7 @@
 The logits (M, V) are the largest tensor of a training step. Softmax, loss and gradient share one
 buffer of that size, which is freed before the rest of the backward pass; autograd keeps the logits
 and allocates several more. The fused form is 2 % faster on packed rows and 9 % on short texts
-(LOG.md, 2026-11-22).
+(docs/log.md, 2026-11-22).
 
 Shapes: M predicted positions, E width of the table, V vocabulary.
 """

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 # Each text starts at a multiple of the float32 count of the widest vector register. Each of its
 # values then meets the same lane of the same sums as if the text were alone, and the result has the
-# same bits. Row widths are such multiples too: the kernels are slow on a remainder (LOG.md,
+# same bits. Row widths are such multiples too: the kernels are slow on a remainder (docs/log.md,
 # 2026-11-20).
 ALIGNMENT = 16
 
