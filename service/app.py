@@ -155,8 +155,8 @@ def create_app(settings: Settings) -> FillMaskApp:
     statistics = ProcessStatistics()
     tracer = _create_tracer(settings)
     bodies_bytes = max(BODIES_BYTES, 10 * settings.max_body_bytes)
-    bodies = MemoryBudget("bodies", bodies_bytes, FREE_BODY_BYTES)
-    answers = MemoryBudget("answers", ANSWERS_BYTES, FREE_ANSWER_BYTES)
+    bodies = MemoryBudget("request bodies", bodies_bytes, FREE_BODY_BYTES)
+    answers = MemoryBudget("responses", ANSWERS_BYTES, FREE_ANSWER_BYTES)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

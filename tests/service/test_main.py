@@ -110,8 +110,8 @@ def test_second_signal_ends_it_at_once(start_server: StartServer) -> None:
 
 def test_process_that_hangs_is_ended(start_server: StartServer) -> None:
     """The grace period ends even if a model never returns."""
-    hanging = SLOW.replace("time.sleep(0.7)", "time.sleep(600 if len(batch.requests) == 2 else 0)")
-    ceiling = "from service.http import server\nserver._CEILING_S = 1\n"
+    hanging = SLOW.replace("time.sleep(0.7)", "time.sleep(600 if len(batch.passes) == 2 else 0)")
+    ceiling = "from service.http import server\nserver._FORCED_EXIT_AFTER_S = 1\n"
     flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
     with (
         start_server(*flags, command=("-c", ceiling + hanging)) as (process, url),
@@ -130,7 +130,7 @@ import sys
 from service.engine.runtime import Runtime
 run = Runtime.run
 def die(self, batch):
-    if len(batch.requests) == 2:
+    if len(batch.passes) == 2:
         raise SystemExit("what the user wrote")
     return run(self, batch)
 Runtime.run = die

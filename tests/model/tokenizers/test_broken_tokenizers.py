@@ -61,7 +61,7 @@ BROKEN: dict[str, tuple[str, bool, Break, str]] = {
     ),
     "settings of something else": (
         *("BERT", False, put("tokenizer_config.json", b"[]")),
-        r"tokenizer_config\.json must hold a JSON object",
+        r"tokenizer_config\.json must contain a JSON object",
     ),
     "setting of a wrong kind": (
         *("BERT", False, settings(do_lower_case="no")),

@@ -18,9 +18,9 @@ BEYOND_THE_SCHEMA = re.compile(
     r"|has \d+ (tokens|characters|JSON values)|have \d+ bytes in UTF-8"
     r"|needs? (\d+|more than \d+) passes|The request has \d+ (tokens|masks)"
     r"|The response would have"
-    r"|parameters is a list, and \S+ is one text|parameters holds \d+ objects, and"
-    r"|cannot be asked for together|masks too far apart"
-    r"|The input .* has the shape|The input .* is given twice|must have either data or"
+    r"|parameters is a list but \S+ is one text|parameters has \d+ objects but"
+    r"|cannot be combined|masks too far apart"
+    r"|The input .* has the shape|The input .* is a duplicate|must have either data or"
     r"|The input .* has no data|inputs must have one tensor of texts",
     re.DOTALL,
 )

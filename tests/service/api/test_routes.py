@@ -195,7 +195,7 @@ def test_openapi_document_matches_the_endpoint(client: TestClient) -> None:
     }
     for status, response in post["responses"].items():
         schema = response["content"]["application/json"]["schema"]
-        name = "FillMaskAnswer" if status == "200" else "ErrorResponse"
+        name = "FillMaskResponse" if status == "200" else "ErrorResponse"
         assert schema == {"$ref": f"#/components/schemas/{name}"}
     schema = post["requestBody"]["content"]["application/json"]["schema"]
     assert schema["properties"]["inputs"]["anyOf"][1]["maxItems"] == 4

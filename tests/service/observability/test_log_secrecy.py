@@ -29,7 +29,7 @@ SECRETS = {
 BUGGY = """
 import asyncio, sys
 from service.tasks import fill_mask, scoring
-read = fill_mask.FillMaskPipeline._read
+plan = fill_mask.FillMaskPipeline._plan
 def with_bug(self, texts, *args, **kwargs):
     text = texts[0]
     if "bug in task" in text:
@@ -41,8 +41,8 @@ def with_bug(self, texts, *args, **kwargs):
     elif "bug" in text:
         try: raise KeyError(text)
         except KeyError as error: raise RuntimeError(text) from error
-    return read(self, texts, *args, **kwargs)
-fill_mask.FillMaskPipeline._read = with_bug
+    return plan(self, texts, *args, **kwargs)
+fill_mask.FillMaskPipeline._plan = with_bug
 from service.engine.runtime import Runtime
 run = Runtime.run
 def run_with_bug(self, batch):
