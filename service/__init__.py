@@ -1,3 +1,3 @@
-"""The fill-mask service: what runs in production."""
+"""Fill-mask service: the production code."""
 
 __version__ = "0.1.0"

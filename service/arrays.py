@@ -15,7 +15,7 @@ def int_array(values: Sequence[int]) -> IntArray:
 
 
 def start_offsets(lengths: IntArray) -> IntArray:
-    """Return the offset of each part when parts of these lengths lie end to end."""
+    """Return the offset of each part in the concatenation of parts of these lengths."""
     return np.cumsum(lengths) - lengths
 
 

@@ -1,4 +1,4 @@
-"""Mixture: which documents of a corpus a published model may and should learn from.
+"""Mixture: selection of a corpus's documents for training, by source and author.
 
 A corpus has a table of its documents, one row each in file order: source, title, author and bytes,
 separated by tabs. A mixture sets the share of each source, and restricts sources to authors.

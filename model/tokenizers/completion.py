@@ -1,7 +1,7 @@
-"""A tokenizer.json that is completed, and stays the same to the byte if nothing is missing.
+"""Completion of tokenizer.json; a complete file is returned byte for byte.
 
-transformers would rebuild it from the defaults of its class instead, and lose what the file says of
-capital letters and normalization.
+transformers rebuilds the file from the defaults of its class instead, and loses its settings for
+case and normalization.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NORMALIZER_FIELDS = {
 
 
 class TokenizerDraft:
-    """A tokenizer.json in the making.
+    """Draft of a tokenizer.json, completed step by step.
 
     Args:
         path: the file that errors name.

@@ -115,7 +115,7 @@ def _special_token(
 
 
 def _check_file(path: Path, kind: TokenizerClass) -> None:
-    """Raise ValueError for a file that transformers converts without a word, or blames wrongly."""
+    """Reject files that transformers accepts silently or reports with a misleading error."""
     if not path.is_file():
         raise ValueError(f"{path} does not exist, and neither does tokenizer.json")
     if path.suffix == ".model":

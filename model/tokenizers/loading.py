@@ -1,8 +1,8 @@
 """A directory's tokenizer as one complete tokenizer.json, from whichever files it has.
 
-A complete tokenizer.json is returned byte for byte. What the small files beside it add or change is
-written into it. Without a tokenizer.json, the vocabulary files of the known tokenizer classes are
-converted. Nothing in a directory is executed, and nothing is downloaded.
+A complete tokenizer.json is returned byte for byte. Settings of tokenizer_config.json and similar
+files are merged into an incomplete one. Without a tokenizer.json, the vocabulary files of the known
+tokenizer classes are converted. Nothing in a directory is executed, and nothing is downloaded.
 """
 
 from __future__ import annotations

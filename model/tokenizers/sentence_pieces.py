@@ -1,6 +1,7 @@
 """Checks of SentencePiece models before transformers converts them.
 
-transformers takes a broken file for one of tiktoken, and a model of another family without a word.
+transformers mistakes a corrupt file for a tiktoken file, and accepts models of other families
+without an error.
 """
 
 from __future__ import annotations

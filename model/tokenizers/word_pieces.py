@@ -13,11 +13,11 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 def train_word_pieces(
     texts: Iterable[str], vocab_size: int, *, lowercase: bool = True
 ) -> Tokenizer:
-    """A BERT-style tokenizer learnt from texts.
+    """Train a BERT-style tokenizer on texts.
 
     Args:
         texts: any pieces of text; read once.
-        vocab_size: entries at most, special tokens included.
+        vocab_size: maximum number of entries, special tokens included.
         lowercase: fold case and strip accents, as BERT's uncased models do.
     """
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))  # noqa: S106 - not a password

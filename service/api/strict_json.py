@@ -22,7 +22,7 @@ _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class _ConstantError(ValueError):
-    """A constant such as NaN, which JavaScript has and JSON has not. The message is its name."""
+    """Error for a constant such as NaN, which is invalid JSON. The message is its name."""
 
 
 class _UnpairedSurrogateError(ValueError):

@@ -1,4 +1,4 @@
-"""Read a bundle and verify that its files are the ones it was made with."""
+"""Bundle: reading, and verification of its files by size and SHA-256."""
 
 import hashlib
 import json
@@ -47,7 +47,7 @@ MAX_BYTES = {DESCRIPTION_FILE: 2**24, MODEL_FILE: 2**26, TOKENIZER_FILE: 2**28}
 
 
 class Bundle(Description):
-    """A verified bundle: its description and where it is."""
+    """Verified bundle: its description and its directory."""
 
     _path: Path = PrivateAttr()
 

@@ -1,6 +1,6 @@
-"""The content of bundle.json as strict pydantic models, and a sentence for each way to break them.
+"""Strict pydantic models of bundle.json, and their error messages.
 
-Strict: text is not a number, true is not 1. Unknown fields are rejected.
+Strict models convert no types: "1" is not a number and true is not 1. They reject unknown fields.
 """
 
 import json
@@ -68,7 +68,7 @@ class FileRecord(_Strict):
 
 
 class FileRecords(_Strict):
-    """The files of a bundle. No other is allowed, so no name can lead out of the directory."""
+    """Files of a bundle. Other names are rejected, so none can lead out of the directory."""
 
     model: FileRecord = Field(alias=MODEL_FILE)
     weights: FileRecord = Field(alias=WEIGHTS_FILE)
@@ -106,7 +106,7 @@ class Int8Figures(_Strict):
 
 
 class Description(_Strict):
-    """The whole of bundle.json; max_tokens is the longest input, special tokens included."""
+    """Content of bundle.json; `max_tokens` includes special tokens."""
 
     schema_version: int
     name: str

@@ -1,4 +1,4 @@
-"""Where bundles lie: one, or a directory of several."""
+"""Discovery of bundles in a directory, and of changes to their files."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -8,13 +8,13 @@ from service.errors import BundleError
 
 
 class FileState(NamedTuple):
-    """A file and its last change; the inode's own is there because a copy may set the other back.
+    """Identity and modification times of a file.
 
     Attributes:
         inode: with the number of its device.
         size_bytes: of the file.
-        modified_ns: when its content changed.
-        changed_ns: when its content, its name or its rights changed.
+        modified_ns: time of the last change of the content; a copy may set it back.
+        changed_ns: time of the last change of content, name or rights.
     """
 
     inode: tuple[int, int]
@@ -23,18 +23,18 @@ class FileState(NamedTuple):
     changed_ns: int
 
 
-# of each file by its name
+# file name -> state; None for a missing file
 Fingerprint = dict[str, FileState | None]
 
 
 def find_bundles(path: Path) -> list[Path]:
-    """The bundle at a path, or those in it, in the order of their directories' names.
+    """Return the bundle at a path, or all bundles in that directory, sorted by directory name.
 
-    Directories with a dot before their name, and those without a bundle.json, are passed over:
-    volumes of Kubernetes and half-copied bundles have such.
+    Hidden directories, which Kubernetes volumes have, and directories without bundle.json, such as
+    incomplete copies, are ignored.
 
     Raises:
-        BundleError: there is none.
+        BundleError: there is no bundle.
     """
     if (path / DESCRIPTION_FILE).is_file() or not path.is_dir():
         return [path]
@@ -53,8 +53,7 @@ def find_bundles(path: Path) -> list[Path]:
 def fingerprint(path: Path) -> Fingerprint:
     """Identify the files of a bundle and their last changes, without reading them.
 
-    The result is different as soon as a file is replaced or written to. A missing file counts as a
-    change; reading the bundle tells what is wrong with it.
+    The result changes as soon as a file is replaced, written to or removed.
     """
     return {name: file_state(path / name) for name in (DESCRIPTION_FILE, *FILES)}
 

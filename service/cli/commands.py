@@ -15,7 +15,7 @@ DEFAULT_FIELD = "inputs"
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of several parts of the rows.
+    """Shard: one of N parts of the input rows.
 
     Attributes:
         index: index of the part, from 0.

@@ -24,12 +24,12 @@ class Batcher:
     """A queue of model passes, and worker threads that compute them in batches.
 
     A free worker immediately takes the oldest passes, up to its equal share of the tokens that
-    wait or run and up to the token budget. So no batch is held back to grow, no worker is idle
-    while another has a long queue, and no pass waits for a later one. A pass above the share or
-    the budget runs alone. Passes are not sorted by length: the graph packs long and short texts
-    together almost without loss (`packing`). Requests of many passes wait in the bulk lane, which
-    has its own limit, so that they do not delay interactive requests. Create and close the batcher
-    on the event loop that submits.
+    wait or run and up to the token budget. Workers never delay a batch to fill it, and they share
+    a long queue equally. A pass above the share or the budget runs alone. Passes are not sorted by
+    length: the graph packs long and short texts together almost without loss (`packing`). Requests
+    of many passes wait in the bulk lane, which has its own limit, so that they do not delay
+    interactive requests. Create and close the batcher on the
+    event loop that submits.
 
     Args:
         run: computes a batch; called from several workers at a time.

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class ModelRegistry:
-    """Models by name, one of which is the default. For one event loop.
+    """Models by name, one of which is the default. Must be used on one event loop only.
 
     Args:
         settings: paths of the bundles, name of the default model, and limits.

@@ -1,1 +1,1 @@
-"""Tasks: fill-mask and scoring. They take texts and know nothing of HTTP."""
+"""Tasks: fill-mask and scoring. Tasks are independent of HTTP: texts in, results out."""

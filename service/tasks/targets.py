@@ -62,7 +62,7 @@ class Targets:
 
     @classmethod
     def resolve(cls, tokenizer: Tokenizer, texts: Sequence[str], max_passes: int) -> "Targets":
-        """Tokenize the targets and reject those without tokens or with the tokens of another.
+        """Tokenize the targets and reject empty and duplicate token sequences.
 
         Args:
             tokenizer: the model's tokenizer.
