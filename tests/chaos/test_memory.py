@@ -78,11 +78,12 @@ async def test_memory_is_returned_after_an_attack() -> None:
     async with serving("--log-level=error") as (process, port):
         async with under(["wide texts", "target scores"], port):
             await asyncio.sleep(ATTACK_S)
-        await asyncio.sleep(1)  # for requests that have begun
-        after_bytes = resident_bytes(process.pid)
-        await asyncio.sleep(RETURN_EVERY_S + 2)
+        await asyncio.sleep(1 + RETURN_EVERY_S + 2)  # the first second is for requests that run
         later_bytes = resident_bytes(process.pid)
-    assert later_bytes < after_bytes - 30 * MB or later_bytes < 290 * MB
+        highest_bytes = peak_bytes(process.pid)
+    # Below the peak, as memory may also be returned during the attack: 50 to 110 MB less were
+    # measured, and 25 to 30 MB without the return.
+    assert later_bytes < highest_bytes - 40 * MB
 
 
 async def test_large_body_is_read_while_others_are_slow() -> None:
