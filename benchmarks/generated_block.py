@@ -9,7 +9,7 @@ END = "<!-- end -->\n"
 
 
 def read(page: Path, script: str) -> str:
-    """What the page has between the script's marks.
+    """Return the text between the script's marks.
 
     Raises:
         ValueError: the page has no such marks.

@@ -1,4 +1,4 @@
-"""Who runs over HTTP, and how each is started: as its own documentation advises for CPUs."""
+"""Contenders over HTTP, started as their own documentation advises for CPUs."""
 
 from __future__ import annotations
 

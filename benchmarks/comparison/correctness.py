@@ -19,7 +19,7 @@ Reference = list[list[dict[int, float]]]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How many masks were given the reference's best token, or one that ties with it."""
+    """Number of masks with the reference's best token, or one that ties with it."""
 
     masks: int
     same: int
@@ -31,7 +31,7 @@ class Agreement:
 
 
 def read_reference(path: Path) -> Reference:
-    """What `prepare` wrote."""
+    """Read the file that `prepare` has written."""
     return [
         [{int(token): value for token, value in mask.items()} for mask in text]
         for text in json.loads(path.read_text())

@@ -32,7 +32,7 @@ _ANSWER_LIMIT_S = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How the comparison is run.
+    """Settings of a comparison.
 
     Attributes:
         rounds: how often each contender takes its turn.

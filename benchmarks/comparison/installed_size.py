@@ -1,4 +1,4 @@
-"""How much disk each kind of installation takes: a fresh virtual environment, all files of it."""
+"""Disk usage of each kind of installation: all files of a fresh virtual environment."""
 
 from __future__ import annotations
 

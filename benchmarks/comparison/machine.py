@@ -1,4 +1,4 @@
-"""What the figures were measured on, in a few lines without names."""
+"""Description of the machine in a few lines, without names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured, as it is kept between runs: JSON in the cache, written after every round."""
+"""Results of comparisons, stored as JSON in the cache after every round."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Kept(BaseModel):
 
     @classmethod
     def path(cls) -> Path:
-        """Where the latest run is kept."""
+        """Return the file of the latest run."""
         return CACHE / cls.FILE
 
     @classmethod

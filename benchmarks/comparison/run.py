@@ -1,4 +1,4 @@
-"""What one run of the comparison does, from nothing to the results in the cache."""
+"""Run a comparison, from the preparation to the results in the cache."""
 
 from __future__ import annotations
 

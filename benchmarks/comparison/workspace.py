@@ -1,4 +1,4 @@
-"""Where the files of the comparison lie: models in a cache that git ignores, made by `prepare`."""
+"""Files of the comparison: models in a cache that git ignores, written by `prepare`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many pods a rate of requests takes: a formula, and a simulation that checks it.
+"""Number of pods for a rate of requests: a formula, and a simulation that checks it.
 
     .venv-dev/bin/python -m benchmarks.load.capacity
 

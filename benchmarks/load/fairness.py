@@ -1,4 +1,4 @@
-"""What a flood of scoring requests does to single fills: their latency with it and without.
+"""Latency of single fills, with and without a flood of scoring requests.
 
     .venv-dev/bin/python -m benchmarks.load.fairness [ENVIRONMENT]
 

@@ -1,4 +1,4 @@
-"""What the service costs to have: size on disk, start, memory. Linux only.
+"""Footprint of the service: size on disk, start, memory. Linux only.
 
     .venv-dev/bin/python benchmarks/load/footprint.py [ENVIRONMENT]
 
@@ -29,7 +29,7 @@ WORDS = ["the", "old", "river", "runs", "past", "a", "small", "town", "where", "
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What one start of the service took."""
+    """Time and memory of a start."""
 
     ready_s: float
     idle_mb: float

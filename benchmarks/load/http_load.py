@@ -32,7 +32,7 @@ REQUESTS = [_request(text) for text in masked_texts()]
 
 @dataclass
 class Result:
-    """What became of the requests; times in seconds."""
+    """Outcome of the requests; times in seconds."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     latencies: list[float] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a large model costs to export and to serve: memory, bytes and time, into docs/models.md.
+"""Cost of a large model, exported and served: memory, bytes and time, into docs/models.md.
 
     .venv-dev/bin/python -m benchmarks.load.large_model
 

@@ -33,7 +33,7 @@ CAPACITY_S = 10
 
 
 class Round(NamedTuple):
-    """What was measured in a round."""
+    """Figures of a round."""
 
     capacity: float  # requests a second
     closed: Result

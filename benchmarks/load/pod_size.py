@@ -1,4 +1,4 @@
-"""What a pod of one CPU and one of two answer, into docs/deploy.md.
+"""Throughput of pods with one CPU and with two, into docs/deploy.md.
 
     .venv-dev/bin/python -m benchmarks.load.pod_size
 
