@@ -45,8 +45,8 @@ BROKEN: dict[str, tuple[str, bool, Break, str]] = {
     "JSON cut short": (
         "BERT",
         True,
-        cut("tokenizer.json"),
-        r"tokenizer\.json cannot be read as a ",
+        cut("tokenizer.json"),  # the vocabulary's order is random, so the cut may split a character
+        r"tokenizer\.json (cannot be read as a |is not UTF-8)",
     ),
     "JSON of something else": ("BERT", True, put("tokenizer.json", b"[]"), r"cannot be read as a "),
     "JSON not UTF-8": (
