@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from export.operators import GraphBuilder, float_tensor
 from export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range
-from service.engine.packing import ALIGNMENT
+from service.engine.attention_rows import ALIGNMENT
 
 NEVER = -1e30  # added to a score, gives a weight of exactly 0
 # Encoders with longer inputs than this compute attention for some queries at a time: the scores of

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from service.bundles.bundle import DESCRIPTION_FILE, read_bundle
-from service.engine.batch import Batch, ModelPass
+from service.engine.batch_arrays import Batch, ModelPass
 from service.engine.runtime import Runtime
 from service.registry.golden import largest_int8_difference
 from service.tokenization.tokenizer import Tokenizer

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.encoder.encoder import TiedEncoder
-from service.engine.batch import Batch, ModelPass
+from service.engine.batch_arrays import Batch, ModelPass
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 

@@ -33,7 +33,7 @@ from service.bundles.bundle import (
     WEIGHTS_FILE,
     read_bundle,
 )
-from service.engine.batch import ModelPass
+from service.engine.batch_arrays import ModelPass
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 

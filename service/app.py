@@ -30,7 +30,7 @@ from service.http.middleware.access_log import AccessLogMiddleware, BodyLogMiddl
 from service.http.middleware.authentication import ApiKeys, AuthenticationMiddleware
 from service.http.middleware.cors import CorsMiddleware
 from service.http.middleware.deadline import DeadlineMiddleware
-from service.http.middleware.head import HeadMiddleware
+from service.http.middleware.head_requests import HeadMiddleware
 from service.http.middleware.request_id import RequestIdMiddleware
 from service.http.middleware.request_memory import RequestMemoryMiddleware
 from service.http.throttle import THROTTLE_ABOVE_WAIT_S, ExcludedRequests, LoopThrottle

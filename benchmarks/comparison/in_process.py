@@ -21,7 +21,7 @@ from benchmarks.comparison.engines import Engine, OnnxRuntimeEngine, OpenVinoEng
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.texts import TOP_K, masked_texts
 from benchmarks.comparison.workspace import PRECISIONS, Workspace
-from service.engine.batch import Batch, ModelPass
+from service.engine.batch_arrays import Batch, ModelPass
 from service.engine.memory import collapse_heap
 from service.engine.runtime import Runtime
 from service.settings import Settings

@@ -22,7 +22,7 @@ from benchmarks.comparison.texts import masked_texts
 from benchmarks.load import pod_size
 from service.bundles.bundle import default_bundle_path, read_bundle
 from service.engine.admission import Throughput
-from service.engine.queue import LaneQueue
+from service.engine.batch_formation import LaneQueue, batch_budget
 from service.settings import Settings
 from service.tokenization.tokenizer import Tokenizer
 
@@ -131,8 +131,10 @@ class Pod:
 
     def _start(self, now_s: float) -> None:
         while self._idle and self._waiting:
-            share = math.ceil(self._accepted_tokens / self._workers)
-            batch = self._waiting.next_batch(min(share, self._settings.max_batch_tokens))
+            budget = batch_budget(
+                self._accepted_tokens, self._workers, self._settings.max_batch_tokens
+            )
+            batch = self._waiting.next_batch(budget)
             took_s = self.batch_s(sum(arrival.tokens for arrival in batch))
             self._idle -= 1
             self._batches += 1

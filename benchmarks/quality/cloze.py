@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks import generated_block
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch import Batch, ModelPass
+from service.engine.batch_arrays import Batch, ModelPass
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 

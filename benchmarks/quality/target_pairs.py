@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch import Batch
+from service.engine.batch_arrays import Batch
 from service.engine.runtime import Runtime
 from service.tasks.target_passes import TargetPasses
 from service.tasks.targets import Targets

@@ -9,7 +9,7 @@ from service.api.fill_response import fills_to_json
 from service.errors import FillMaskError
 from service.http.disconnect import CancelOnDisconnect, ClientDisconnectedError
 from service.http.middleware.request_memory import LONG_BODY_BYTES
-from service.http.responses import header, send_error, send_json
+from service.http.send_json import send_error, send_json
 from service.observability.request_context import MODEL, RESERVE
 from service.registry.registry import ModelRegistry
 from service.registry.served_model import ServedModel
@@ -36,7 +36,7 @@ class FillMaskEndpoint:
             scope[MODEL] = served.info.name
             with served.in_use, CancelOnDisconnect(receive):
                 reserve = scope[RESERVE]
-                content = await _fill(served, body, header(scope, b"content-type"), reserve)
+                content = await _fill(served, body, _content_type(scope), reserve)
         except ClientDisconnectedError:
             return
         except FillMaskError as error:
@@ -60,3 +60,10 @@ async def _fill(
     if result.is_large:
         return await asyncio.to_thread(fills_to_json, result, single=request.single)
     return fills_to_json(result, single=request.single)
+
+
+def _content_type(scope: Scope) -> str | None:
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            return bytes(value).decode("latin-1")
+    return None

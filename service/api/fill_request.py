@@ -30,8 +30,7 @@ from service.tasks.options import (
     Order,
     Strategy,
 )
-
-MAX_TARGETS = 10_000
+from service.tasks.targets import MAX_TARGETS
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "granularity": get_args(Granularity),

@@ -2,22 +2,19 @@
 
 import asyncio
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable, Sequence
 
 from service.engine.admission import Admission
-from service.engine.batch import Batch, BatchOutputs, ModelPass, PassOutputs
-from service.engine.queue import LaneQueue, PendingRequest, QueuedPass
+from service.engine.batch_arrays import Batch, BatchOutputs, ModelPass, PassOutputs
+from service.engine.batch_formation import LaneQueue, batch_budget, exceeds_interactive_lane
+from service.engine.pending_requests import PendingRequest, QueuedPass
 from service.errors import NotReadyError, safe_traceback
 from service.observability.statistics import BatchStatistics, QueueLoad
 from service.observability.tracing import Tracer
 
 _log = logging.getLogger(__name__)
-
-# a request of more tokens than this many batches goes to the bulk lane
-MAX_INTERACTIVE_BATCHES = 8
 
 
 class Batcher:
@@ -26,10 +23,9 @@ class Batcher:
     A free worker immediately takes the oldest passes, up to its equal share of the tokens that
     wait or run and up to the token budget. Workers never delay a batch to fill it, and they share
     a long queue equally. A pass above the share or the budget runs alone. Passes are not sorted by
-    length: the graph packs long and short texts together almost without loss (`packing`). Requests
-    of many passes wait in the bulk lane, which has its own limit, so that they do not delay
-    interactive requests. Create and close the batcher on the
-    event loop that submits.
+    length: the graph packs long and short texts together almost without loss (`attention_rows`).
+    Requests of many passes wait in the bulk lane, which has its own limit, so that they do not
+    delay interactive requests. Create and close the batcher on the event loop that submits.
 
     Args:
         run: computes a batch; called from several workers at a time.
@@ -103,8 +99,8 @@ class Batcher:
 
         Args:
             passes: at least one.
-            bulk: whether the passes wait in the bulk lane. Passes of more than
-                MAX_INTERACTIVE_BATCHES batches always do.
+            bulk: whether the passes wait in the bulk lane. Requests that
+                exceed the interactive lane (`batch_formation`) always do.
 
         Returns:
             The outputs of each pass, in the same order.
@@ -117,7 +113,7 @@ class Batcher:
         """
         assert passes, "a request without passes is never answered"  # noqa: S101
         tokens = sum(model_pass.tokens for model_pass in passes)
-        bulk |= tokens > MAX_INTERACTIVE_BATCHES * self._max_batch_tokens
+        bulk |= exceeds_interactive_lane(tokens, self._max_batch_tokens)
         span = None if self._tracer is None else self._tracer.current_context()
         request = PendingRequest(self._loop.create_future(), len(passes), span)
         queued = [QueuedPass(model_pass, request, i, bulk) for i, model_pass in enumerate(passes)]
@@ -210,8 +206,9 @@ class Batcher:
                 woken = threading.Condition(self._lock)
                 self._idle.append(woken)
                 woken.wait()
-            share = math.ceil(self._admission.tokens / len(self._workers))
-            return self._queue.next_batch(min(share, self._max_batch_tokens))
+            return self._queue.next_batch(
+                batch_budget(self._admission.tokens, len(self._workers), self._max_batch_tokens)
+            )
 
     def _compute(self, queued: Sequence[QueuedPass]) -> list[PassOutputs | Exception]:
         started_s = time.perf_counter()

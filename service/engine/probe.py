@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from service.engine.batch import ModelPass, no_targets
+from service.engine.batch_arrays import ModelPass, no_targets
 from service.engine.batcher import Batcher
 from service.errors import FillMaskError
 

@@ -12,13 +12,13 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime as ort
 
 from service.bundles.bundle import WEIGHTS_FILE
-from service.engine.batch import Batch, BatchOutputs
+from service.engine.batch_arrays import Batch, BatchOutputs
 from service.engine.memory import collapse_heap, copy_mapped_file, return_free_memory
 from service.errors import BundleError
 from service.host import may_saturate_int8
 
 _INT64, _FLOAT32 = "tensor(int64)", "tensor(float)"
-# name -> (element type, number of axes); service.engine.batch explains the axes
+# name -> (element type, number of axes); service.engine.batch_arrays explains the axes
 _INPUTS = {
     "input_ids": (_INT64, 1),
     "positions": (_INT64, 1),

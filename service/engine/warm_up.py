@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from service.engine.batch import Batch, BatchOutputs, ModelPass
+from service.engine.batch_arrays import Batch, BatchOutputs, ModelPass
 from service.errors import BundleError
 
 # longer texts are rare, and one of 8,192 tokens would delay every start by half a minute

@@ -9,7 +9,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from service.errors import overloaded_text
 from service.http.middleware.request_id import request_id_of
 from service.http.request_parser import RequestHead
-from service.http.responses import Headers, error_json, send_error_message
+from service.http.send_json import Headers, error_json, send_error_message
 
 
 def error_response(status: int, message: str, headers: Headers) -> bytes:

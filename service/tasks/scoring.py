@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from service.engine.batch import ModelPass, PassOutputs
+from service.engine.batch_arrays import ModelPass, PassOutputs
 from service.engine.batcher import Batcher
 from service.errors import InvalidRequestError
 from service.observability.tracing import Tracer

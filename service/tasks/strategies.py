@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from service.concurrency import gather_or_cancel
-from service.engine.batch import ModelPass, Submit, no_targets
+from service.engine.batch_arrays import ModelPass, Submit, no_targets
 from service.engine.batcher import Batcher
 from service.tasks.joint import fill_jointly, max_joint_passes
 from service.tasks.plan import FillPlan

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.batch import ModelPass, PassOutputs
+from service.engine.batch_arrays import ModelPass, PassOutputs
 from service.tasks.targets import PrefixGroup, Targets
 from service.tokenization.tokenizer import EncodedText
 

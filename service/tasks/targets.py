@@ -14,6 +14,8 @@ from service.errors import InvalidRequestError, quote
 from service.tasks.results import RejectedTarget
 from service.tokenization.tokenizer import Tokenizer
 
+# most targets of a request
+MAX_TARGETS = 10_000
 # 10,000 words of 26 letters; a longer list is rejected before time is spent tokenizing it
 MAX_TARGETS_BYTES = 2**18
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.concurrency import gather_or_cancel
-from service.engine.batch import ModelPass, Submit, no_targets
+from service.engine.batch_arrays import ModelPass, Submit, no_targets
 from service.tasks.results import NO_SINGLE_TOKEN, WordFill
 from service.tokenization.detokenizer import TokenText
 from service.tokenization.tokenizer import EncodedText, Tokenizer

@@ -20,6 +20,12 @@ def test_every_package_has_a_line() -> None:
     assert set(named) >= packages
 
 
+def test_every_module_named_exists() -> None:
+    named = set(re.findall(r"`([\w/]+/\w+\.py)`", PAGE))
+    assert len(named) > 20
+    assert [path for path in sorted(named) if not (pages.ROOT / path).is_file()] == []
+
+
 def test_glossary_has_at_most_twenty_terms() -> None:
     rows = re.findall(r"^\| [^|]+ \|", pages.section(PAGE, "Glossary"), re.MULTILINE)
     assert 0 < len(rows) - 2 <= MAX_TERMS  # without the head and its rule

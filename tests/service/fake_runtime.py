@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 
-from service.engine.batch import Batch, BatchOutputs, ModelPass, PassOutputs
+from service.engine.batch_arrays import Batch, BatchOutputs, ModelPass, PassOutputs
 from service.engine.batcher import Batcher
 from service.observability.statistics import BatchStatistics
 

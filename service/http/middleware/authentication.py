@@ -9,7 +9,7 @@ from pathlib import Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.errors import SettingsError
-from service.http.responses import send_error_message
+from service.http.send_json import send_error_message
 
 MIN_KEY_CHARS = 16
 CHECK_INTERVAL_S = 1.0

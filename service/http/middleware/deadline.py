@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.http.responses import send_error_message
+from service.http.send_json import send_error_message
 
 HEADER = b"x-request-timeout-ms"
 # ten minutes, longer than any client waits

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Iterable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import safe_traceback
-from service.http.responses import send_error_message
+from service.http.send_json import send_error_message
 from service.observability.request_context import CURRENT_SCOPE, REQUEST_ID
 
 _log = logging.getLogger(__name__)

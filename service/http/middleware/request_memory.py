@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.errors import OverloadedError, quote
 from service.http.json_size import MAX_VALUES
 from service.http.memory_budget import Claim, MemoryBudget
-from service.http.responses import send_error, send_error_message
+from service.http.send_json import send_error, send_error_message
 from service.http.throttle import ExcludedRequests
 from service.observability.request_context import RESERVE
 

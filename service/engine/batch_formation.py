@@ -1,69 +1,40 @@
-"""Queue of model passes in two lanes, and the requests that the passes belong to."""
+"""Batch formation: two lanes of waiting items, and the choice of the next batch."""
 
-import asyncio
-import time
+import math
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
-
-from service.engine.batch import ModelPass, PassOutputs
-
-
-class PendingRequest:
-    """A request that waits for the outputs of all its passes, or for the first failure.
-
-    Attributes:
-        future: receives the outputs or the failure; belongs to the caller's event loop.
-        span: the caller's tracing span, if requests are traced.
-        arrived_s: time of the request, by the performance counter.
-
-    Args:
-        count: number of passes.
-    """
-
-    def __init__(
-        self, future: asyncio.Future[list[PassOutputs]], count: int, span: object = None
-    ) -> None:
-        self.future = future
-        self.span = span
-        self.arrived_s = time.perf_counter()
-        self._results: dict[int, PassOutputs] = {}
-        self._count = count
-
-    def set_result(self, index: int, result: PassOutputs | Exception) -> None:
-        """Store the result of one pass. Call it on the event loop only."""
-        if self.future.done():
-            return
-        if isinstance(result, Exception):
-            self.future.set_exception(result)
-            return
-        self._results[index] = result
-        if len(self._results) == self._count:
-            self.future.set_result([self._results[i] for i in range(self._count)])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class QueuedPass:
-    """A pass in the queue, with the request that receives its outputs.
-
-    Attributes:
-        model_pass: the pass to compute.
-        request: the request that the pass belongs to.
-        index: position of the pass in the request.
-        bulk: whether the pass waits in the bulk lane.
-    """
-
-    model_pass: ModelPass
-    request: PendingRequest
-    index: int
-    bulk: bool
-
 
 Item = TypeVar("Item")
 
+# A request of more tokens than this many batches waits in the bulk lane.
+MAX_INTERACTIVE_BATCHES = 8
 # One batch in this many comes from the bulk lane, even if the interactive lane is never empty.
 BATCHES_PER_BULK_BATCH = 8
+
+
+def exceeds_interactive_lane(tokens: int, max_batch_tokens: int) -> bool:
+    """Return whether a request is too long for the interactive lane.
+
+    Args:
+        tokens: tokens of all passes of the request.
+        max_batch_tokens: token budget of a batch.
+    """
+    return tokens > MAX_INTERACTIVE_BATCHES * max_batch_tokens
+
+
+def batch_budget(unanswered_tokens: int, workers: int, max_batch_tokens: int) -> int:
+    """Return the most tokens of a worker's next batch: its equal share, up to the token budget.
+
+    Workers that share a queue equally finish together. A worker that took a full batch would leave
+    the others idle.
+
+    Args:
+        unanswered_tokens: tokens of all passes that wait or run.
+        workers: number of workers.
+        max_batch_tokens: token budget of a batch.
+    """
+    return min(math.ceil(unanswered_tokens / workers), max_batch_tokens)
 
 
 class LaneQueue(Generic[Item]):

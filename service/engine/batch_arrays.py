@@ -1,9 +1,9 @@
 """Inputs and outputs of the runtime as arrays: a model pass, a batch of passes, and their outputs.
 
 Shape legend: N texts; T tokens of a text; R tokens of all texts, packed end to end without padding;
-B attention rows of W slots (`packing`); Q masks of the row with the most masks, at least 2; M masks
-of all texts, ordered by text and position; K targets of the mask with the most targets; k = top_k.
-A lower-case m counts the masks of one text.
+B attention rows of W slots (`attention_rows`); Q masks of the row with the most masks, at least 2;
+M masks of all texts, ordered by text and position; K targets of the mask with the most targets;
+k = top_k. A lower-case m counts the masks of one text.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.arrays import FloatArray, IntArray, int_array, ordinals_in_group, start_offsets
-from service.engine.packing import RowPacking
+from service.engine.attention_rows import RowPacking
 
 # With one query per row, the runtime's attention takes another code path, whose last bits differ.
 # The result of a text would then depend on the masks of the texts that share its row.

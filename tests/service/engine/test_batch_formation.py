@@ -1,35 +1,6 @@
-"""The queue's two lanes: interactive items go first, and bulk items still get their turn."""
+"""Batch formation: interactive items go first, and bulk items still get their turn."""
 
-import asyncio
-
-import pytest
-
-from service.engine.batch import PassOutputs
-from service.engine.queue import BATCHES_PER_BULK_BATCH, LaneQueue, PendingRequest
-from tests.service.fake_runtime import text
-
-
-def fills() -> PassOutputs:
-    """Return an answer that equals no other."""
-    ids = text(1).input_ids[None, :]
-    return PassOutputs(ids, ids.astype("float32"), ids.astype("float32"))
-
-
-async def test_answers_come_in_the_order_of_the_requests() -> None:
-    first, second = fills(), fills()
-    submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
-    submission.set_result(1, second)
-    assert not submission.future.done()
-    submission.set_result(0, first)
-    assert await submission.future == [first, second]
-
-
-async def test_the_first_failure_is_the_answer() -> None:
-    submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
-    submission.set_result(1, ValueError("one"))
-    submission.set_result(0, KeyError("two"))
-    with pytest.raises(ValueError, match="one"):
-        await submission.future
+from service.engine.batch_formation import BATCHES_PER_BULK_BATCH, LaneQueue
 
 
 def waiting(interactive: int = 0, bulk: int = 0, tokens: int = 2) -> LaneQueue[str]:

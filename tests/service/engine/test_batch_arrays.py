@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from service.engine.batch import Batch, BatchOutputs, ModelPass
+from service.engine.batch_arrays import Batch, BatchOutputs, ModelPass
 
 
 def model_pass(

@@ -1,20 +1,11 @@
-"""JSON responses as ASGI messages, and access to request headers."""
+"""JSON responses as ASGI messages."""
 
 from collections.abc import Sequence
 
 from pydantic_core import to_json
-from starlette.types import Scope, Send
+from starlette.types import Send
 
 from service.errors import FillMaskError, OverloadedError
-
-
-def header(scope: Scope, name: bytes) -> str | None:
-    """Return the first header with a lower-case name, or None."""
-    for known, value in scope["headers"]:
-        if known == name:
-            return bytes(value).decode("latin-1")
-    return None
-
 
 Headers = Sequence[tuple[bytes, bytes]]
 

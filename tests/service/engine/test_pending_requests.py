@@ -1,0 +1,32 @@
+"""The answer of a request: its passes in their order, or the first failure."""
+
+import asyncio
+
+import pytest
+
+from service.engine.batch_arrays import PassOutputs
+from service.engine.pending_requests import PendingRequest
+from tests.service.fake_runtime import text
+
+
+def fills() -> PassOutputs:
+    """Return an answer that equals no other."""
+    ids = text(1).input_ids[None, :]
+    return PassOutputs(ids, ids.astype("float32"), ids.astype("float32"))
+
+
+async def test_answers_come_in_the_order_of_the_requests() -> None:
+    first, second = fills(), fills()
+    submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
+    submission.set_result(1, second)
+    assert not submission.future.done()
+    submission.set_result(0, first)
+    assert await submission.future == [first, second]
+
+
+async def test_the_first_failure_is_the_answer() -> None:
+    submission = PendingRequest(asyncio.get_running_loop().create_future(), 2)
+    submission.set_result(1, ValueError("one"))
+    submission.set_result(0, KeyError("two"))
+    with pytest.raises(ValueError, match="one"):
+        await submission.future
