@@ -3,6 +3,7 @@
 The schema accepts a name that nothing has, e.g. of a port, a volume or a setting.
 """
 
+import math
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
@@ -19,6 +20,7 @@ BASE = kustomize.rendered(files.BASE)
 ROOTS = {root.name: kustomize.rendered(root) for root in kustomize.ROOTS}
 RENDERED = ROOTS | {path.name: kustomize.rendered_with(path) for path in kustomize.COMPONENTS}
 EACH = pytest.mark.parametrize("objects", RENDERED.values(), ids=RENDERED)
+SERVING = pytest.mark.parametrize("root", ["base", "production", "local"])
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 # the label that every release changes, while a Deployment's selector can never change
 VERSION = "app.kubernetes.io/version"
@@ -95,9 +97,78 @@ def test_ports_exist_and_the_image_listens_on_them(objects: Objects) -> None:
     for each in objects:
         if each["kind"] == "Service":
             assert {port["targetPort"] for port in each["spec"]["ports"]} <= numbers.keys()
+
+
+@EACH
+def test_network_policy_admits_all_clients_to_the_ports_of_the_pods_only(objects: Objects) -> None:
+    """Gateways and Prometheus are in other namespaces; the service opens no connections."""
+    ports = {port["name"] for each in containers(objects) for port in each.get("ports", [])}
+    for each in objects:
         if each["kind"] == "NetworkPolicy":
-            allowed = [port for rule in each["spec"]["ingress"] for port in rule["ports"]]
-            assert {port["port"] for port in allowed} <= numbers.keys()
+            assert {"Ingress", "Egress"} == set(each["spec"]["policyTypes"])
+            assert each["spec"]["egress"] == []
+            rules = each["spec"]["ingress"]
+            assert {port["port"] for rule in rules for port in rule["ports"]} == ports
+            assert not any("from" in rule for rule in rules)
+
+
+@EACH
+def test_cpus_are_whole_and_reserved(objects: Objects) -> None:
+    """The service starts one thread per CPU of the limit, so a pod needs all of them."""
+    for container in containers(objects):
+        resources = container["resources"]
+        assert int(resources["limits"]["cpu"]) >= 1
+        assert resources["requests"]["cpu"] == resources["limits"]["cpu"]
+
+
+@SERVING
+def test_rollout_keeps_old_pods_until_new_ones_are_ready(root: str) -> None:
+    strategy = kustomize.one(ROOTS[root], "Deployment")["spec"]["strategy"]["rollingUpdate"]
+    assert strategy["maxUnavailable"] == 0
+    assert strategy["maxSurge"] >= 1
+
+
+def scaler(root: str) -> tuple[int, int, Any]:
+    """Return the minimum and the maximum of pods, and the scaling behavior."""
+    if root == "production":
+        scaled = kustomize.one(ROOTS[root], "ScaledObject")["spec"]
+        behavior = scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
+        return scaled["minReplicaCount"], scaled["maxReplicaCount"], behavior
+    scaled = kustomize.one(ROOTS[root], "HorizontalPodAutoscaler")["spec"]
+    return scaled["minReplicas"], scaled["maxReplicas"], scaled["behavior"]
+
+
+@pytest.mark.parametrize("root", ["base", "production"])
+def test_drain_evicts_pods_and_leaves_some(root: str) -> None:
+    """A pod that is not ready does not block the drain."""
+    budget = kustomize.one(ROOTS[root], "PodDisruptionBudget")["spec"]
+    fewest, _, _ = scaler(root)
+    assert 1 <= budget["maxUnavailable"] < fewest
+    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+
+
+def changed_after(minutes: int, pods: int, rules: dict[str, Any], sign: int) -> int:
+    """Return the number of pods after minutes of the fastest scaling that rules allow."""
+    for second in range(60 * minutes):
+        steps = [
+            policy["value"] * (pods / 100 if policy["type"] == "Percent" else 1)
+            for policy in rules["policies"]
+            if second % policy["periodSeconds"] == 0
+        ]
+        pods += sign * math.ceil(max(steps, default=0))
+    return pods
+
+
+@pytest.mark.parametrize("root", ["base", "production"])
+def test_pods_scale_up_at_once_and_down_slowly(root: str) -> None:
+    """New pods are ready within seconds. Load that stops often returns within minutes."""
+    fewest, most, behavior = scaler(root)
+    up, down = behavior["scaleUp"], behavior["scaleDown"]
+    assert {up["selectPolicy"], down["selectPolicy"]} == {"Max"}
+    assert up["stabilizationWindowSeconds"] == 0
+    assert changed_after(2, fewest, up, 1) >= most
+    assert down["stabilizationWindowSeconds"] >= 300
+    assert changed_after(2, most, down, -1) >= most / 2
 
 
 @pytest.mark.parametrize("root", ["base", "production", "local", "kserve"])
@@ -189,7 +260,7 @@ def test_bundles_are_copied_to_where_they_are_mounted() -> None:
     assert init["command"][-1] == mount["mountPath"]
 
 
-@pytest.mark.parametrize("root", ["base", "production", "local"])
+@SERVING
 def test_pod_is_not_killed_while_it_drains(root: str) -> None:
     """The kubelet waits for the drain delay, the grace, and the end of what is left."""
     (pod,) = kustomize.pods(ROOTS[root])

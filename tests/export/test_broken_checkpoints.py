@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from transformers import BertConfig, BertForMaskedLM
 
 from export.commands import main
-from tests.model.samples import VERSES, change_config, change_tensors, randomise
+from tests.model.checkpoints.families.samples import SAMPLES
+from tests.model.samples import VERSES, change_config, change_tensors
 from tests.model.tokenizers.tokenizer_directories import KINDS, write_directory
 
 TABLE = "bert.embeddings.word_embeddings.weight"
@@ -25,17 +26,8 @@ def directory(tmp_path: Path) -> Path:
     path = tmp_path / "checkpoint"
     write_directory(path, KINDS["BERT"], fast=False)
     words = len((path / "vocab.txt").read_text(encoding="utf-8").splitlines())
-    config = BertConfig(
-        vocab_size=words,
-        hidden_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=3,
-        intermediate_size=40,
-        max_position_embeddings=32,
-    )
-    model = BertForMaskedLM(config)
-    randomise(model, seed=1)
-    model.save_pretrained(path)
+    bert = SAMPLES["BERT, three heads"]
+    replace(bert, fields=bert.fields | {"vocab_size": words}).make().save_pretrained(path)
     return path
 
 
@@ -73,8 +65,8 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
         f"missing tensors: {QUERY}.weight",
     ),
     "a tensor of another shape": (
-        tensors(lambda t: t.update({f"{QUERY}.weight": torch.zeros(24, 23)})),
-        f"wrong shapes: {QUERY}.weight is (24, 23), not (24, 24)",
+        tensors(lambda t: t.update({f"{QUERY}.weight": torch.zeros(33, 32)})),
+        f"wrong shapes: {QUERY}.weight is (33, 32), not (33, 33)",
     ),
     "a tensor too many": (
         tensors(lambda t: t.update({"bert.adapter.weight": torch.zeros(2)})),

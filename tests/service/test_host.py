@@ -57,7 +57,11 @@ CASES = {
         4,
     ),
     "v2 the path is the host's": (
-        {"proc/self/cgroup": "0::/../../pod/box\n", "sys/fs/cgroup/cpu.max": "200000 100000\n"},
+        {
+            "proc/self/cgroup": "0::/../../pod/box\n",
+            "sys/fs/cgroup/cpu.max": "200000 100000\n",
+            "sys/fs/cpu.max": "100000 100000\n",  # outside of the mount
+        },
         2,
     ),
     "v1": (

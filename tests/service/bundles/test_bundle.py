@@ -1,6 +1,7 @@
 """Bundles: what is read, and everything that is refused."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -184,12 +185,13 @@ def test_a_bundle_cannot_be_changed(bundle_copy: Path) -> None:
         bundle.max_tokens = 1
 
 
-def test_refuses_a_file_of_another_size(edit_bundle: EditBundle) -> None:
-    """A truncated download is told as what it is."""
+@pytest.mark.parametrize("more", [-1, 1])
+def test_refuses_a_file_of_another_size(more: int, edit_bundle: EditBundle) -> None:
+    """The error of a truncated download has both sizes."""
     path = edit_bundle(lambda _: None)
-    size_bytes = (path / "model.onnx").stat().st_size
-    (path / "model.onnx").write_bytes(b"short")
-    with pytest.raises(BundleError, match=f"model.onnx has 5 bytes, and .* says {size_bytes}"):
+    size = (path / "model.onnx").stat().st_size
+    os.truncate(path / "model.onnx", size + more)
+    with pytest.raises(BundleError, match=f"model.onnx has {size + more} bytes, and .* {size}"):
         read_bundle(path)
 
 

@@ -1,7 +1,7 @@
 """Golden prompts: bundles whose answers differ from their export's are rejected."""
 
-import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from service.errors import BundleError
 from service.registry.golden import GoldenTolerance, check_golden_prompts
 from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions
+from service.tasks.results import Fill
 from service.tokenization.tokenizer import Tokenizer
 from tests.service.conftest import EditBundle
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
@@ -174,29 +175,62 @@ async def test_int8_with_one_answer_far_off_is_rejected(edit_bundle: EditBundle)
         await check_bundle(edit_bundle(change))
 
 
-async def test_tokens_may_change_places_within_the_tolerance(edit_bundle: EditBundle) -> None:
-    """The sixth fill may take the place of the fifth where both are within int8's rounding."""
-    path = edit_bundle(in_int8)
+async def actual_fills(path: Path, top_k: int) -> Sequence[Fill]:
+    """Return the fills of the first prompt's only mask on this machine."""
     bundle = read_bundle(path)
-
-    tokenizer = Tokenizer.from_bundle(bundle)
     batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
     try:
-        options = FillOptions(top_k=6)
+        pipeline = use_case(Tokenizer.from_bundle(bundle), batcher)
         prompt = bundle.golden.prompts[0].text
-        answer = await use_case(tokenizer, batcher).fill([prompt], options)
+        return (await pipeline.fill([prompt], FillOptions(top_k=top_k))).fills[0][0]
     finally:
         await batcher.close()
-    fifth, sixth = answer.fills[0][0][4:]
+
+
+async def test_tokens_may_change_places_within_the_tolerance(
+    tiny: Tiny, edit_bundle: EditBundle
+) -> None:
+    """The sixth fill may take the place of the fifth where both are within int8's rounding."""
+    *_, fifth, sixth = await actual_fills(tiny.path, 6)
     assert 0 < math.log(fifth.score / sixth.score) < 0.4
 
     def change(bundle: dict[str, Any]) -> None:
+        in_int8(bundle)
         first_fills(bundle)[4].update(token=sixth.token)
 
-    description = json.loads((path / "bundle.json").read_text())
-    change(description)
-    (path / "bundle.json").write_text(json.dumps(description))
-    await check_bundle(path)
+    await check_bundle(edit_bundle(change))
+
+
+@pytest.mark.parametrize(
+    ("rank", "message"), [(10, r"differs by .* in the log-probability of"), (11, "has the tokens")]
+)
+async def test_twice_as_many_fills_are_compared(
+    rank: int, message: str, tiny: Tiny, edit_bundle: EditBundle
+) -> None:
+    """The model's tenth fill is found though the bundle has five."""
+    token = (await actual_fills(tiny.path, rank))[-1].token
+    path = edit_bundle(lambda bundle: first_fills(bundle)[0].update(token=token))
+    with pytest.raises(BundleError, match=f"golden prompt 0, mask 0 {message}"):
+        await check_bundle(path)
+
+
+@pytest.mark.parametrize("others_by", [0, 0.15])
+async def test_unlisted_token_with_low_expectation_has_no_difference(
+    others_by: float, tiny: Tiny, edit_bundle: EditBundle
+) -> None:
+    """It neither adds to the mean nor hides the differences of other fills."""
+    token = (await actual_fills(tiny.path, 11))[-1].token
+
+    def change(bundle: dict[str, Any]) -> None:
+        in_int8(bundle)
+        shift_all(bundle, others_by)
+        first_fills(bundle)[4].update(token=token, log_prob=-50)
+
+    if others_by:
+        with pytest.raises(BundleError, match=r"differ by 0\.14 on average"):
+            await check_bundle(edit_bundle(change))
+    else:
+        await check_bundle(edit_bundle(change))
 
 
 async def test_other_token_is_rejected(edit_bundle: EditBundle) -> None:

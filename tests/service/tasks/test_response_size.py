@@ -1,6 +1,7 @@
 """The estimated size of an answer, against the answer and its memory."""
 
 import gc
+import sys
 import tracemalloc
 from collections.abc import Sequence
 from contextlib import suppress
@@ -115,6 +116,13 @@ async def test_answer_takes_no_more_memory_than_reserved(
     _, reserved_bytes, peak_bytes = await fill(tiny, texts, options)
     assert peak_bytes < reserved_bytes + 60_000
     assert reserved_bytes < 6 * peak_bytes
+
+
+@pytest.mark.parametrize("text", ["the " * 500, "😀 " * 500])
+def test_fills_may_be_wider_than_their_text(tiny: Tiny, text: str) -> None:
+    size = size_of(tiny, [f"{text}[MASK]"], FillOptions(on_long_text="window", top_k=30))
+    filled_bytes = sys.getsizeof(f"{text}☃")
+    assert size.memory_bytes - 2 * size.json_bytes > 30 * filled_bytes
 
 
 async def test_answer_without_room_is_not_computed(tiny: Tiny) -> None:

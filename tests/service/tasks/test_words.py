@@ -12,7 +12,8 @@ from service.app import create_app
 from service.engine.batch_arrays import ModelPass, PassOutputs
 from service.settings import Settings
 from service.tasks.words import BEAM_WIDTH, WordSearch, max_word_passes
-from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
+from service.tokenization.tokenizer import Tokenizer
+from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny, build_tokenizer
 from tests.service.tiny_calls import make_tokenizer
 
 TOLERANCE = 1e-4
@@ -100,6 +101,26 @@ def test_text_must_have_room_for_the_longest_word(client: TestClient) -> None:
     answer = client.post("/fill-mask", json=body)
     assert answer.status_code == 422
     assert answer.json()["error"].startswith("inputs has 33 tokens with 3 in place of a mask")
+
+
+@pytest.mark.parametrize(("log_prob", "parts"), [(-2.5, 2), (-2, 1), (-1.5, 1)])
+async def test_word_keeps_its_most_likely_tokens(log_prob: float, parts: int) -> None:
+    """The word is one token, or two of -2 together. One token wins a tie."""
+    content = build_tokenizer()
+    content.add_tokens(["walks"])
+    tokenizer = Tokenizer(content.to_str().encode(), "[MASK]", MASK_ID, range(len(SPECIAL)))
+    whole, *pieces = (len(VOCABULARY), VOCABULARY.index("walk"), VOCABULARY.index("##s"))
+
+    async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
+        log_probs = np.array([[log_prob, -1, -1]], dtype=np.float32)
+        none = np.empty((1, 0), dtype=np.float32)
+        return [PassOutputs(np.array([[whole, *pieces]]), log_probs, none) for _ in requests]
+
+    search = WordSearch(tokenizer, submit, len(VOCABULARY) + 1, top_k=5, max_tokens=2)
+    fills = await search.fill(TEXT, tokenizer.encode(TEXT), 0)
+    [walks] = [fill for fill in fills if fill.token_str == "walks"]
+    assert walks.log_prob == max(log_prob, -2)
+    assert walks.tokens == (tuple(pieces) if parts == 2 else (whole,))
 
 
 async def test_mask_where_no_word_fits(tiny: Tiny) -> None:

@@ -65,6 +65,12 @@ def test_masks_far_apart_have_windows_of_their_own() -> None:
     assert [window.span for window in windows] == [(0, 59), (172, 231), (340, 399)]
 
 
+@pytest.mark.parametrize(("distance", "masks"), [(14, [2]), (15, [1, 1])])
+def test_window_keeps_a_quarter_of_its_room_on_each_side(distance: int, masks: list[int]) -> None:
+    windows = split_into_windows(long_text(200, [90, 90 + distance], []), MASK_ID, MAX_TOKENS)
+    assert [len(window.encoded.mask_spans) for window in windows] == masks
+
+
 TEXT = "the dog barked at the cat and " * 12  # 84 tokens
 
 

@@ -11,10 +11,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers import BertConfig, BertForMaskedLM
 
 from model.checkpoints.checkpoint import CheckpointError, load_checkpoint
-from tests.model.samples import change_config, change_tensors, randomise
+from tests.model.checkpoints.families.samples import SAMPLES
+from tests.model.samples import change_config, change_tensors
 
 TABLE = "bert.embeddings.word_embeddings.weight"
 
@@ -22,17 +22,7 @@ TABLE = "bert.embeddings.word_embeddings.weight"
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """A small BERT as transformers saves it, to be spoilt."""
-    config = BertConfig(
-        vocab_size=97,
-        hidden_size=33,
-        num_hidden_layers=3,
-        num_attention_heads=3,
-        intermediate_size=71,
-        max_position_embeddings=19,
-    )
-    model = BertForMaskedLM(config)
-    randomise(model, seed=4)
-    model.save_pretrained(tmp_path)
+    SAMPLES["BERT, three heads"].make().save_pretrained(tmp_path)
     return tmp_path
 
 
