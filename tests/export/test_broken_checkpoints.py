@@ -27,7 +27,8 @@ def directory(tmp_path: Path) -> Path:
     write_directory(path, KINDS["BERT"], fast=False)
     words = len((path / "vocab.txt").read_text(encoding="utf-8").splitlines())
     bert = SAMPLES["BERT, three heads"]
-    replace(bert, fields=bert.fields | {"vocab_size": words}).make().save_pretrained(path)
+    sizes = {"vocab_size": words, "max_position_embeddings": 32}
+    replace(bert, fields=bert.fields | sizes).make().save_pretrained(path)
     return path
 
 

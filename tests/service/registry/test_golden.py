@@ -214,6 +214,18 @@ async def test_twice_as_many_fills_are_compared(
         await check_bundle(path)
 
 
+async def test_fills_may_be_more_than_half_of_the_tokens(
+    tiny: Tiny, edit_bundle: EditBundle
+) -> None:
+    fills = await actual_fills(tiny.path, 30)
+
+    def change(bundle: dict[str, Any]) -> None:
+        expected = [{"token": fill.token, "log_prob": math.log(fill.score)} for fill in fills]
+        bundle["golden"]["prompts"][0]["fills"] = [expected]
+
+    await check_bundle(edit_bundle(change))
+
+
 @pytest.mark.parametrize("others_by", [0, 0.15])
 async def test_unlisted_token_with_low_expectation_has_no_difference(
     others_by: float, tiny: Tiny, edit_bundle: EditBundle
