@@ -1,4 +1,4 @@
-"""The built-in model's golden check: broken kernels, weights and tokenizers do not start."""
+"""Golden check of the built-in model, with broken kernels, weights and tokenizers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def flip_a_scale(path: Path) -> None:
 async def test_broken_bundle_does_not_start(
     damage: Callable[[Path], None], message: str, tmp_path: Path
 ) -> None:
-    """The hashes are corrected, so that only the answers differ."""
+    """The hashes are correct, so that only the golden check can fail."""
     path = copy_bundle(tmp_path / "bundle")
     damage(path)
     put_hashes_right(path)

@@ -1,6 +1,6 @@
 """An aarch64 Debian with the serving install, run by QEMU's user-mode emulation.
 
-All of it lies in build/arm: nothing is installed on this machine.
+All files are in build/arm. Nothing is installed on this machine.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ PLATFORMS = ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_
 
 
 class UnavailableError(Exception):
-    """The emulation cannot be set up on this machine; the text says why."""
+    """Failed set-up of the emulation. The message has the reason."""
 
 
 class Emulation:
-    """Sets the emulation up, once a checkout, and names the commands that run in it."""
+    """Emulated Debian, which is set up once per checkout."""
 
     def __init__(self) -> None:
         self._root = STORE / "root"
@@ -40,10 +40,10 @@ class Emulation:
         self._make(self._packages, self._install_packages)
 
     def python(self, cpu: str) -> tuple[str, ...]:
-        """The command that runs the emulated Python on a CPU model.
+        """Return the command that runs the emulated Python on a CPU model.
 
         Raises:
-            UnavailableError: there is no QEMU that is new enough.
+            UnavailableError: no QEMU is new enough.
         """
         python = self._root / "usr/bin" / PYTHON
         return (self.qemu("aarch64"), "-cpu", cpu, "-L", str(self._root), str(python))
@@ -59,11 +59,11 @@ class Emulation:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables for the emulated Python."""
+        """Return the environment variables of the emulated Python."""
         return environment(self._packages)
 
     def _make(self, directory: Path, make: Callable[[Path], None]) -> None:
-        """Call `make` with a directory that takes its place only once it is whole."""
+        """Call `make` with a temporary directory, which replaces the target when it is complete."""
         if directory.exists():
             return
         unfinished = directory.with_suffix(".unfinished")
@@ -83,7 +83,7 @@ class Emulation:
                 _run("dpkg-deb", "-x", str(package), str(directory))
 
     def _install_packages(self, directory: Path) -> None:
-        """Install the serving install's wheels for aarch64, each at its pinned version."""
+        """Install the wheels of the serving install for aarch64 at their pinned versions."""
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         requirements = [one.partition(";")[0].strip() for one in project["dependencies"]]
         _run(
@@ -96,7 +96,7 @@ class Emulation:
 
 
 def environment(*packages: Path) -> dict[str, str]:
-    """This process's variables without settings, for a Python that imports this checkout."""
+    """Return this process's variables without settings, for a Python that imports this checkout."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("FILLMASK_")}
     path = os.pathsep.join(map(str, [*packages, ROOT]))
     return kept | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -123,10 +123,10 @@ def _major_version(qemu: str) -> int:
 
 
 def _run(*command: str) -> str:
-    """Run a command and return what it prints.
+    """Run a command and return its output.
 
     Raises:
-        UnavailableError: it fails, for want of a network or of a package.
+        UnavailableError: the command fails, e.g. without a network.
     """
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

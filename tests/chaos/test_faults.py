@@ -1,4 +1,4 @@
-"""Clients that vanish, logs that cannot be written, clocks that jump."""
+"""Clients that disconnect, logs that cannot be written, and clocks that jump."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ sys.exit(main())
 
 
 async def vanish(port: int, stop: asyncio.Event) -> int:
-    """Connect, send a request or half of one, and disconnect; return the number of times."""
+    """Return the number of clients that sent a request or half of one and disconnected."""
     times = 0
     head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     request = head + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
@@ -50,7 +50,7 @@ async def vanish(port: int, stop: asyncio.Event) -> int:
 
 
 async def test_clients_that_disconnect_do_not_harm_others() -> None:
-    """The others get all their answers, and no request of a disconnected client is left."""
+    """Other clients get all their responses. No request of a disconnected client remains."""
     stop = asyncio.Event()
     async with serving() as (process, port):
         vanishing = [asyncio.create_task(vanish(port, stop)) for _ in range(8)]
@@ -68,7 +68,7 @@ async def test_clients_that_disconnect_do_not_harm_others() -> None:
 
 
 async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
-    """Return the outcome of each request to a service with faulty code, which ends with 0."""
+    """Return the outcome of each request to a service with faulty code, which exits with 0."""
     outcomes = []
     async with serving(code=code) as (process, port):
         for body in bodies:
@@ -82,7 +82,7 @@ async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
 
 
 async def test_clock_that_jumps_changes_nothing() -> None:
-    """Deadlines, drains and throughput use a clock that cannot be set."""
+    """Timeouts, drains and throughput use a monotonic clock."""
     outcomes = await ask_well(CLOCKLESS, *[BODY] * 20)
     assert all(one.statuses == {200: 1} for one in outcomes)
 

@@ -1,4 +1,4 @@
-"""Attacks on the memory of a process, which grows by a bounded number of bytes."""
+"""Attacks on the memory of a process, whose growth is bounded."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ BOUNDS_MB = {
 
 
 async def attacked(name: str) -> tuple[int, Outcome]:
-    """Return the growth of a process at its peak, and the outcome of polite clients."""
+    """Return the peak growth of a process, and the outcome of polite clients."""
     async with serving("--log-level=error") as (process, port):
         warm = Client("127.0.0.1", port, Outcome())
         for _ in range(50):
@@ -61,7 +61,7 @@ async def attacked(name: str) -> tuple[int, Outcome]:
 
 @pytest.mark.parametrize("name", BOUNDS_MB)
 async def test_attack_is_bounded(name: str) -> None:
-    """Polite clients are answered in time meanwhile."""
+    """Polite clients get their responses in time during the attack."""
     growth_bytes, outcome = await attacked(name)
     assert growth_bytes < BOUNDS_MB[name] * MB
     assert set(outcome.statuses) == {200}
@@ -74,7 +74,7 @@ def test_every_attack_has_a_bound() -> None:
 
 
 async def test_memory_is_returned_after_an_attack() -> None:
-    """It takes seconds, and no reload."""
+    """The return takes seconds and needs no reload."""
     async with serving("--log-level=error") as (process, port):
         async with under(["wide texts", "target scores"], port):
             await asyncio.sleep(ATTACK_S)

@@ -24,7 +24,7 @@ async def under_load(number: signal.Signals, *flags: str) -> tuple[Outcome, int]
 
 
 async def test_sigterm_loses_nothing() -> None:
-    """Every request on an open connection has its answer, and the exit code is 0."""
+    """Every request on an open connection gets its response. The exit code is 0."""
     for _ in range(ROUNDS):
         outcome, code = await under_load(signal.SIGTERM)
         assert code == 0
@@ -34,7 +34,7 @@ async def test_sigterm_loses_nothing() -> None:
 
 
 async def test_next_process_starts_after_sigkill() -> None:
-    """The next process takes the same port at once, and has nothing to clean up."""
+    """The next process takes the same port immediately, without cleanup."""
     port = free_port()
     for _ in range(2):
         stop = asyncio.Event()

@@ -29,7 +29,7 @@ def render(directory: Path) -> list[dict[str, Any]]:
     """Return the objects of a kustomization, in the order in which they are applied.
 
     Raises:
-        AssertionError: kustomize fails; the message is its own.
+        AssertionError: kustomize fails, with its own message.
     """
     done = subprocess.run([*COMMAND, directory], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -38,7 +38,7 @@ def render(directory: Path) -> list[dict[str, Any]]:
 
 @cache
 def rendered(directory: Path) -> list[dict[str, Any]]:
-    """Return the same as `render`, which runs once."""
+    """Return the cached result of `render`."""
     return render(directory)
 
 
@@ -91,5 +91,5 @@ PREDICTOR_FIELDS = {
 
 
 def pod_fields(inference_service: dict[str, Any]) -> list[str]:
-    """Return the fields of a predictor that a pod has as well."""
+    """Return the predictor's fields that a pod also has."""
     return [key for key in inference_service["spec"]["predictor"] if key not in PREDICTOR_FIELDS]

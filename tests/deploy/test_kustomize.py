@@ -29,12 +29,12 @@ COMPONENTS = pytest.mark.parametrize("component", kustomize.COMPONENTS, ids=lamb
 
 
 def custom(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the custom resources, KServe's excluded."""
+    """Return the custom resources, except KServe's."""
     return [each for each in objects if each["apiVersion"] in MODELS]
 
 
 def type_errors(objects: list[dict[str, Any]], scratch: Path) -> str:
-    """Return TypeScript's errors: fields that are unknown, missing or of a wrong type."""
+    """Return TypeScript's errors for unknown or missing fields and wrong types."""
     lines = [
         f'import type {{ I{each["kind"]} as T{number} }} from "@kubernetes-models/'
         f'{MODELS[each["apiVersion"]]}/{each["apiVersion"]}/{each["kind"]}";\n'

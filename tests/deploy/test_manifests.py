@@ -1,6 +1,6 @@
-"""References within the rendered manifests, and from them to the service and its image.
+"""References within the rendered manifests, and to the service and its image.
 
-The schema accepts a name that nothing has, e.g. of a port, a volume or a setting.
+The schema accepts names of ports, volumes or settings that do not exist.
 """
 
 import math
@@ -27,7 +27,7 @@ VERSION = "app.kubernetes.io/version"
 
 
 def containers(objects: Objects) -> Iterator[dict[str, Any]]:
-    """Yield the containers of all pods, init containers excluded."""
+    """Yield the containers of all pods, except init containers."""
     for pod in kustomize.pods(objects):
         yield from pod["containers"]
 
@@ -61,7 +61,7 @@ def names(objects: Objects, kind: str) -> set[str]:
 
 
 def settings(objects: Objects) -> dict[str, str]:
-    """Return the variables of all ConfigMaps that are for the service."""
+    """Return the service's variables in all ConfigMaps."""
     return {
         name: value
         for each in objects
@@ -101,7 +101,7 @@ def test_ports_exist_and_the_image_listens_on_them(objects: Objects) -> None:
 
 @EACH
 def test_network_policy_admits_all_clients_to_the_ports_of_the_pods_only(objects: Objects) -> None:
-    """Gateways and Prometheus are in other namespaces; the service opens no connections."""
+    """Gateways and Prometheus are in other namespaces. The service opens no connections."""
     ports = {port["name"] for each in containers(objects) for port in each.get("ports", [])}
     for each in objects:
         if each["kind"] == "NetworkPolicy":
@@ -129,7 +129,7 @@ def test_rollout_keeps_old_pods_until_new_ones_are_ready(root: str) -> None:
 
 
 def scaler(root: str) -> tuple[int, int, Any]:
-    """Return the minimum and the maximum of pods, and the scaling behavior."""
+    """Return the minimum and maximum number of pods, and the scaling behavior."""
     if root == "production":
         scaled = kustomize.one(ROOTS[root], "ScaledObject")["spec"]
         behavior = scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
@@ -148,7 +148,7 @@ def test_drain_evicts_pods_and_leaves_some(root: str) -> None:
 
 
 def changed_after(minutes: int, pods: int, rules: dict[str, Any], sign: int) -> int:
-    """Return the number of pods after minutes of the fastest scaling that rules allow."""
+    """Return the number of pods after minutes of the fastest allowed scaling."""
     for second in range(60 * minutes):
         steps = [
             policy["value"] * (pods / 100 if policy["type"] == "Percent" else 1)
@@ -173,7 +173,7 @@ def test_pods_scale_up_at_once_and_down_slowly(root: str) -> None:
 
 @pytest.mark.parametrize("root", ["base", "production", "local", "kserve"])
 def test_probes_ask_paths_that_exist(root: str, paths: set[str]) -> None:
-    """The liveness probe does not follow readiness: it would kill pods that drain."""
+    """A liveness probe that follows readiness would kill pods that drain."""
     (container,) = containers(ROOTS[root])
     for probe in PROBES:
         assert container[probe]["httpGet"]["path"] in paths
@@ -182,7 +182,7 @@ def test_probes_ask_paths_that_exist(root: str, paths: set[str]) -> None:
 
 @EACH
 def test_names_in_pods_exist(objects: Objects) -> None:
-    """Secrets are the user's own, and not among the objects."""
+    """Secrets belong to the user and are not among the objects."""
     for pod in kustomize.pods(objects):
         volumes = {volume["name"] for volume in pod.get("volumes", [])}
         for container in pod_security.containers(pod):
@@ -222,7 +222,7 @@ def test_change_of_settings_rolls_the_pods() -> None:
 
 @EACH
 def test_every_deployment_has_one_scaler_at_most(objects: Objects) -> None:
-    """Two scalers, or a scaler and a number of replicas, would fight."""
+    """Two scalers, or a scaler and a number of replicas, would conflict."""
     targets = [
         each["spec"]["scaleTargetRef"]["name"]
         for each in objects
@@ -262,7 +262,7 @@ def test_bundles_are_copied_to_where_they_are_mounted() -> None:
 
 @SERVING
 def test_pod_is_not_killed_while_it_drains(root: str) -> None:
-    """The kubelet waits for the drain delay, the grace, and the end of what is left."""
+    """The kubelet waits for the drain delay, the grace period and the forced exit."""
     (pod,) = kustomize.pods(ROOTS[root])
     chosen = files.settings_of(settings(ROOTS[root]))
     stopping_s = chosen.drain_delay_s + chosen.shutdown_grace_s + _FORCED_EXIT_AFTER_S
@@ -272,13 +272,13 @@ def test_pod_is_not_killed_while_it_drains(root: str) -> None:
 
 
 def test_kserve_waits_longer_than_the_service() -> None:
-    """The service's own timeout sends a sentence, KServe's does not."""
+    """Only the service's own timeout sends an error message."""
     predictor = kustomize.one(ROOTS["kserve"], "InferenceService")["spec"]["predictor"]
     assert predictor["timeout"] > Settings.model_fields["request_timeout_ms"].default / 1000
 
 
 def test_kserves_predictor_satisfies_the_schema_of_a_pod() -> None:
-    """KServe's own fields are of their types; no package has the schema of the rest."""
+    """KServe's own fields have their types. No package has a schema for the others."""
     predictor = kustomize.one(ROOTS["kserve"], "InferenceService")["spec"]["predictor"]
     for field, kind in kustomize.PREDICTOR_FIELDS.items():
         assert isinstance(predictor[field], kind)

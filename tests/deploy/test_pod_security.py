@@ -1,4 +1,4 @@
-"""Every pod of k8s/ satisfies Pod Security's strictest standard, and namespaces enforce it."""
+"""Pod Security of every pod and namespace in k8s/."""
 
 import copy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pages of the documentation, and their anchors, links and code blocks."""
+"""Documentation pages with their anchors, links and code blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples of the command on a page: run in a shell, compared with what is printed under them."""
+"""Shell examples of a page, compared with the output shown under them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TOLERANCE = 1e-3  # of probabilities, between CPUs
 
 
 def check_shell_examples(page: str, directory: Path) -> int:
-    """Run a page's examples one after the other; gives how many print something.
+    """Run the examples of a page in order and return the number that print something.
 
     Args:
         page: Markdown.
-        directory: an empty one to run them in.
+        directory: an empty directory for the examples.
     """
     command = directory / "bin" / "fillmask"
     command.parent.mkdir()
@@ -54,10 +54,10 @@ def check_shell_examples(page: str, directory: Path) -> int:
 
 
 def numbers(text: str) -> list[float]:
-    """The decimal numbers of a text."""
+    """Return the decimal numbers of a text."""
     return [float(number) for number in NUMBER.findall(text)]
 
 
 def words(text: str) -> list[str]:
-    """All else, without bars and white space."""
+    """Return the words of a text without numbers, bars and white space."""
     return BAR.sub("", NUMBER.sub("", text)).split()

@@ -1,4 +1,4 @@
-"""Names on all pages exist: links, anchors, settings, make targets, modules, files, routes."""
+"""Names on all pages: links, anchors, settings, make targets, modules, files, routes."""
 
 from __future__ import annotations
 

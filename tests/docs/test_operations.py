@@ -1,4 +1,4 @@
-"""docs/operations.md: every metric, alert, log field and span, and the memory budget."""
+"""Metrics, alerts, log fields, spans and the memory budget of docs/operations.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of int8 against fp32: computed once more, mask by mask, in PyTorch alone."""
+"""Figures of int8 against fp32, compared with a computation per mask in PyTorch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.model.samples import VERSES
 
 @pytest.fixture
 def runtime(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) -> Runtime:
-    """The checkpoint's graph in fp32, which stands for another encoder than the one compared."""
+    """The checkpoint's graph in fp32, used in place of another encoder's."""
     label = BundleMetadata(name="x", license="", description="", max_tokens=None, precision="fp32")
     write_bundle(checkpoint, tmp_path / "bundle", label, texts)
     return Runtime(tmp_path / "bundle" / "model.onnx")
@@ -31,19 +31,18 @@ def runtime(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) -> Runti
 
 @pytest.fixture
 def tokenizer(runtime: Runtime, tmp_path: Path) -> Tokenizer:
-    """The bundle's."""
     return Tokenizer.from_bundle(read_bundle(tmp_path / "bundle"))
 
 
 def agreement(
     runtime: Runtime, model: TiedEncoder, texts: Sequence[str], tokenizer: Tokenizer, tokens: int
 ) -> Int8Figures:
-    """Both steps at once."""
+    """Return the agreement, computed in both steps."""
     return measure_agreement(runtime, Fp32Predictions.from_texts(model, texts, tokenizer, tokens))
 
 
 def shaken(model: TiedEncoder) -> TiedEncoder:
-    """The encoder with every weight a little off."""
+    """Return the encoder with a small change of every weight."""
     other = copy.deepcopy(model)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -55,7 +54,7 @@ def shaken(model: TiedEncoder) -> TiedEncoder:
 def test_the_same_encoder_agrees(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer
 ) -> None:
-    """At every token but the special ones; batches are no obstacle."""
+    """The figures cover every token except special ones, in several batches."""
     figures = agreement(runtime, checkpoint.model, VERSES * 12, tokenizer, 24)
     assert figures.masks == sum(len(tokenizer.encode(verse).input_ids) - 2 for verse in VERSES) * 12
     assert figures.top_1_agreement == 1
@@ -66,7 +65,7 @@ def test_the_same_encoder_agrees(
 def test_figures_are_what_they_say(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Against another encoder: first tokens and differences counted by hand."""
+    """First tokens and differences are counted one by one for another encoder."""
     monkeypatch.setattr("export.agreement.REQUESTS_AT_ONCE", 5)
     monkeypatch.setattr("export.agreement.MIN_AGREEMENT", 0)
     monkeypatch.setattr("export.agreement.MAX_P99", 100)
@@ -97,7 +96,7 @@ def test_figures_are_what_they_say(
 def test_texts_that_are_too_long_are_passed_over(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer
 ) -> None:
-    """If all texts are too long, nothing is compared."""
+    """Without shorter texts there is nothing to compare."""
     shortest = min(VERSES, key=lambda verse: len(tokenizer.encode(verse).input_ids))
     length = len(tokenizer.encode(shortest).input_ids)
     two = [shortest, " ".join(VERSES)]

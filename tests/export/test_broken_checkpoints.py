@@ -1,4 +1,4 @@
-"""A checkpoint that cannot be served is refused with one sentence, and leaves nothing behind."""
+"""Checkpoints that cannot be exported, and the one-line errors about them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUERY = "bert.encoder.layer.1.attention.self.query"
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A good one, to be spoilt."""
+    """A valid checkpoint, which a test may damage."""
     path = tmp_path / "checkpoint"
     write_directory(path, KINDS["BERT"], fast=False)
     words = len((path / "vocab.txt").read_text(encoding="utf-8").splitlines())
@@ -33,28 +33,28 @@ def directory(tmp_path: Path) -> Path:
 
 
 def truncate(directory: Path) -> None:
-    """Cut the weights off."""
+    """Remove the end of the weights."""
     path = directory / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
 
 
 def tensors(change: Callable[[dict[str, Tensor]], object]) -> Callable[[Path], None]:
-    """Change the weights."""
+    """Return a change of the weights."""
     return lambda directory: change_tensors(directory, change)
 
 
 def fields(**values: Any) -> Callable[[Path], None]:
-    """Change the configuration."""
+    """Return a change of the configuration."""
     return lambda directory: change_config(directory, **values)
 
 
 def spoil_value(weights: dict[str, Tensor], value: float) -> None:
-    """One value in the middle of a tensor."""
+    """Change one value in the middle of a tensor."""
     weights[f"{QUERY}.weight"][3, 5] = value
 
 
 def more_words(directory: Path) -> None:
-    """A tokenizer with more tokens than the table has rows."""
+    """Give the tokenizer more tokens than the table has rows."""
     with (directory / "vocab.txt").open("a", encoding="utf-8") as vocabulary:
         vocabulary.write("onemore\nandanother\n")
 
@@ -104,7 +104,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 def export(directory: Path) -> int:
-    """The command's status."""
+    """Run the command and return its exit status."""
     texts = directory.parent / "texts.txt"
     texts.write_text("\n".join(VERSES))
     bundle = directory.parent / "bundle"
@@ -112,7 +112,6 @@ def export(directory: Path) -> int:
 
 
 def test_the_good_one_is_exported(directory: Path) -> None:
-    """The unchanged directory is valid."""
     assert export(directory) == 0
     assert (directory.parent / "bundle" / "bundle.json").is_file()
 
@@ -124,7 +123,7 @@ def test_a_broken_one_is_refused(
     sentence: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """One line on standard error, status 2, no bundle and no part of one."""
+    """The command prints one line to standard error and exits with 2. It leaves no bundle."""
     spoil(directory)
     assert export(directory) == 2
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("fillmask-export")]

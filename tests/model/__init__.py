@@ -1,1 +1,1 @@
-"""Tests of model/: against an independent oracle, against transformers, and on tiny runs."""
+"""Tests of model/, by an independent oracle, by transformers and on tiny runs."""

@@ -15,14 +15,14 @@ QUICK = ("--row-tokens=16", "--batch-rows=4", "--warmup-steps=1", "--device=cpu"
 
 
 def pretrain(*arguments: str) -> int:
-    """Pretrain on text.txt, with the encoder of encoder.json where there is no --init."""
+    """Pretrain on text.txt, with the encoder of encoder.json unless --init is given."""
     starts = any(argument.startswith("--init") for argument in arguments)
     encoder = () if starts else ("--config=encoder.json",)
     return main(["pretrain", "text.txt", *QUICK, *encoder, *arguments])
 
 
 def save_small(directory: str, tokenizer_json: bytes | None, **changes: Any) -> Checkpoint:
-    """A checkpoint with random weights."""
+    """Save a checkpoint with random weights."""
     fields = {"max_positions": 16, "d_model": 16, "num_heads": 2} | changes
     save_checkpoint(Path(directory), random_encoder(small_config(**fields)), tokenizer_json or b"")
     if tokenizer_json is None:

@@ -1,4 +1,4 @@
-"""`fillmask-train` from the command line: what it writes and prints."""
+"""Files and output of `fillmask-train`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("workplace")
 
 
 def test_pretraining_writes_a_whole_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
-    """From text alone: a tokenizer, weights, figures and a curve, and a bar with speed and ETA."""
+    """A text gives a tokenizer, weights, figures, a curve and a progress bar with speed and ETA."""
     assert pretrain("--output=new/run", "--vocab-size=90") == 0
     names = {path.name for path in Path("new/run").iterdir()}
     checkpoint = {"config.json", "model.safetensors", "tokenizer.json", "train_state.pt"}
@@ -40,7 +40,7 @@ def test_pretraining_writes_a_whole_checkpoint(capsys: pytest.CaptureFixture[str
 def test_one_row_in_a_hundred_is_set_aside(
     monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer
 ) -> None:
-    """Without held-out text every hundredth row is evaluated on, and not trained on."""
+    """Without held-out text every hundredth row is for evaluation and not for training."""
     given: dict[str, Any] = {}
 
     def run(**arguments: Any) -> SimpleNamespace:
@@ -58,9 +58,9 @@ def test_one_row_in_a_hundred_is_set_aside(
 
 
 def test_resuming_keeps_tokenizer_and_weights() -> None:
-    """Stopped and resumed from the command line, a run ends where the whole run ends.
+    """A run that is stopped and resumed ends like an uninterrupted run.
 
-    The tokenizer is learnt from the text, which does not give the same one twice.
+    The tokenizer must be the stored one, because two trainings do not give the same one.
     """
     assert pretrain("--output=halves", "--vocab-size=90", "--until-step=2") == 0
     tokenizer_json = Path("halves/tokenizer.json").read_bytes()
@@ -90,7 +90,7 @@ def test_pretraining_can_start_from_a_checkpoint(tokenizer: Tokenizer) -> None:
 def test_a_tokenizers_own_truncation_loses_no_text(
     tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Truncation and padding in tokenizer.json change neither the rows nor what is saved."""
+    """Truncation and padding in tokenizer.json change neither the rows nor the saved file."""
     cut = Tokenizer.from_str(tokenizer.to_str())
     cut.enable_truncation(3)
     cut.enable_padding(length=50)
@@ -119,7 +119,7 @@ def test_evaluation_prints_figures(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_short_texts_are_trained_on_and_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs with a share of them say how many tokens they have; `evaluate` takes them alone."""
+    """Runs with short texts print their number of tokens. `evaluate` accepts them alone."""
     assert pretrain("--output=run", "--short-share=0.5", "--row-tokens=16") == 0
     said = re.findall(r"([\d,]+) tokens in short texts", capsys.readouterr().out)
     assert len(said) == 1
@@ -134,7 +134,7 @@ def test_short_texts_are_trained_on_and_evaluated(capsys: pytest.CaptureFixture[
 def test_mixing_writes_a_text_that_reads_as_its_documents(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Chosen documents part at blank lines, also the last one of a file without a line end."""
+    """Blank lines separate the chosen documents, even after a file without a line end."""
     Path("texts").mkdir()
     Path("texts/a.txt").write_text("one\nmore\n\ntwo")
     Path("texts/b.txt").write_text("three")
@@ -150,7 +150,7 @@ def test_mixing_writes_a_text_that_reads_as_its_documents(
 
 
 def test_parameters_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """The table of a saved checkpoint's configuration."""
+    """The table is that of a saved checkpoint's configuration."""
     saved = save_small("run", None)
     assert main(["parameters", "run/config.json"]) == 0
     total = sum(parameter.numel() for parameter in saved.model.parameters())

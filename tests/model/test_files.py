@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all."""
+"""Files that are replaced completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from model.files import atomic_replace
 
 
 def test_a_file_is_replaced_at_the_end(tmp_path: Path) -> None:
-    """Until then the file from before is there, and afterwards nothing else."""
+    """The old file exists until then. No other file remains."""
     path = tmp_path / "file"
     path.write_text("before")
     with atomic_replace(path) as temporary:

@@ -1,4 +1,4 @@
-"""A model that takes its time, in a process of its own."""
+"""Slow model in a separate process."""
 
 # the service, with a model that takes its time and says when it begins
 SLOW = """

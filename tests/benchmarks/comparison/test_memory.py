@@ -1,4 +1,4 @@
-"""The requests of random shapes."""
+"""Requests of random shapes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.service.tiny import MAX_TOKENS, write_bundle
 
 @pytest.fixture
 def bodies(tmp_path: Path) -> list[dict[str, object]]:
-    """200 bodies for the tiny model."""
+    """Return 200 bodies for the tiny model."""
     bundle = read_bundle(write_bundle(tmp_path / "tiny").path)
     return [json.loads(body) for body in random_bodies(bundle, 200)]
 
@@ -23,7 +23,7 @@ def bodies(tmp_path: Path) -> list[dict[str, object]]:
 def test_every_body_is_within_the_limits_and_all_shapes_occur(
     bodies: list[dict[str, list[str]]], tmp_path: Path
 ) -> None:
-    """Up to the longest text, each with a mask; the server would refuse anything else."""
+    """The server would reject longer texts and texts without a mask."""
     bundle = read_bundle(tmp_path / "tiny")
     tokenizer = Tokenizer(
         bundle.tokenizer_path.read_bytes(), "[MASK]", bundle.mask_token_id, bundle.special_token_ids
@@ -37,7 +37,7 @@ def test_every_body_is_within_the_limits_and_all_shapes_occur(
 
 
 def test_top_k_varies(bodies: list[dict[str, dict[str, int]]]) -> None:
-    """Outputs have many shapes too."""
+    """A random top_k gives outputs many shapes."""
     top_k = {body["parameters"]["top_k"] for body in bodies}
     assert len(top_k) > 20
     assert max(top_k) <= MAX_TOP_K

@@ -1,4 +1,4 @@
-"""The load on a pod, and the table of pod sizes."""
+"""Load on a pod, and the table of pod sizes."""
 
 import asyncio
 import json
@@ -21,7 +21,6 @@ class Pod:
         self.left = asyncio.Event()  # nobody is connected any more
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection."""
         self.connections += 1
         self.open += 1
         try:
@@ -51,7 +50,7 @@ async def loaded(pod: Pod, clients: int) -> pod_size.Load:
 
 @pytest.fixture
 def table() -> list[PodSize]:
-    """The rows of the page."""
+    """Return the rows of the page's table."""
     return pod_size.read_sizes()
 
 

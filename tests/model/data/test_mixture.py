@@ -1,4 +1,4 @@
-"""Choosing documents by source: shares, authors, and tables that are not theirs."""
+"""Choice of documents by source, share and author."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NEWS = {text for text, title in zip(DOCUMENTS, TITLES, strict=True) if title[0] 
 
 
 def chosen(seed: int = 0, only: dict[str, tuple[str, ...]] | None = None, **shares: float) -> Any:
-    """Selection from 1,000 news and 1,000 books."""
+    """Return a selection from 1,000 news and 1,000 books."""
     return mix(iter(DOCUMENTS), TITLES, Mixture(shares, only or {}, seed))
 
 
 def test_whole_shares_are_exact() -> None:
-    """1 takes every document once, 3 three times, 0 and sources not named none."""
+    """A share of 1 takes every document once, 3 three times, 0 and unnamed sources none."""
     copies = Counter(chosen(news=3, books=0))
     assert set(copies) == NEWS
     assert set(copies.values()) == {3}
@@ -34,7 +34,10 @@ def test_whole_shares_are_exact() -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 2.25])
 def test_broken_shares_hold_on_average(share: float) -> None:
-    """A share's whole part is sure and its fraction a chance (bound: five deviations of 1,000)."""
+    """A share's integer part is certain, its fraction a probability.
+
+    The bound is five deviations.
+    """
     copies = Counter(chosen(news=share))
     fraction = share % 1
     bound = 5 * math.sqrt(1000 * fraction * (1 - fraction))
@@ -43,7 +46,7 @@ def test_broken_shares_hold_on_average(share: float) -> None:
 
 
 def test_only_the_authors_named_are_taken() -> None:
-    """For a source named, a document stays only if its author contains a name; others all stay."""
+    """Documents of a named source stay only if their author contains a name. Other sources stay."""
     taken = set(chosen(only={"news": ("Author 1", "hor 3,")}, news=1, books=1))
     for text, (source, author) in zip(DOCUMENTS, TITLES, strict=True):
         wanted = source == "books" or "Author 1" in author or "Author 3" in author
@@ -56,7 +59,7 @@ def test_leaving_an_author_out_moves_no_other_choice() -> None:
 
 
 def test_a_seed_decides_choice_and_order() -> None:
-    """The seed decides the order, which is never file order."""
+    """The order differs from the file's."""
     first = chosen(news=0.5)
     assert first == chosen(news=0.5)
     assert set(first) != set(chosen(seed=1, news=0.5))
@@ -66,13 +69,13 @@ def test_a_seed_decides_choice_and_order() -> None:
 
 @pytest.mark.parametrize("titles", [TITLES[:-1], [*TITLES, ("news", "nobody")]])
 def test_a_table_of_another_length_is_refused(titles: list[tuple[str, str]]) -> None:
-    """One row too few or too many is a ValueError that says the table is not these documents'."""
+    """One row too few or too many raises a ValueError."""
     with pytest.raises(ValueError, match="table"):
         mix(DOCUMENTS, titles, Mixture({"news": 1}, {}, 0))
 
 
 def test_titles_are_read_in_file_order(tmp_path: Path) -> None:
-    """Source and author of each row, from a plain or a compressed table."""
+    """Source and author come from a plain or a compressed table."""
     table = "books\tEmma\tAusten\t99\nnews\tA: b\t\t7\n"
     (tmp_path / "titles.tsv").write_text(table)
     with lzma.open(tmp_path / "titles.tsv.xz", "wt") as stream:
@@ -83,7 +86,7 @@ def test_titles_are_read_in_file_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("row", ["books\tEmma\tAusten", "books\tEmma\tAusten\t9\t9", ""])
 def test_a_row_of_other_width_is_named(tmp_path: Path, row: str) -> None:
-    """The first line without four columns is a ValueError with its number."""
+    """The ValueError has the number of the first line without four columns."""
     path = tmp_path / "titles.tsv"
     path.write_text(f"news\tA\tB\t7\n{row}\nnews\tA\tB\t7\n")
     with pytest.raises(ValueError, match="line 2 must have 4 columns"):
@@ -91,7 +94,7 @@ def test_a_row_of_other_width_is_named(tmp_path: Path, row: str) -> None:
 
 
 def test_a_mixture_is_read(tmp_path: Path) -> None:
-    """Shares as numbers, names as tuples, the seed as a whole number."""
+    """Shares are numbers, names are tuples, and the seed is a whole number."""
     path = tmp_path / "mixture.json"
     fields = {"shares": {"news": 1}, "only_authors": {"news": ["A", "B"]}, "seed": 3}
     path.write_text(json.dumps(fields))
@@ -120,7 +123,7 @@ def test_a_mixture_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_mixture_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    """A field unknown or of the wrong kind is a ValueError that names the file."""
+    """The ValueError for an unknown or invalid field names the file."""
     path = tmp_path / "mixture.json"
     fields = {"shares": {"news": 1}, "only_authors": {}, "seed": 3}
     path.write_text(json.dumps(fields | change))

@@ -1,4 +1,4 @@
-"""Conversion by transformers: when it runs, and what it may see."""
+"""Conversion by transformers: its conditions and its inputs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Requests that nobody would write: from the OpenAPI document, and from raw bytes.
+"""Unusual requests, from the OpenAPI document and from raw bytes.
 
-Nothing is a 500, nothing hangs, and every answer is what the document says. `make fuzz` is more of
-the same.
+No response is a 500, none takes long, and every response fits the document. `make fuzz` runs more.
 """
 
 import http.client
@@ -49,9 +48,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
-    """Requests made from the document, good and bad, and in sequences: every check there is.
+    """Schemathesis makes valid and invalid requests and sequences from the document.
 
-    One more is our own: what fits the schema is only refused for what no schema can say.
+    One check is our own: requests that fit the schema are rejected only for reasons beyond schemas.
     """
     done = subprocess.run(
         [
@@ -74,7 +73,7 @@ def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
 
 
 def value(draw: random.Random, depth: int = 0) -> Any:
-    """Any JSON value."""
+    """Return a strategy for any JSON value."""
     kind = draw.randrange(9 if depth < 4 else 6)
     if kind == 0:
         return draw.choice([0, -1, 1, 10**30, 2**63, -(2**63) - 1, 0.5, 1e308, -0.0])
@@ -89,7 +88,7 @@ def value(draw: random.Random, depth: int = 0) -> Any:
 
 
 def bodies(draw: random.Random) -> Iterator[bytes]:
-    """One after another: nonsense, nearly good requests, and good ones that are damaged."""
+    """Yield random bodies, nearly valid ones, and damaged valid ones."""
     yield b"\xff\xfe" + draw.randbytes(draw.randrange(200))
     yield json.dumps(value(draw)).encode()
     parameters = {
@@ -123,7 +122,7 @@ def bodies(draw: random.Random) -> Iterator[bytes]:
 
 
 def test_no_body_breaks_it(url: str) -> None:
-    """Bytes of every kind, by every way in: an answer in the usual shape, and soon."""
+    """Random bytes get a usual response soon, from every endpoint."""
     draw = random.Random(EXAMPLES)  # noqa: S311 - a choice, not a secret
     types = ["application/json"] * 8
     types += ["text/plain", "", "application/json; charset=utf-16", "multipart/form-data"]
@@ -178,7 +177,7 @@ STATUSES = {b"100", b"200", b"400", b"404", b"405", b"413", b"415", b"422", b"50
 
 
 def test_no_bytes_break_it(url: str) -> None:
-    """What is no HTTP, or nearly: an answer or the end of the connection, and that soon."""
+    """Bytes that are not HTTP get a response or the end of the connection soon."""
     host, _, port = url.removeprefix("http://").partition(":")
     started_s = time.monotonic()
     for head in HEADS:
@@ -201,7 +200,7 @@ def test_no_bytes_break_it(url: str) -> None:
 
 
 def test_it_is_unharmed(url: str) -> None:
-    """After all of this it answers as it did."""
+    """The service still gives the same response."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=TIMEOUT_S)
     body = json.dumps({"inputs": "Paris is the [MASK] of France."})
     connection.request("POST", "/fill-mask", body, {"Content-Type": "application/json"})

@@ -1,4 +1,4 @@
-"""GET /metrics, from requests that were really answered."""
+"""GET /metrics, after real requests."""
 
 import socket
 from collections.abc import Iterator
@@ -18,14 +18,17 @@ FILL = {"inputs": ["the [MASK]", "a [MASK]"]}
 
 @pytest.fixture
 def client(tiny: Tiny) -> Iterator[TestClient]:
-    """A service that nobody has asked anything yet."""
+    """A service without earlier requests."""
     settings = Settings(bundle=tiny.path, threads=1, max_body_bytes=2048)
     with TestClient(create_app(settings)) as test_client:
         yield test_client
 
 
 def test_requests_are_counted_by_their_route(client: TestClient) -> None:
-    """By the short way and by FastAPI's; what callers write is in no label."""
+    """The count includes requests past FastAPI and through it.
+
+    Labels contain nothing from clients.
+    """
     name = client.get("/info").json()["name"]
     for path in ("/fill-mask", "/", f"/models/{name}"):
         assert client.post(path, json=FILL).is_success
@@ -54,7 +57,7 @@ def test_requests_are_counted_by_their_route(client: TestClient) -> None:
 
 
 def test_passes_are_counted(client: TestClient) -> None:
-    """Each text is one that has waited, and was computed with its tokens."""
+    """Each text has a wait, and counts with its tokens."""
     before = scrape(client)
     [model] = [dict(labels)["model"] for name, labels in before if name == "fillmask_model_info"]
     assert client.post("/fill-mask", json=FILL).is_success
@@ -76,7 +79,7 @@ def test_passes_are_counted(client: TestClient) -> None:
 
 
 def test_a_service_that_stops_is_not_ready(tiny: Tiny) -> None:
-    """As /health/ready says."""
+    """The metric agrees with /health/ready."""
     app = create_app(Settings(bundle=tiny.path, threads=1))
     with TestClient(app) as client:
         assert value(scrape(client), "fillmask_ready") == 1
@@ -85,7 +88,7 @@ def test_a_service_that_stops_is_not_ready(tiny: Tiny) -> None:
 
 
 def test_it_may_have_a_port_of_its_own(start_server: StartServer) -> None:
-    """Then the other one, which the world may see, does not answer it."""
+    """The public port then does not answer /metrics."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with start_server(f"--metrics-port={port}") as (_, url):

@@ -1,4 +1,4 @@
-"""Bundles: what is read, and everything that is refused."""
+"""Bundles, valid and invalid."""
 
 import json
 import os
@@ -15,7 +15,6 @@ from tests.service.conftest import EditBundle
 
 
 def test_reads_what_was_written(bundle_copy: Path) -> None:
-    """Every field arrives in its place."""
     written = json.loads((bundle_copy / "bundle.json").read_text())
     bundle = read_bundle(bundle_copy)
     for name in ("name", "license", "description", "created_with", "max_tokens", "mask_token"):
@@ -153,7 +152,7 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 
 @pytest.mark.parametrize("case", BAD_DESCRIPTIONS)
 def test_refuses(case: str, edit_bundle: EditBundle) -> None:
-    """Whatever is wrong in bundle.json stops the start with a sentence that names it."""
+    """The message of an invalid bundle.json names the field."""
     change, reason = BAD_DESCRIPTIONS[case]
     with pytest.raises(BundleError) as caught:
         read_bundle(edit_bundle(change))
@@ -197,7 +196,7 @@ def test_refuses_a_file_of_another_size(more: int, edit_bundle: EditBundle) -> N
 
 @pytest.mark.parametrize("name", ["model.onnx", "weights.bin", "tokenizer.json"])
 def test_refuses_a_changed_byte(name: str, bundle_copy: Path) -> None:
-    """One flipped bit in any file is found, though the size is right."""
+    """One flipped bit changes the hash, not the size."""
     content = bytearray((bundle_copy / name).read_bytes())
     content[len(content) // 2] ^= 1
     (bundle_copy / name).write_bytes(content)
@@ -207,14 +206,13 @@ def test_refuses_a_changed_byte(name: str, bundle_copy: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bundle.json", "model.onnx", "weights.bin", "tokenizer.json"])
 def test_refuses_a_missing_file(name: str, bundle_copy: Path) -> None:
-    """The file that is missing is named."""
     (bundle_copy / name).unlink()
     with pytest.raises(BundleError, match=f"refused: {name} is missing from "):
         read_bundle(bundle_copy)
 
 
 def test_refuses_a_link_out_of_the_directory(bundle_copy: Path, tmp_path: Path) -> None:
-    """A bundle cannot have files outside of itself read."""
+    """A bundle must not cause other files to be read."""
     (bundle_copy / "tokenizer.json").rename(tmp_path / "elsewhere")
     (bundle_copy / "tokenizer.json").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(BundleError, match=r"tokenizer.json is a link to a file outside"):
@@ -225,7 +223,7 @@ def test_refuses_a_link_out_of_the_directory(bundle_copy: Path, tmp_path: Path) 
 def test_refuses_what_is_too_large_to_be_read(
     name: str, bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before it is read, whatever bundle.json says of it."""
+    """The check is independent of bundle.json and comes before reading."""
     size = (bundle_copy / name).stat().st_size
     monkeypatch.setitem(MAX_BYTES, name, size)
     read_bundle(bundle_copy)
@@ -243,14 +241,12 @@ def test_reads_a_link_within_the_directory(bundle_copy: Path) -> None:
 
 
 def test_refuses_what_is_no_directory(tmp_path: Path) -> None:
-    """A wrong path is told as such."""
     with pytest.raises(BundleError, match="nowhere is not a directory"):
         read_bundle(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("content", ["{", "[" * 100_000, '{"a": NaN}', b"\xff\xfe\x00"])
 def test_refuses_what_is_not_json(content: str | bytes, bundle_copy: Path) -> None:
-    """A damaged bundle.json is a sentence, not a traceback."""
     (bundle_copy / "bundle.json").write_bytes(
         content if isinstance(content, bytes) else content.encode()
     )
@@ -259,7 +255,6 @@ def test_refuses_what_is_not_json(content: str | bytes, bundle_copy: Path) -> No
 
 
 def test_refuses_a_list(bundle_copy: Path) -> None:
-    """JSON that is not an object is not a bundle."""
     (bundle_copy / "bundle.json").write_text("[]")
     with pytest.raises(BundleError, match=r"bundle.json must be an object"):
         read_bundle(bundle_copy)

@@ -1,4 +1,4 @@
-"""Command-line arguments: valid ones, and a message for all others."""
+"""Command-line arguments, valid and invalid."""
 
 from pathlib import Path
 
@@ -12,7 +12,6 @@ TEXT = "a [MASK]"
 
 
 def test_a_text() -> None:
-    """A text goes alone or with all its options."""
     assert parse_arguments([TEXT]).command == TextCommand(TEXT, {})
     parsed = parse_arguments(
         [
@@ -38,7 +37,7 @@ def test_a_text_that_looks_like_an_option() -> None:
 
 
 def test_targets_of_both_kinds(tmp_path: Path) -> None:
-    """Targets stay in order; those of a file are one per line and keep their spaces."""
+    """Targets keep their order. A file has one per line, with its spaces."""
     path = tmp_path / "targets.txt"
     path.write_bytes("\ufeffone\r\n two\u2028\nthree".encode())
     parsed = parse_arguments([TEXT, "--target", "a", "--targets", str(path), "--target=b"])
@@ -55,7 +54,6 @@ def test_parameters_are_not_validated_yet() -> None:
 
 
 def test_a_file() -> None:
-    """A file goes alone or with all its options."""
     names = ["--input", "a.jsonl", "--output", "b.csv"]
     assert parse_arguments(names).command == FileCommand(
         Path("a.jsonl"), Path("b.csv"), RowOptions({})

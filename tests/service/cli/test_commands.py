@@ -1,4 +1,4 @@
-"""Shards: each row is in exactly one, in order."""
+"""Shards, of which exactly one has each row."""
 
 import pytest
 

@@ -27,7 +27,7 @@ class Written:
 
 
 def test_first_problem_ends_the_job() -> None:
-    """The rows before it are written; row numbers in messages start at 1."""
+    """The rows before it are written. Row numbers in messages start at 1."""
     written = Written()
     problems = ErrorPolicy(written.write, "texts.jsonl", "error")
     problems.write(JsonBlock(10, [b"{}"] * 2), ANSWERS[:2])

@@ -37,7 +37,7 @@ def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_input_without_permission(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the system's words."""
+    """The message has the system's error."""
 
     def refuse(_path: Path, _mode: str) -> NoReturn:
         raise PermissionError(13, "Permission denied")

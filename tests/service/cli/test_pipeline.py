@@ -1,4 +1,4 @@
-"""The pipeline of rows: order, full batches, bounded memory, and a clean end."""
+"""Pipeline of rows: order, full batches, bounded memory and termination."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ Answering = Callable[[str], Any]
 
 
 class FakeFillMask:
-    """Pipeline that answers a text with itself, after a while."""
+    """Pipeline that returns the text itself after a pause."""
 
     def __init__(self, answering: Answering | None = None) -> None:
         self.accepted_tokens = 0
@@ -38,7 +38,7 @@ class FakeFillMask:
         self._answering = answering
 
     async def fill(self, texts: Sequence[str], options: FillOptions, called: str) -> FillResult:
-        """See `FillMaskPipeline`."""
+        """Fill like `FillMaskPipeline`."""
         self.at_work += 1
         self.most_at_work = max(self.most_at_work, self.at_work)
         self.called.add(called)
@@ -107,7 +107,7 @@ def answer_of(number: int) -> bytes:
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 async def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
-    """Rows take different times; another thread than the loop's writes them."""
+    """Rows take different times. Another thread than the event loop's writes them."""
     rng = dice(size)
 
     async def answering(_text: str) -> None:
@@ -138,7 +138,7 @@ async def test_long_answers_are_written_in_order() -> None:
 
 
 async def test_rows_that_cannot_be_filled_are_problems() -> None:
-    """Their place in the order is the row's, whether the row or the pipeline has the problem."""
+    """Problems of the row and of the pipeline keep the row's place in the order."""
 
     async def answering(text: str) -> None:
         if text == "1":
@@ -153,7 +153,7 @@ async def test_rows_that_cannot_be_filled_are_problems() -> None:
 
 
 async def test_no_more_rows_begin_while_enough_waits() -> None:
-    """At least two run, so that the next row's passes are there when those of one end."""
+    """At least two rows run, so that the next row's passes are ready when those of one end."""
     fake = FakeFillMask()
     fake.accepted_tokens = 10**9
     fake._answering = lambda _text: asyncio.sleep(0.001)
@@ -164,7 +164,7 @@ async def test_no_more_rows_begin_while_enough_waits() -> None:
 
 
 async def test_passes_that_end_make_room() -> None:
-    """No row has ended that would wake the pipeline."""
+    """Passes end without the end of a row, which would wake the pipeline."""
     async with asyncio.timeout(30):
         fake, go = FakeFillMask(), asyncio.Event()
         fake._answering = lambda _text: go.wait()
@@ -188,7 +188,7 @@ async def test_passes_that_end_make_room() -> None:
 async def test_rows_that_are_not_written_are_bounded(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int, text: str
 ) -> None:
-    """The bounds are on their number and on their characters, also while writing is slow."""
+    """The bounds are on their number and their characters, also during slow writes."""
     monkeypatch.setattr(pipeline, limit, most)
     begun = 0
     written = Written()
@@ -267,7 +267,7 @@ async def test_answers_do_not_wait_for_a_row_that_takes_long(
 
 @pytest.mark.parametrize("kind", ["reading", "answering", "writing"])
 async def test_failure_is_raised_after_the_rows_before_it(kind: str) -> None:
-    """The rows before the failure are written, and no others; no task is left behind."""
+    """The rows before the failure are written, and no others. No task remains."""
     written = Written()
     items = questions(50)
 
@@ -293,7 +293,7 @@ async def test_failure_is_raised_after_the_rows_before_it(kind: str) -> None:
 
 
 async def test_cancelled_pipeline_writes_ready_answers() -> None:
-    """The answers of an incomplete block are not lost, and no task is left behind."""
+    """The answers of an incomplete block are written. No task remains."""
     written = Written()
 
     async with asyncio.timeout(30):
@@ -317,7 +317,7 @@ async def test_cancelled_pipeline_writes_ready_answers() -> None:
 
 
 async def test_end_does_not_wait_for_the_reader() -> None:
-    """A stream may stay silent for ever."""
+    """A stream may stay silent forever."""
     never = threading.Event()
 
     def asked() -> Iterator[RequestBlock]:
@@ -335,7 +335,7 @@ async def test_end_does_not_wait_for_the_reader() -> None:
 
 
 class Watched:
-    """The tiny model's runtime, slowed down; it records the sizes of batches."""
+    """Slower runtime of the tiny model that records the sizes of batches."""
 
     def __init__(self, tiny: Tiny) -> None:
         self._runtime = Runtime(tiny.path / "model.onnx")
@@ -356,7 +356,7 @@ class Watched:
     ],
 )
 async def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting: int) -> None:
-    """This holds for rows of one pass and of many; not much more waits than is needed."""
+    """Rows have one pass or many. The queue has little more than it needs."""
     budget, workers = 100, 2
     watched, written, most_waiting = Watched(tiny), Written(), 0
     tokenizer = make_tokenizer(tiny)

@@ -62,7 +62,7 @@ def ask(
 
 
 def test_a_text_and_the_parameters_of_all(tmp_path: Path) -> None:
-    """The field may have any name; other fields are ignored."""
+    """The field may have any name. Other fields are ignored."""
     item = ask(tmp_path, {"x": "a [MASK]", "y": [1]}, "x", top_k=3)
     assert item == RowRequest("a [MASK]", FillOptions(top_k=3))
 
@@ -165,7 +165,7 @@ def test_missing_column(tmp_path: Path) -> None:
 
 
 def test_parquet_values_that_are_not_text(tmp_path: Path) -> None:
-    """The message names their type; parameters may be a column."""
+    """The message names their type. A column may have parameters."""
     path = tmp_path / "rows.parquet"
     columns = {
         "inputs": pa.array([Decimal(1)]),

@@ -1,4 +1,4 @@
-"""Signals: the command is cancelled at once and abandoned after a second."""
+"""Signals, which cancel the command immediately and abandon it after a second."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ def send_after(started: threading.Event, *numbers: int) -> threading.Thread:
 
 
 def test_coroutine_ends_without_a_signal() -> None:
-    """It runs on another thread; the earlier signal handlers are restored."""
+    """The coroutine runs on another thread. Earlier signal handlers return."""
     before = signal.getsignal(signal.SIGINT)
     threads: list[threading.Thread] = []
 

@@ -10,7 +10,7 @@ from service.engine.attention_rows import ALIGNMENT, RowPacking
 
 @pytest.mark.parametrize(("length", "width"), [(1, 16), (7, 16), (16, 16), (17, 32), (256, 256)])
 def test_one_text_has_a_row_to_itself(length: int, width: int) -> None:
-    """The row is padded to whole vectors, no further."""
+    """The padding ends at a multiple of the vector length."""
     assert RowPacking.first_fit([length]) == RowPacking(
         rows=(0,), offsets=(0,), count=1, width=width
     )
@@ -23,7 +23,7 @@ def test_short_texts_share_rows() -> None:
 
 
 def test_texts_of_one_length_have_a_row_each() -> None:
-    """A shared row would be wider without need."""
+    """A shared row would be wider than necessary."""
     packing = RowPacking.first_fit([20, 20, 20])
     assert (packing.count, packing.width, packing.offsets) == (3, 32, (0, 0, 0))
 

@@ -12,7 +12,7 @@ def waiting(interactive: int = 0, bulk: int = 0, tokens: int = 2) -> LaneQueue[s
 
 
 def test_interactive_items_go_first() -> None:
-    """The order of arrival does not matter; a batch has items of one lane."""
+    """The order of arrival does not matter. A batch has items of one lane."""
     lanes = waiting(interactive=1, bulk=3)
     assert lanes.next_batch(4) == ["f0"]
     assert lanes.next_batch(4) == ["s0", "s1"]
@@ -25,7 +25,7 @@ def test_interactive_items_go_first() -> None:
 
 
 def test_bulk_items_get_a_turn() -> None:
-    """One batch in eight is of bulk items, even if interactive ones never end."""
+    """One batch in eight is bulk, even if interactive items never end."""
     lanes = waiting(interactive=50, bulk=3)
     taken = [lanes.next_batch(2)[0] for _ in range(3 * BATCHES_PER_BULK_BATCH)]
     assert [i for i, item in enumerate(taken) if item.startswith("s")] == [

@@ -1,4 +1,4 @@
-"""The batcher, over a fake runtime whose answer to a text is that text's own ids."""
+"""Batcher with a fake runtime, whose answer to a text is the text's own ids."""
 
 import asyncio
 import threading
@@ -23,7 +23,7 @@ async def test_every_caller_gets_its_own_answer() -> None:
 
 
 async def test_accepted_tokens_count_until_they_are_computed() -> None:
-    """Both lanes count, waiting and running requests alike."""
+    """Both lanes count, with waiting and running requests."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -46,7 +46,7 @@ async def test_several_texts_are_answered_in_their_order() -> None:
 
 
 async def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
-    """Requests are taken first in, first out up to the budget; a larger text runs alone."""
+    """Requests are first in, first out up to the budget. A larger text runs alone."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_batch_tokens=6) as batcher:
@@ -61,7 +61,7 @@ async def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
 
 
 async def test_lone_request_is_not_held_back() -> None:
-    """An idle worker takes a request at once."""
+    """An idle worker takes a request immediately."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -107,7 +107,7 @@ async def test_bad_request_does_not_fail_its_neighbours() -> None:
 
 
 async def test_bad_text_fails_its_caller_and_frees_the_rest() -> None:
-    """The caller gets the error at once, and its other texts are not computed."""
+    """The caller gets the error immediately. Its other texts are not computed."""
     fake = FakeRuntime()
     fake.stop_after_bad = True
 
@@ -161,7 +161,7 @@ async def test_close_answers_accepted_requests() -> None:
 
 
 async def test_batches_are_counted() -> None:
-    """Failed batches are counted apart."""
+    """Failed batches have a count of their own."""
     fake, statistics = FakeRuntime(), BatchStatistics()
 
     async with running_batcher(fake, statistics=statistics) as batcher:

@@ -1,4 +1,4 @@
-"""The probe that tells whether a model still answers."""
+"""Probe of a model's responses."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ async def test_model_that_has_just_answered_is_not_probed() -> None:
 
 
 async def test_silent_model_is_probed_once_for_all_callers() -> None:
-    """Concurrent callers share one request; its answer counts for a while."""
+    """Concurrent callers share one request, whose answer counts for a while."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:

@@ -49,7 +49,7 @@ def test_results_do_not_depend_on_neighbours(seed: int, tiny: Tiny) -> None:
 
 
 def test_weights_are_moved_to_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This happens once for each loaded graph."""
+    """The move happens once for each loaded graph."""
     calls = []
     monkeypatch.setattr("service.engine.runtime.collapse_heap", lambda: calls.append(1))
     runtime = Runtime(tiny.path / "model.onnx")
@@ -58,7 +58,7 @@ def test_weights_are_moved_to_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyP
 
 
 def test_several_threads_run_at_the_same_time(tiny: Tiny) -> None:
-    """Their results are not mixed up."""
+    """Their results are not exchanged."""
     runtime = Runtime(tiny.path / "model.onnx")
     failures = []
 
@@ -97,7 +97,7 @@ worker.join()
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other CPUs have no slow path for them")
 def test_threads_flush_denormals_to_zero(tiny: Tiny) -> None:
-    """Threads started after the runtime do; a denormal would cost a hundred times as much."""
+    """The threads started after the runtime. A denormal would cost a hundred times as much."""
     command = [sys.executable, "-c", FLUSHED, str(tiny.path / "model.onnx")]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     before, after = map(float, printed)
@@ -112,7 +112,7 @@ def test_a_damaged_file_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_custom_operator_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
-    """Only onnxruntime's own operators run: no library is loaded for a model."""
+    """Only onnxruntime's own operators run. No library is loaded for a model."""
     model = onnx.load(tiny.path / "model.onnx")
     model.graph.node[0].domain = "com.example"
     model.opset_import.add(domain="com.example", version=1)

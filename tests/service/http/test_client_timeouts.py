@@ -23,7 +23,7 @@ def test_request_timeout_starts_with_its_first_byte() -> None:
 
 
 def test_keep_alive_timeout_between_requests() -> None:
-    """It starts when the connection becomes idle."""
+    """The timeout starts when the connection becomes idle."""
     timeouts = ClientTimeouts(75, now_s=0)
     timeouts.record_request(begun=True, complete=True, now_s=0)
     timeouts.record_request(begun=False, complete=False, now_s=10)

@@ -51,7 +51,7 @@ def refused(address: tuple[str, int], reason: str) -> float:
 
 
 def exchange(address: tuple[str, int], *parts: bytes, pause_s: float = 0) -> bytes:
-    """Send the parts; return all bytes up to the end of the connection."""
+    """Send the parts and return all bytes up to the end of the connection."""
     with socket.create_connection(address, timeout=20) as client:
         with contextlib.suppress(ConnectionError):  # closed before all was sent
             for part in parts:
@@ -109,7 +109,7 @@ def test_idle_connections_stay_open(address: tuple[str, int]) -> None:
 
 
 def test_head_has_a_size_limit(address: tuple[str, int]) -> None:
-    """It holds for one read or many, with the end of the head or without."""
+    """The limit applies to one read or many, with the end of the head or without."""
     field = b"X-Much: " + b"x" * 8000 + b"\r\n"
     for parts in ([HEAD + field * 5 + b"\r\n"], [HEAD, *[field] * 5]):
         check(exchange(address, *parts), 431, "The request head is larger than 32768 bytes;")
@@ -154,7 +154,7 @@ def test_too_many_connections_get_429(address: tuple[str, int]) -> None:
 
 
 def test_unread_response_is_aborted(address: tuple[str, int]) -> None:
-    """This frees its memory."""
+    """The abort frees its memory."""
     request = HEAD + b"Content-Length: %d\r\n\r\n" % len(LONG_ANSWER) + LONG_ANSWER
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -171,7 +171,7 @@ def test_unread_response_is_aborted(address: tuple[str, int]) -> None:
 
 
 def test_overload_is_rejected_by_the_connection(start_server: StartServer) -> None:
-    """The response is the application's own, and the connection stays usable."""
+    """The response is the application's own. The connection stays usable."""
     flags = ("--threads=1", "--max-waiting-tokens=32")
     long, short = {"inputs": "the " * 25 + "[MASK]"}, {"inputs": "a [MASK] of the dog"}
     with (
@@ -232,7 +232,7 @@ def test_line_ends_do_not_extend_keep_alive(start_server: StartServer) -> None:
 
 
 def test_rejected_request_gets_one_response(address: tuple[str, int]) -> None:
-    """A request rejected for its length gets no second response when its body does not arrive."""
+    """A missing body causes no second response after a rejection for the length."""
     answer = exchange(address, HEAD + b"Content-Length: 99999999\r\n\r\n", b"x" * 1000)
     assert answer.count(b"HTTP/1.1 ") == 1
     assert answer.startswith(b"HTTP/1.1 413 ")
@@ -275,7 +275,7 @@ def test_unread_responses_are_limited_over_all_connections(start_server: StartSe
 
 
 def test_idle_connection_is_closed_after_a_rejection(start_server: StartServer) -> None:
-    """The keep-alive timeout holds after a rejection too."""
+    """The keep-alive timeout applies after a rejection too."""
     hasty = "import service.serve\nservice.serve.KEEP_ALIVE_S = 1\n" + SLOW
     flags = ("--threads=1", "--max-waiting-tokens=32")
     with (

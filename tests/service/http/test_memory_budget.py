@@ -27,7 +27,7 @@ def test_claim_is_released_at_the_end_of_its_block() -> None:
 
 
 def test_claim_above_the_budget_is_rejected() -> None:
-    """The rejected bytes do not count, and earlier ones count until the release."""
+    """Rejected bytes do not count. Earlier ones count until their release."""
     budget = MemoryBudget("bodies", 100, 0)
     with budget.claim() as first, budget.claim() as second:
         first.add(60)
@@ -55,7 +55,7 @@ def test_small_claims_are_free() -> None:
 
 
 def test_oldest_growing_claim_is_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An evicted claim loses its bytes, and its next addition fails."""
+    """An evicted claim loses its bytes. Its next addition fails."""
     now_s = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now_s)
     budget = MemoryBudget("bodies", 100, 10)

@@ -1,4 +1,4 @@
-"""The connection filter of the shutdown."""
+"""Connection filter of the shutdown."""
 
 import socket
 import sys
@@ -34,7 +34,7 @@ def test_filter_drops_new_connections_only(host: str) -> None:
 
 
 def test_system_without_filters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other systems than Linux and sandboxes may lack them."""
+    """Other systems than Linux and sandboxes may lack filters."""
     closed = socket.socket()
     closed.close()
     drop_new_connections(closed)

@@ -4,7 +4,7 @@ from service.http.unsent_responses import UnsentResponses
 
 
 class Client:
-    """A reader that records its abort."""
+    """Reader that records its abort."""
 
     cut = False
 

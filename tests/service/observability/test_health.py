@@ -1,4 +1,4 @@
-"""Readiness: not at first, and never again after a stop or a failure."""
+"""Readiness: false before the start, and always after a stop or a failure."""
 
 from service.observability.health import Health
 

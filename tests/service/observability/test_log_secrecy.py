@@ -1,4 +1,4 @@
-"""The log of a real process has no text of clients, whatever fails."""
+"""Logs of a real process never contain texts of clients."""
 
 import contextlib
 import json

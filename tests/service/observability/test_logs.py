@@ -38,7 +38,7 @@ def lines(code: str, level: str = "info") -> list[dict[str, Any]]:
 
 
 def test_each_line_is_a_json_object() -> None:
-    """It has time, level, logger and message, with line breaks escaped."""
+    """The object has time, level, logger and message, with line breaks escaped."""
     [line] = lines("log.warning('one\\ntwo %s', 3)")
     assert line.pop("timestamp").endswith("Z")
     assert line == {"level": "warning", "logger": "service.somewhere", "message": "one\ntwo 3"}

@@ -26,7 +26,7 @@ def scraped(
 
 
 def test_requests() -> None:
-    """Requests are counted by status, and their durations by route."""
+    """Statuses have counts of requests, routes have durations."""
     statistics = ProcessStatistics()
     statistics.requests.for_route("POST", "/models/{name}").record(200, 0.004)
     statistics.requests.for_route("POST", "/models/{name}").record(504, 30.0)
@@ -95,13 +95,13 @@ def test_unknown_throughput_is_absent() -> None:
     [(None, None, 1), ("It stops.", None, 0), (None, "It is stuck.", 0)],
 )
 def test_ready(reason: str | None, failure: str | None, ready: int) -> None:
-    """The service must be ready, and no model may have failed its probe."""
+    """Readiness needs a ready service without a failed probe of any model."""
     found = scraped(ProcessStatistics(), state(failure), reason=reason)
     assert found["fillmask_ready", frozenset()] == ready
 
 
 def test_process() -> None:
-    """The usual metrics of Python processes are there."""
+    """The page includes the usual metrics of Python processes."""
     names = {name for name, _ in scraped(ProcessStatistics())}
     assert {
         "process_resident_memory_bytes",

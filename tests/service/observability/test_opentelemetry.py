@@ -29,7 +29,7 @@ WRITTEN = "what the user wrote"
 
 @pytest.fixture
 def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    """Collect the spans of the service in memory."""
+    """Collector of the service's spans in memory."""
     kept = InMemorySpanExporter()
     monkeypatch.setattr(opentelemetry, "OTLPSpanExporter", lambda: kept)
     return kept
@@ -38,7 +38,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
 def spans_of(
     tiny: Tiny, exporter: InMemorySpanExporter, *requests: tuple[str, str, object]
 ) -> list[ReadableSpan]:
-    """Return all spans of a service that gets these requests, in the order of their start."""
+    """Return all spans of a service after these requests, in the order of their start."""
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1, traces="on"))) as client:
         for method, path, body in requests:
             client.request(method, path, json=body, headers=TRACED)
@@ -138,7 +138,7 @@ def test_only_server_errors_mark_the_span(
 
 
 def test_probes_are_not_traced(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """Neither are scrapers."""
+    """Scrapers are not traced either."""
     paths = ("/health/live", "/health/ready", "/v2/health/ready", "/metrics")
     assert spans_of(tiny, exporter, *(("GET", path, None) for path in paths)) == []
 
@@ -161,11 +161,11 @@ def test_requests_of_a_batch_have_separate_spans(
 
 
 class Collector:
-    """A collector of OTLP over HTTP.
+    """Collector of OTLP over HTTP.
 
     Attributes:
-        url: where it listens.
-        received: what was sent to it.
+        url: address of the collector.
+        received: received requests.
     """
 
     def __init__(self) -> None:
@@ -181,7 +181,7 @@ class Collector:
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
-                """Not into the tests' output."""
+                """Print nothing."""
 
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"

@@ -15,7 +15,7 @@ from service.observability.statistics import (
 
 
 def test_values_are_counted_by_bucket() -> None:
-    """A bound belongs to its own bucket, and the last bucket has no bound."""
+    """A bound belongs to its own bucket. The last bucket has no bound."""
     histogram = Histogram((1, 2, 5))
     for value in (0.5, 1, 1.5, 2, 5, 5.1, 100):
         histogram.record(value)
@@ -62,7 +62,7 @@ def test_unknown_methods_share_one_entry() -> None:
 
 
 def test_request_rejected_on_arrival_has_no_duration() -> None:
-    """It is counted and does not lower the measured latency."""
+    """The request counts, and does not lower the measured latency."""
     route = RequestStatistics().for_route("POST", "/fill-mask")
     route.record_rejected(429)
     route.record(200, 0.5)

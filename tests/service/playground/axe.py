@@ -1,4 +1,4 @@
-"""axe, which finds what keeps people out, over an open page."""
+"""axe, a checker of accessibility, run on an open page."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ AXE_CONTEXT = {"bypass_csp": True, "reduced_motion": "reduce"}
 
 
 def expect_accessible(page: Page) -> None:
-    """Names, roles, contrast, landmarks; in the dark only colours are others."""
+    """Check names, roles, contrast and landmarks. In dark mode only colours are checked again."""
     if not page.evaluate("'axe' in window"):
         page.add_script_tag(path=_AXE)
     page.emulate_media(color_scheme="light")
@@ -22,7 +22,7 @@ def expect_accessible(page: Page) -> None:
 
 
 def _passed(page: Page, **options: Any) -> set[str]:
-    """The rules that the page keeps, and there may be none that it breaks."""
+    """Return the rules that the page passes. A failed rule is an error."""
     options["resultTypes"] = ["violations"]  # of the others all nodes would take long
     result = page.evaluate("(options) => axe.run(options)", options)
     problems = [

@@ -1,4 +1,4 @@
-"""Golden prompts: bundles whose answers differ from their export's are rejected."""
+"""Golden prompts of bundles, with and without differences."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ FIGURES = {"mean_log_prob_difference": 0.03, "p99_log_prob_difference": 0.12}
 
 
 def tolerance(edit_bundle: EditBundle, **changes: Any) -> GoldenTolerance:
-    """Return the tolerance of the tiny bundle after changes; it has three masks."""
+    """Return the tolerance of the tiny bundle, which has three masks, after changes."""
     return GoldenTolerance.of(read_bundle(edit_bundle(lambda bundle: bundle.update(changes))))
 
 
@@ -34,14 +34,14 @@ def test_fp32_keeps_the_tolerance_it_names(edit_bundle: EditBundle) -> None:
 
 
 def test_int8_is_bound_by_its_distance_from_fp32(edit_bundle: EditBundle) -> None:
-    """The bundle names a tolerance that only CPUs of one kind keep."""
+    """Only CPUs of one kind meet the tolerance in the bundle."""
     found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES})
     assert found.mean == pytest.approx(2**0.5 * (1 + 2 / 3**0.5) * 0.03)
     assert found.largest == pytest.approx(4 * 0.12)
 
 
 def test_a_larger_tolerance_that_int8_names_holds(edit_bundle: EditBundle) -> None:
-    """It holds for the largest difference; the figures bound the mean."""
+    """It bounds the largest difference. The figures bound the mean."""
     golden = read_golden(edit_bundle) | {"log_prob_tolerance": 0.6}
     found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES}, golden=golden)
     assert found.largest == 0.6
@@ -100,7 +100,7 @@ async def check_bundle(path: Path) -> None:
 
 
 async def test_good_bundle(tiny: Tiny) -> None:
-    """The expected answers were computed in float64."""
+    """The expected fills come from float64."""
     await check_bundle(tiny.path)
 
 
@@ -134,7 +134,7 @@ def in_int8(bundle: dict[str, Any], mean: float = 0.03, p99: float = 0.1) -> Non
 
 
 def shift_all(bundle: dict[str, Any], by: float) -> None:
-    """Change the expected log-probabilities of all fills, by turns up and down."""
+    """Change the expected log-probabilities of all fills, alternately up and down."""
     for prompt in bundle["golden"]["prompts"]:
         for mask in prompt["fills"]:
             for place, fill in enumerate(mask):
@@ -153,7 +153,7 @@ async def test_int8_may_be_rounded_differently(edit_bundle: EditBundle) -> None:
 
 
 async def test_int8_that_differs_everywhere_is_rejected(edit_bundle: EditBundle) -> None:
-    """The mean is too large where no single difference is."""
+    """Every single difference is small enough."""
 
     def change(bundle: dict[str, Any]) -> None:
         in_int8(bundle)
@@ -190,7 +190,7 @@ async def actual_fills(path: Path, top_k: int) -> Sequence[Fill]:
 async def test_tokens_may_change_places_within_the_tolerance(
     tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    """The sixth fill may take the place of the fifth where both are within int8's rounding."""
+    """The sixth fill may replace the fifth if both are within int8's rounding."""
     *_, fifth, sixth = await actual_fills(tiny.path, 6)
     assert 0 < math.log(fifth.score / sixth.score) < 0.4
 
@@ -207,7 +207,7 @@ async def test_tokens_may_change_places_within_the_tolerance(
 async def test_twice_as_many_fills_are_compared(
     rank: int, message: str, tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    """The model's tenth fill is found though the bundle has five."""
+    """The comparison finds the model's tenth fill, although the bundle has five."""
     token = (await actual_fills(tiny.path, rank))[-1].token
     path = edit_bundle(lambda bundle: first_fills(bundle)[0].update(token=token))
     with pytest.raises(BundleError, match=f"golden prompt 0, mask 0 {message}"):
@@ -230,7 +230,7 @@ async def test_fills_may_be_more_than_half_of_the_tokens(
 async def test_unlisted_token_with_low_expectation_has_no_difference(
     others_by: float, tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    """It neither adds to the mean nor hides the differences of other fills."""
+    """Its difference of 0 neither adds to the mean nor hides the differences of other fills."""
     token = (await actual_fills(tiny.path, 11))[-1].token
 
     def change(bundle: dict[str, Any]) -> None:

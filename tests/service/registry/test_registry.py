@@ -25,7 +25,7 @@ BODY = {"inputs": "the [MASK]", "parameters": {"top_k": 2}}
 
 @pytest.fixture
 def bundles(tiny: Tiny, tmp_path: Path) -> Path:
-    """A directory with two bundles and with other files."""
+    """Directory with two bundles and other files."""
     directory = tmp_path / "bundles"
     directory.mkdir()
     put_bundle(tiny.path, directory / "a", "first")
@@ -38,13 +38,13 @@ def bundles(tiny: Tiny, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(bundles: Path) -> Iterator[TestClient]:
-    """A client of a service with both bundles."""
+    """Client of a service with both bundles."""
     with TestClient(create_app(Settings(bundle=bundles, threads=1))) as test_client:
         yield test_client
 
 
 def test_each_model_has_its_paths(client: TestClient) -> None:
-    """The paths are those of all protocols; the first model is the default."""
+    """The paths are those of all protocols. The first model is the default."""
     answer = client.post("/fill-mask", json=BODY).json()
     score = client.post("/score", json={"inputs": "the dog"}).json()
     for name in ("first", "org/second"):
@@ -71,7 +71,7 @@ def test_name_that_is_not_served(client: TestClient) -> None:
 
 
 def test_setting_names_the_default_model(bundles: Path) -> None:
-    """A setting names it; the model must exist."""
+    """The setting must name an existing model."""
     settings = Settings(bundle=bundles, threads=1, model="org/second")
     with TestClient(create_app(settings)) as client:
         assert client.get("/info").json()["name"] == "org/second"
@@ -101,7 +101,7 @@ def test_no_bundle_and_two_of_one_name_are_rejected(
 def test_changed_bundle_is_taken_and_no_request_is_lost(
     start_server: StartServer, bundles: Path, tiny: Tiny
 ) -> None:
-    """Requests arrive all the time while one model is replaced again and again."""
+    """Requests arrive continuously during repeated replacements of one model."""
     with (
         start_server("--bundle", str(bundles), "--threads=2") as (process, url),
         ThreadPoolExecutor() as pool,
@@ -144,7 +144,7 @@ def test_changes_are_found_by_polling(tiny: Tiny, bundles: Path) -> None:
 def test_bad_change_is_ignored(
     harm: str, bundles: Path, tiny: Tiny, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The old model goes on, and the log has the reason; a good bundle is taken after it."""
+    """The old model stays and the log has the reason. A valid bundle replaces it later."""
     settings = Settings(bundle=bundles, threads=1)
     service = create_app(settings)
     with TestClient(service) as client, caplog.at_level(logging.ERROR):

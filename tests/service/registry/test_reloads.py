@@ -1,4 +1,4 @@
-"""Reloads of a real process: the old model answers its last request and is freed."""
+"""Reloads of a real process, whose old model answers its last request and is freed."""
 
 import asyncio
 import gc
@@ -32,7 +32,7 @@ MOST_GROWTH_MB = 90
 
 
 def serve_next(process: Popen[str], url: str, source: Path, path: Path, name: str) -> None:
-    """Reload a bundle with another name, and wait until it is served."""
+    """Reload a bundle with another name and wait until it is served."""
     put_bundle(source, path, name)
     os.kill(process.pid, signal.SIGHUP)
     until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == name))
@@ -46,14 +46,14 @@ def resident_mb(process: Popen[str]) -> int:
 
 
 def deleted_maps(process: Popen[str]) -> list[str]:
-    """Return the mapped files that are deleted."""
+    """Return the deleted files that the process has mapped."""
     maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
     return [line for line in maps if line.endswith("(deleted)")]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
-    """After 20 reloads no file of an old bundle is mapped, and memory has not grown."""
+    """After 20 reloads no file of an old bundle is mapped. Memory has not grown."""
     bundle, source = tmp_path / "bundle", default_bundle_path()
     put_bundle(source, bundle, "version-0")
     with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
@@ -116,7 +116,7 @@ def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> No
 def test_hangups_in_a_row_are_one_reload(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
 ) -> None:
-    """Reloads that find nothing new load nothing."""
+    """Reloads without a change load nothing."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     with start_server("--bundle", str(bundle), command=("-c", SLOW)) as (process, url):

@@ -1,4 +1,4 @@
-"""Whole words in place of a mask, against the same search with the tiny model's oracle."""
+"""Words in place of a mask, compared with the same search by the tiny model's oracle."""
 
 import math
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
 @pytest.mark.parametrize("longest", [1, 2, 3])
 @pytest.mark.parametrize("top_k", [2, 12])
 def test_best_words(client: TestClient, tiny: Tiny, longest: int, top_k: int) -> None:
-    """Words of one to three tokens are ranked by the log-probability of the whole word."""
+    """Words of one to three tokens have the order of the log-probability of the entire word."""
     fills = fill(client, TEXT, max_word_tokens=longest, top_k=top_k)
     expected = search(tiny, longest, top_k)
     assert [one["token_str"] for one in fills] == [word for word, _ in expected]
@@ -67,7 +67,7 @@ def test_best_words(client: TestClient, tiny: Tiny, longest: int, top_k: int) ->
 
 
 def test_words_are_whole(client: TestClient) -> None:
-    """Continuations, special tokens and punctuation are left out."""
+    """The search excludes continuations, special tokens and punctuation."""
     fills = fill(client, TEXT, top_k=20)
     assert len(fills) == 20
     for one in fills:
@@ -82,7 +82,7 @@ def test_words_have_three_tokens_by_default(client: TestClient) -> None:
 
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
-    """There is one pass per length, and as many as the width of the beam per further token."""
+    """The search needs one pass per length, and the width of the beam per further token."""
     assert max_word_passes(1) == 1
     assert max_word_passes(3) == 1 + (1 + BEAM_WIDTH) + (1 + 2 * BEAM_WIDTH)
     settings = Settings(bundle=tiny.path, threads=1, max_passes=max_word_passes(3))
@@ -124,7 +124,7 @@ async def test_word_keeps_its_most_likely_tokens(log_prob: float, parts: int) ->
 
 
 async def test_mask_where_no_word_fits(tiny: Tiny) -> None:
-    """The search ends without fills where no candidate is a word."""
+    """The search ends without fills if no candidate is a word."""
     tokenizer = make_tokenizer(tiny)
     calls = 0
 

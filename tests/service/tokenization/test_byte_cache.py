@@ -29,7 +29,7 @@ def test_a_used_entry_stays() -> None:
 
 
 def test_an_entry_above_the_limit_is_not_stored() -> None:
-    """It would drop all others, and then itself."""
+    """Such an entry would evict all others, and then itself."""
     cache: ByteCache[str, int] = ByteCache(10)
     cache.put("a", 1, 5)
     cache.put("b", 2, 11)

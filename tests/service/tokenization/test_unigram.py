@@ -56,7 +56,7 @@ def ours(unigram: Unigram) -> Tokenizer:
 @pytest.mark.parametrize("byte_fallback", [False, True])
 @pytest.mark.parametrize("seed", range(5))
 def test_ids_and_offsets_equal_those_of_the_library(seed: int, *, byte_fallback: bool) -> None:
-    """The segmentation is the same also among those of equal score."""
+    """The segmentation is the same even among equal scores."""
     library, unigram = both(
         pieces(BYTES if byte_fallback else [], seed), byte_fallback=byte_fallback
     )
@@ -79,7 +79,7 @@ def test_a_character_is_unknown_if_one_of_its_bytes_has_no_piece() -> None:
 
 
 def test_names_and_ids() -> None:
-    """Special pieces have names, but no text contains them."""
+    """Special pieces have names that no text can contain."""
     vocabulary = pieces([], 0)
     _, unigram = both(vocabulary, byte_fallback=False)
     assert [unigram.id_to_token(i) for i in range(len(vocabulary))] == [

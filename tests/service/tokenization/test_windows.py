@@ -31,7 +31,7 @@ def long_text(length: int, masks: list[int], continuations: list[int]) -> Encode
 
 @pytest.mark.parametrize("seed", range(40))
 def test_each_mask_is_in_one_window(seed: int) -> None:
-    """The windows are in order and no longer than the model reads."""
+    """The windows are in order and no longer than the maximum."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     length = draw.randint(ROOM + 1, 300)
     masks = sorted(draw.sample(range(length), draw.randint(1, 12)))
@@ -81,7 +81,7 @@ def fill_in_windows(client: TestClient, text: str, **parameters: Any) -> Any:
 
 
 def test_a_mask_is_filled_from_its_window(client: TestClient) -> None:
-    """The fills equal those of the window alone; the sequence is the whole text."""
+    """The fills equal those of the window alone. The sequence is the entire text."""
     text = f"{TEXT}the [MASK] run {TEXT}"
     fills = fill_in_windows(client, text, top_k=3).json()
     start, end = fills[0]["window"]
@@ -97,7 +97,7 @@ def test_a_mask_is_filled_from_its_window(client: TestClient) -> None:
 
 
 def test_several_windows_of_a_text(client: TestClient) -> None:
-    """Each mask has its list of fills, whichever window it is in."""
+    """Each mask has its list of fills, in any window."""
     text = f"[MASK] {TEXT}[MASK] and [MASK]"
     fills = fill_in_windows(client, text, top_k=2).json()
     assert [len(mask) for mask in fills] == [2, 2, 2]
@@ -137,7 +137,7 @@ def test_rejected_requests(client: TestClient, text: str, parameters: Any, reaso
 def test_a_text_above_the_character_limit_is_rejected(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is rejected before it costs the time to tokenize it."""
+    """The check precedes the costly tokenization."""
     monkeypatch.setattr(reader, "MAX_WINDOWED_CHARS", 400)
     assert fill_in_windows(client, TEXT + "[MASK]").status_code == 200
     answer = fill_in_windows(client, TEXT + TEXT + "[MASK]")

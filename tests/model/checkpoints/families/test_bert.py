@@ -1,4 +1,4 @@
-"""BERT checkpoints: which names and values are read, and which are refused."""
+"""Names and values in BERT checkpoints, accepted and rejected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TABLE = "bert.embeddings.word_embeddings.weight"
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A small BERT as transformers saves it, to be spoilt."""
+    """A small BERT as transformers saves it, which a test may damage."""
     SAMPLES["BERT, three heads"].make().save_pretrained(tmp_path)
     return tmp_path
 
@@ -44,7 +44,7 @@ def test_old_names_are_read(directory: Path) -> None:
 
 
 def test_a_tied_decoder_may_be_stored_twice(directory: Path) -> None:
-    """A decoder equal to the table, and its bias, are taken as the second copies they are."""
+    """Second copies of the table and of its bias are ignored."""
 
     def store_twice(tensors: dict[str, Tensor]) -> None:
         tensors["cls.predictions.decoder.weight"] = tensors[TABLE].clone()
@@ -58,12 +58,12 @@ def test_a_tied_decoder_may_be_stored_twice(directory: Path) -> None:
 
 
 def untie(tensors: dict[str, Tensor]) -> None:
-    """A decoder that is not the table."""
+    """Add a decoder that differs from the table."""
     tensors["cls.predictions.decoder.weight"] = tensors[TABLE] + 1e-3
 
 
 def repeat(tensors: dict[str, Tensor]) -> None:
-    """One tensor under two of its names, the values not the same."""
+    """Add a tensor under a second name with other values."""
     tensors["embeddings.word_embeddings.weight"] = tensors[TABLE] + 1
 
 
@@ -100,7 +100,6 @@ BAD_TENSORS: dict[str, tuple[Callable[[dict[str, Tensor]], Any], str]] = {
 def test_wrong_tensors_are_listed(
     directory: Path, change: Callable[[dict[str, Tensor]], Any], message: str
 ) -> None:
-    """Tensors that do not fit are a CheckpointError that lists them."""
     change_tensors(directory, change)
     with pytest.raises(CheckpointError, match=message):
         load_checkpoint(directory)
@@ -123,7 +122,7 @@ def test_wrong_tensors_are_listed(
     ],
 )
 def test_a_value_that_changes_the_maths_is_refused(directory: Path, field: str, value: Any) -> None:
-    """A configuration the encoder does not compute is a CheckpointError that names the value."""
+    """The encoder cannot compute such a configuration. The error contains the value."""
     change_config(directory, **{field: value})
     shown = str(value) if field == "hidden_size" else repr(value)
     with pytest.raises(CheckpointError, match=rf"config\.json: .*{re.escape(shown)}"):
@@ -131,7 +130,6 @@ def test_a_value_that_changes_the_maths_is_refused(directory: Path, field: str, 
 
 
 def test_a_missing_size_is_named(directory: Path) -> None:
-    """A config.json without a size is a CheckpointError with the field's name."""
     change_config(directory, intermediate_size=None)
     with pytest.raises(
         CheckpointError, match=r"config\.json: the field intermediate_size is missing"

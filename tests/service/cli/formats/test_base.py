@@ -1,4 +1,4 @@
-"""Rows: slices without loss, trailing blanks, JSON values."""
+"""Rows: slices, trailing blanks and JSON values."""
 
 import datetime as dt
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Jobs: the identity of a job, its directory and its completion."""
+"""Jobs: identity, directory and completion."""
 
 import json
 import subprocess
@@ -144,7 +144,7 @@ def test_directory_with_unknown_files_is_rejected(output: Path) -> None:
 
 
 def test_invalid_description_is_an_error(output: Path) -> None:
-    """The job writes it atomically, so a user has changed it."""
+    """The job writes it atomically, so only a user can damage it."""
     begin(output)
     (parts_directory(output) / "job.json").write_text("{")
     with pytest.raises(CommandError, match=r"job.json is not valid JSON; start again"):
@@ -157,7 +157,7 @@ def test_invalid_description_is_an_error(output: Path) -> None:
 
 
 def test_publish(output: Path) -> None:
-    """The output replaces an older one, and the directory is removed."""
+    """The output replaces an older one. The directory disappears."""
     output.write_text("old")
     with locked(output):
         job = Job(output, DESCRIPTION)
@@ -171,7 +171,7 @@ def test_publish(output: Path) -> None:
 
 
 def test_interrupted_publish_is_repeated(output: Path) -> None:
-    """The process ended before the rename, or the user has moved the output."""
+    """The process ended before the rename, or the user moved the output."""
     with locked(output):
         job = Job(output, DESCRIPTION)
         job.begin(restart=False)
@@ -207,7 +207,7 @@ with locked(Path(sys.argv[1])):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files are locked otherwise there")
 def test_two_processes_do_not_work_on_one_output(output: Path) -> None:
-    """The second process ends at once and may retry; a dead process holds no lock."""
+    """The second process exits immediately and may retry. A dead process has no lock."""
     command = [sys.executable, "-c", LOCK, str(output)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:

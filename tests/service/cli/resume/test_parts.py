@@ -1,4 +1,4 @@
-"""Part files: complete or absent, without gaps from the first row on."""
+"""Part files, complete or absent, without gaps from the first row."""
 
 import errno
 import io
@@ -207,7 +207,7 @@ def test_unfinished_part_is_discarded(tmp_path: Path) -> None:
 
 
 def test_a_gap_ends_the_chain(tmp_path: Path) -> None:
-    """The rows after the gap are computed again; other files are kept."""
+    """The rows after the gap are computed again. Other files stay."""
     parts = PartFiles(tmp_path, 0, rows=1, seconds=1e9)
     for number in range(4):
         write(parts, [number])

@@ -18,7 +18,7 @@ KEY = "a-key-of-twenty-chars"
 
 @pytest.fixture(scope="module")
 def address(tiny: Tiny) -> Iterator[tuple[str, int]]:
-    """Start the service; return its address."""
+    """Start the service and return its address."""
     with start_process("--bundle", str(tiny.path)) as (_, url):
         yield _address(url)
 
@@ -36,7 +36,7 @@ def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:
 
 
 def send(client: socket.socket, parts: tuple[bytes, ...]) -> None:
-    """Send the parts; a server that has rejected one need not read the rest."""
+    """Send the parts. A server that has rejected one need not read the others."""
     with contextlib.suppress(ConnectionError):
         for part in parts:
             client.sendall(part)
@@ -46,7 +46,7 @@ def send(client: socket.socket, parts: tuple[bytes, ...]) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
 def test_rule(address: tuple[str, int], case: Case) -> None:
-    """The responses have the statuses of the case, and the connection stays usable or closes."""
+    """The responses have the statuses of the case. The connection stays usable or closes."""
     method = "HEAD" if case.sent[0].startswith(b"HEAD") else "GET"
     with socket.create_connection(address, timeout=10) as client, client.makefile("rb") as stream:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -71,7 +71,7 @@ def test_rule(address: tuple[str, int], case: Case) -> None:
 
 
 def test_cases_are_many_and_distinct() -> None:
-    """There are at least 60, each with its own rule."""
+    """There are at least 60 cases, each with its own rule."""
     assert len({case.rule for case in CASES}) == len(CASES) > 60
 
 

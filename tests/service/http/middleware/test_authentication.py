@@ -43,7 +43,7 @@ def bearer(key: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("path", ["/fill-mask", "/", "/models/tiny", "/score"])
 def test_requests_need_a_valid_key(path: str, client: TestClient) -> None:
-    """The error has the usual shape and says how to send a key."""
+    """The error has the usual shape and explains how to send a key."""
     body = {"inputs": "the dog"} if path == "/score" else BODY
     for key in KEYS[:2]:
         assert client.post(path, json=body, headers=bearer(key)).is_success
@@ -84,7 +84,7 @@ def test_without_a_file_no_key_is_needed(tiny: Tiny) -> None:
 
 
 def test_keys_are_rotated(client: TestClient, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new file replaces the old one, whose keys become invalid."""
+    """The keys of the old file become invalid."""
     monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     new = file.with_name("new")
     new.write_text("a-key-that-is-quite-new\n")
@@ -137,7 +137,7 @@ def test_file_without_a_key_invalidates_all_keys(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The log has one message, and keys may be added again."""
+    """The log has one message. Keys may be added again."""
     keys = ApiKeys(file)
     monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     spoil(file)
