@@ -136,7 +136,7 @@ def test_no_family_is_left_out() -> None:
 @pytest.mark.parametrize("variant", ["within_word", "original"])
 @torch.inference_mode()
 def test_scores_are_those_of_the_definition(case: Case, variant: str) -> None:
-    """The oracle is one masked pass per token. It masks the rest of a word too."""
+    """The oracle is one masked pass per token, which masks the rest of a word too."""
     texts = [around.replace("{}", FILLERS.get(case.name, "the")) for around in case.kind.around]
     answer = case.client.post("/score", json={"inputs": texts, "parameters": {"variant": variant}})
     assert answer.status_code == 200

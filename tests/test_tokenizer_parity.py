@@ -100,7 +100,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def agrees(ours: Tokenizer, oracle: Any, template: str) -> bool:
-    """Return whether the ids are the same and each mask is found in its place."""
+    """Return whether the ids are the same and each mask is in its place."""
     text = template.replace("{}", ours.mask_token)
     encoded = ours.encode(text)
     pieces = [text[start:end] for start, end in encoded.mask_spans]
@@ -126,7 +126,7 @@ def test_ids_of_a_published_tokenizer() -> None:
 
 
 def test_special_tokens_are_those_of_transformers(pair: Pair) -> None:
-    """Special tokens are never returned. CamemBERT's placeholders count as special too."""
+    """Fills never contain special tokens. CamemBERT's placeholders count as special too."""
     roles = pair.oracle.special_tokens_map
     named = {pair.oracle.convert_tokens_to_ids(roles[r]) for r in roles if r.endswith("_token")}
     assert len(named) >= 5
@@ -136,7 +136,7 @@ def test_special_tokens_are_those_of_transformers(pair: Pair) -> None:
 
 
 def test_tokens_read_as_those_of_transformers(pair: Pair) -> None:
-    """White space may differ. Byte-level names and half characters are never shown."""
+    """White space may differ. No token appears as a byte-level name or half a character."""
     for token_id in range(len(pair.oracle)):
         text = pair.ours.token_str(token_id)
         assert text.strip() == pair.oracle.decode([token_id]).strip()

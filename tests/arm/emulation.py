@@ -1,6 +1,6 @@
 """An aarch64 Debian with the serving install, run by QEMU's user-mode emulation.
 
-All files are in build/arm. Nothing is installed on this machine.
+All files are in build/arm, outside of this machine's own packages.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Emulation:
         return (self.qemu("aarch64"), "-cpu", cpu, "-L", str(self._root), str(python))
 
     def qemu(self, architecture: str) -> str:
-        """QEMU for programs of an architecture: this machine's where it is new enough."""
+        """Return QEMU for programs of an architecture, this machine's own if it is new enough."""
         for name in (f"qemu-{architecture}", f"qemu-{architecture}-static"):
             found = shutil.which(name)
             if found and _major_version(found) >= LEAST_QEMU:
@@ -103,7 +103,7 @@ def environment(*packages: Path) -> dict[str, str]:
 
 
 def _download_debian(release: str, architecture: str, package: str) -> Sequence[Path]:
-    """The packages of a minimal Debian with one more and all that it needs."""
+    """Download the packages of a minimal Debian, of one more package and of its dependencies."""
     if shutil.which("debootstrap") is None or shutil.which("dpkg-deb") is None:
         raise UnavailableError("it needs debootstrap and dpkg (apt-get install debootstrap)")
     if os.geteuid() != 0:

@@ -67,7 +67,7 @@ def _parent() -> tuple[Path, int] | None:
 
 @contextmanager
 def memory_group(name: str, limit_bytes: int) -> Iterator[MemoryGroup]:
-    """Create a group, and remove it when its processes have ended."""
+    """Create a group, yield it, and remove it when its processes have ended."""
     parent = _parent()
     assert parent is not None
     directory, version = parent

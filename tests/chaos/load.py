@@ -57,7 +57,7 @@ class Client:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self) -> bool:
-        """Send one request; False if nobody listens."""
+        """Send one request and return whether the service accepted the connection."""
         if self._streams is None:
             try:
                 self._streams = await asyncio.open_connection(*self._address)

@@ -1,4 +1,4 @@
-"""Attacks on the memory of a process, whose growth is bounded."""
+"""Attacks on the memory of a process, and bounds on its growth."""
 
 import asyncio
 import json
@@ -104,7 +104,7 @@ async def test_large_body_is_read_while_others_are_slow() -> None:
 
 
 async def test_reloads_leave_nothing_behind(tmp_path: Path) -> None:
-    """Neither memory nor maps of deleted files remain."""
+    """No memory and no map of a deleted file remains."""
     bundle = tmp_path / "bundle"
     shutil.copytree(default_bundle_path(), bundle)
     description = json.loads((bundle / "bundle.json").read_text())

@@ -53,7 +53,7 @@ def contexts(pod: Spec) -> Iterator[tuple[str, Spec]]:
 
 
 def in_every_container(pod: Spec, key: str, is_allowed: Callable[[Any], bool]) -> Iterator[str]:
-    """Yield the containers with a value that is not allowed. The pod's value is the default."""
+    """Yield the containers with a forbidden value. The pod's value is the default."""
     of_pod = pod.get("securityContext", {}).get(key)
     for container in containers(pod):
         if not is_allowed(container.get("securityContext", {}).get(key, of_pod)):

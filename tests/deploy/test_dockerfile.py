@@ -70,7 +70,7 @@ def test_image_is_without_what_only_the_hubs_client_needs() -> None:
 
 
 def test_service_answers_without_the_hubs_client() -> None:
-    """No package that the image lacks can be imported here."""
+    """The test forbids imports of the packages that the image lacks."""
     needed, remaining = without_the_hubs_client()
     packages = metadata.packages_distributions()
     missing = {

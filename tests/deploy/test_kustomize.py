@@ -141,7 +141,7 @@ def test_every_label_of_the_version_is_this_version(root: Path) -> None:
 
 @pytest.mark.parametrize("path", kustomize.KUSTOMIZATIONS, ids=lambda path: path.parent.name)
 def test_kustomization_takes_every_file_beside_it(path: Path) -> None:
-    """No manifest in k8s/ is unused."""
+    """Every manifest in k8s/ has a use."""
     kustomization = files.read_yaml(path)
     taken = {*kustomization.get("resources", [])}
     taken |= {patch["path"] for patch in kustomization.get("patches", []) if "path" in patch}

@@ -65,7 +65,7 @@ def test_the_same_encoder_agrees(
 def test_figures_are_what_they_say(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """First tokens and differences are counted one by one for another encoder."""
+    """The test counts first tokens and differences one by one for another encoder."""
     monkeypatch.setattr("export.agreement.REQUESTS_AT_ONCE", 5)
     monkeypatch.setattr("export.agreement.MIN_AGREEMENT", 0)
     monkeypatch.setattr("export.agreement.MAX_P99", 100)
@@ -96,7 +96,6 @@ def test_figures_are_what_they_say(
 def test_texts_that_are_too_long_are_passed_over(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer
 ) -> None:
-    """Without shorter texts there is nothing to compare."""
     shortest = min(VERSES, key=lambda verse: len(tokenizer.encode(verse).input_ids))
     length = len(tokenizer.encode(shortest).input_ids)
     two = [shortest, " ".join(VERSES)]

@@ -1,4 +1,4 @@
-"""Checkpoints that cannot be exported, and the one-line errors about them."""
+"""Invalid checkpoints, and the one-line errors of `fillmask-export` about them."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_broken_one_is_refused(
     sentence: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The command prints one line to standard error and exits with 2. It leaves no bundle."""
+    """The command prints one line to standard error and exits with 2, without a bundle."""
     spoil(directory)
     assert export(directory) == 2
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("fillmask-export")]

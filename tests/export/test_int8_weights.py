@@ -87,7 +87,7 @@ def test_float_channels_have_no_part_in_the_rounded_product() -> None:
 
 
 def test_a_gelus_outputs_come_close() -> None:
-    """Unsigned rows about 16, with steps no finer than their negative part needs."""
+    """Unsigned rows have the zero point 16. Their negative part sets the smallest step."""
     x = gelu_tanh(_inputs())
     int8 = _int8(x, 12, smoothed=False)
     channels = int8.channels(NAME).int8

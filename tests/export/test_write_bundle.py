@@ -197,7 +197,7 @@ def test_refusals(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) ->
 def test_the_mask_and_the_special_tokens_are_the_checkpoints(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """Special tokens may have any name. Rows of the table without a token are never returned."""
+    """Special tokens may have any name. Table rows without a token never appear in fills."""
     assert checkpoint.tokenizer_json is not None
     renamed = checkpoint.tokenizer_json.replace(b"[MASK]", b"<mask>").replace(b"[CLS]", b"<s>")
     size = read_tokenizer(renamed).get_vocab_size()

@@ -15,7 +15,7 @@ QUICK = ("--row-tokens=16", "--batch-rows=4", "--warmup-steps=1", "--device=cpu"
 
 
 def pretrain(*arguments: str) -> int:
-    """Pretrain on text.txt, with the encoder of encoder.json unless --init is given."""
+    """Pretrain on text.txt, with the encoder of encoder.json or with --init."""
     starts = any(argument.startswith("--init") for argument in arguments)
     encoder = () if starts else ("--config=encoder.json",)
     return main(["pretrain", "text.txt", *QUICK, *encoder, *arguments])

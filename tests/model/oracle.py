@@ -1,7 +1,7 @@
 """Independent oracle of the encoder's maths, in float64 NumPy.
 
-It follows the papers, with one sequence, one head and one query at a time. Sums leave padding out
-instead of masking it. It shares no code with `model`.
+The oracle follows the papers, with one sequence, one head and one query at a time. Sums leave
+padding out instead of masking it. The code shares nothing with `model`.
 
 Shapes: N batch, T tokens, D d_model, V vocabulary, M masked positions of the entire batch.
 """

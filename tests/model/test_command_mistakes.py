@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("workplace")
 
 
 def text(name: str, content: str) -> Callable[[], Any]:
-    """Write a file before the command runs."""
+    """Return a function that writes a file before the command runs."""
     return lambda: Path(name).write_text(content)
 
 

@@ -40,7 +40,7 @@ def test_pretraining_writes_a_whole_checkpoint(capsys: pytest.CaptureFixture[str
 def test_one_row_in_a_hundred_is_set_aside(
     monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer
 ) -> None:
-    """Without held-out text every hundredth row is for evaluation and not for training."""
+    """Every hundredth row is for evaluation and not for training."""
     given: dict[str, Any] = {}
 
     def run(**arguments: Any) -> SimpleNamespace:
@@ -58,7 +58,7 @@ def test_one_row_in_a_hundred_is_set_aside(
 
 
 def test_resuming_keeps_tokenizer_and_weights() -> None:
-    """A run that is stopped and resumed ends like an uninterrupted run.
+    """A resumed run ends like an uninterrupted run.
 
     The tokenizer must be the stored one, because two trainings do not give the same one.
     """
@@ -75,7 +75,7 @@ def test_resuming_keeps_tokenizer_and_weights() -> None:
 
 
 def test_pretraining_can_start_from_a_checkpoint(tokenizer: Tokenizer) -> None:
-    """With --init the first weights, the sizes and the tokenizer are the checkpoint's."""
+    """The first weights, the sizes and the tokenizer are the checkpoint's."""
     tokenizer_json = tokenizer.to_str().encode()
     start = save_small("start", tokenizer_json, vocab_size=tokenizer.get_vocab_size())
     assert pretrain("--init=start", "--output=run", "--learning-rate=1e-9") == 0
@@ -119,7 +119,7 @@ def test_evaluation_prints_figures(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_short_texts_are_trained_on_and_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs with short texts print their number of tokens. `evaluate` accepts them alone."""
+    """Runs with short texts print their number of tokens. `evaluate` accepts short texts alone."""
     assert pretrain("--output=run", "--short-share=0.5", "--row-tokens=16") == 0
     said = re.findall(r"([\d,]+) tokens in short texts", capsys.readouterr().out)
     assert len(said) == 1

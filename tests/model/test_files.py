@@ -1,4 +1,4 @@
-"""Files that are replaced completely or not at all."""
+"""Complete replacement of files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_error_leaves_the_file_from_before(tmp_path: Path) -> None:
 def test_content_is_on_the_disk_before_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is synchronised under its temporary name, the directory after the rename."""
+    """The write synchronises the temporary file first, and the directory after the rename."""
     path, seen = tmp_path / "file", []
     monkeypatch.setattr("model.files._sync", lambda what: seen.append((what.name, path.exists())))
     with atomic_replace(path) as temporary:

@@ -26,7 +26,7 @@ def test_a_mistake_ends_the_process_with_status_2(tmp_path: Path) -> None:
 
 
 def test_a_missing_dependency_is_named() -> None:
-    """Without torch the command prints one line about its installation and exits with 2."""
+    """The command prints one line about the installation of torch and exits with 2."""
     ended = run(
         "-c",
         "import sys; sys.modules['torch'] = None\n"

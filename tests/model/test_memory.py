@@ -1,4 +1,4 @@
-"""Memory that is released while its values stay, and memory that is reused."""
+"""Memory that processes release and reuse, with unchanged values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_mapped_weights_leave_memory_and_come_back(tmp_path: Path) -> None:
 
 
 def test_what_no_file_holds_stays() -> None:
-    """Weights that were made in memory or changed after reading keep their values."""
+    """Weights from code, or with later changes, keep their values."""
     tensor = torch.arange(VALUES, dtype=torch.float32)
     release_memory([tensor, tensor[:3], torch.empty(0)])
     assert torch.equal(tensor, torch.arange(VALUES, dtype=torch.float32))
@@ -59,7 +59,7 @@ def test_a_changed_mapped_weight_stays_changed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a request to Linux; elsewhere nothing is done")
 def test_files_that_are_read_through_take_little_memory(tmp_path: Path) -> None:
-    """Pages of the file leave memory while it is read. Pages of other files stay."""
+    """Pages of the file leave memory during the read. Pages of other files stay."""
     save_file({"a": torch.arange(VALUES, dtype=torch.float32)}, tmp_path / "model.safetensors")
     tensor = TensorFiles(tmp_path)["a"]
     total = tensor.sum(dtype=torch.float64)
@@ -136,7 +136,7 @@ kernel(few={few})
 @pytest.mark.skipif("USE_MKLDNN=ON" not in torch.__config__.show(), reason="no oneDNN in PyTorch")
 @pytest.mark.parametrize(("few", "kernel"), [(False, "cache_hit"), (True, "cache_miss")])
 def test_kernels_of_old_shapes_are_let_go(*, few: bool, kernel: str) -> None:
-    """After 40 shapes the first kernel is compiled again. Without the setting it is cached."""
+    """40 shapes make the first kernel compile again. The cache keeps it without the setting."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ONEDNN_")}
     done = subprocess.run(
         [sys.executable, "-c", FORTY_SHAPES.format(few=few)],

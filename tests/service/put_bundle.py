@@ -1,4 +1,4 @@
-"""Bundles that change while they are served."""
+"""Bundles that change during use."""
 
 import json
 import shutil

@@ -140,7 +140,7 @@ sys.exit(main())
 
 
 def test_dead_worker_ends_the_process(start_server: StartServer) -> None:
-    """Waiting requests get an error. The process exits, so that it can be restarted."""
+    """Waiting requests get an error. The process exits for a restart."""
     with start_server("--threads=1", command=("-c", MORTAL)) as (process, url):
         assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
         answer = httpx.post(f"{url}/fill-mask", json={"inputs": ["[MASK]"] * 2})
@@ -192,7 +192,7 @@ sys.exit(code)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="uvloop does not exist there")
 def test_runs_on_the_fast_loop_and_parser(start_server: StartServer) -> None:
-    """Without uvloop or httptools uvicorn is slower and does not warn."""
+    """The process also runs without uvloop and httptools, more slowly and without a warning."""
     with start_server(command=("-c", SPY)) as (process, url):
         assert httpx.post(f"{url}/fill-mask", json=BODY).status_code == 200
         process.send_signal(signal.SIGTERM)
@@ -241,7 +241,7 @@ def test_port_in_use_is_one_sentence(tiny: Tiny) -> None:
 
 
 async def test_connections_send_without_delay() -> None:
-    """Nagle's algorithm would delay responses until earlier ones are acknowledged."""
+    """Nagle's algorithm would delay responses until clients acknowledge earlier ones."""
     found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def accepted(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

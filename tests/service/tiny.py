@@ -1,4 +1,4 @@
-"""Tiny model that is made in code, its bundle, and an oracle for its results.
+"""Tiny model made in code, its bundle, and an oracle for its results.
 
 Logits are sums over the tokens of a text, weighted by position, so that a result reveals its text.
 """

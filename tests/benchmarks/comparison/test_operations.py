@@ -19,7 +19,7 @@ SIZES = Sizes(num_layers=3, d_model=48, d_ff=80, vocab_size=211)
 
 @pytest.mark.parametrize("tokens", [1, 32])
 def test_equals_torchs_count_where_every_token_is_a_mask(tokens: int) -> None:
-    """With masks everywhere the last layer computes all rows, as the encoder does."""
+    """The last layer then computes all rows, like the encoder."""
     input_ids = torch.arange(tokens)[None]
     # its fused attention is not counted, its written-out form is
     written_out = sdpa_kernel(SDPBackend.MATH)

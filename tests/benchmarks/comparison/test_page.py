@@ -83,7 +83,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_results_are_read_back_as_they_were_written(cache: Path) -> None:
-    """The page can be rendered again from stored results."""
+    """The page does not need a second measurement."""
     assert Comparison.read() is None
     _comparison().write()
     _scaling().write()

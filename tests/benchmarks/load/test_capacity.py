@@ -73,7 +73,7 @@ def test_no_more_wait_than_are_admitted() -> None:
 
 
 def test_all_requests_are_answered_or_refused() -> None:
-    """No request is lost during overload."""
+    """Overload loses no request."""
     crowd = [Arrival(0.0001 * number, 26) for number in range(5000)]
     outcome = pod(max_wait_ms=100).serve(crowd)
     assert outcome.refused > 0

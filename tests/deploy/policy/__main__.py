@@ -2,8 +2,8 @@
 
     python -m tests.deploy.policy CHECKOV
 
-CHECKOV is the program, which has its own environment. Findings are corrected, or explained beside
-the resource in an annotation that checkov reads.
+CHECKOV is the program, which has its own environment. Each finding needs a correction, or an
+annotation beside the resource with the reason.
 """
 
 import os

@@ -89,7 +89,7 @@ def test_loading_leaves_the_files_alone(directory: Path) -> None:
 def test_a_save_cut_short_keeps_the_checkpoint_before(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that is killed while it writes leaves the previous weights readable."""
+    """A kill during the write leaves the previous weights readable."""
 
     def half(tensors: dict[str, Tensor], path: Path, **_: Any) -> None:
         path.write_bytes(b"\x10")
@@ -205,7 +205,7 @@ def test_a_broken_checkpoint_says_what_is_wrong(
 
 
 def test_how_weights_were_rounded_survives(tmp_path: Path) -> None:
-    """The factors keep their names. Saving without them removes them."""
+    """The factors keep their names. A save without factors removes the old ones."""
     model = random_encoder(small_config())
     plan = plan_of(model)
     save_checkpoint(tmp_path, model, TOKENIZER_JSON, plan)

@@ -61,7 +61,7 @@ def test_every_layout_is_read(save: Callable[[Path], None], tmp_path: Path) -> N
 
 
 def test_safetensors_come_first(tmp_path: Path) -> None:
-    """A pickle beside it stays closed."""
+    """The reader does not open the pickle."""
     single(tmp_path)
     (tmp_path / "pytorch_model.bin").write_bytes(b"no pickle at all")
     assert set(TensorFiles(tmp_path)) == set(TENSORS)
@@ -105,7 +105,7 @@ def other_part(directory: Path) -> None:
 
 
 def index_with(directory: Path, content: str) -> None:
-    """An index with this content."""
+    """Write an index with this content."""
     (directory / "model.safetensors.index.json").write_text(content)
 
 

@@ -33,7 +33,7 @@ def test_documents_part_at_blank_lines(tmp_path: Path, text: str, documents: lis
 
 
 def test_a_file_ends_its_last_document(tmp_path: Path) -> None:
-    """A document ends with its file. Files keep the order in which they are named."""
+    """A document ends with its file. Documents follow the order of the file names."""
     (tmp_path / "a.txt").write_text("first")
     (tmp_path / "b.txt").write_text("second\n")
     files = [tmp_path / "b.txt", tmp_path / "a.txt", tmp_path / "b.txt"]
@@ -41,7 +41,7 @@ def test_a_file_ends_its_last_document(tmp_path: Path) -> None:
 
 
 def test_documents_laid_end_to_end_stay_apart(tmp_path: Path) -> None:
-    """Documents that are written with blank lines between them are read again unchanged."""
+    """Blank lines between documents keep them apart."""
     (tmp_path / "a.txt").write_text("one\ntwo\n\nthree")
     (tmp_path / "b.txt").write_text("four")
     documents = list(read_documents([tmp_path / "a.txt", tmp_path / "b.txt"]))
@@ -106,7 +106,10 @@ def token_stream(tokenizer: Tokenizer, documents: list[str]) -> list[int]:
 @pytest.mark.parametrize("row_tokens", [8, 13, 64])
 @pytest.mark.parametrize("count", [1, 5, 300])
 def test_rows_contain_all_tokens(tokenizer: Tokenizer, count: int, row_tokens: int) -> None:
-    """Rows are consecutive tokens between [CLS] and [SEP]. Only an incomplete last row is lost."""
+    """Rows are consecutive tokens between [CLS] and [SEP].
+
+    Only an incomplete last row disappears.
+    """
     documents = [VERSES[i % 3] for i in range(count)]
     special = SpecialTokens.from_tokenizer(tokenizer)
     rows = pack_rows(documents, tokenizer, special, row_tokens)

@@ -1,8 +1,8 @@
 """BERT's corruption: its rates, untouched tokens and seeds.
 
 The tests check rates on about 50,000 ordinary tokens. A count of n draws with probability p has the
-standard deviation sqrt(n p (1 - p)). A bound of five deviations fails by chance once in a million,
-and the seed is fixed.
+standard deviation sqrt(n p (1 - p)). A bound of five deviations fails by chance once in a million.
+The seed never changes.
 """
 
 from __future__ import annotations
@@ -153,6 +153,6 @@ def test_a_rate_that_is_no_share_is_refused(rate: float) -> None:
 
 
 def test_the_mask_must_be_special() -> None:
-    """Otherwise the mask itself could be selected or drawn."""
+    """A mask that is not special could itself be selected or drawn."""
     with pytest.raises(ValueError, match="special_token_ids must contain mask_token_id"):
         Masker(VOCAB_SIZE, MASK, (0, 1))

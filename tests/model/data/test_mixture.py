@@ -133,7 +133,7 @@ def test_a_broken_mixture_is_refused(tmp_path: Path, change: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"shares": {}, "seed": 1}', "3", "[[]]"])
 def test_a_mixture_lacking_fields_is_refused(tmp_path: Path, text: str) -> None:
-    """All three fields are required."""
+    """A mixture needs all three fields."""
     path = tmp_path / "mixture.json"
     path.write_text(text)
     with pytest.raises(ValueError, match="exactly the fields shares, only_authors and seed"):

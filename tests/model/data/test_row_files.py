@@ -26,7 +26,7 @@ def some_rows(largest: int = 60_000) -> TrainingRows:
 
 
 def unexpected() -> TrainingRows:
-    """Fail if rows are not read from the disk."""
+    """Fail, because the rows should come from the disk."""
     raise AssertionError("rows are made although they are on the disk")
 
 
@@ -82,7 +82,7 @@ def test_a_digest_follows_contents_and_their_parts(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_tokenizes_nothing(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packed rows and short texts come from the disk. Another text is tokenized."""
+    """Packed rows and short texts come from the disk. Another text needs tokenization."""
     arguments = ("--output=run", "--short-share=0.5")
     assert pretrain(*arguments, "--until-step=2") == 0
     tokenized: list[str] = []

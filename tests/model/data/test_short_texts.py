@@ -34,7 +34,7 @@ SPECIAL = SpecialTokens.from_tokenizer(TOKENIZER)
 
 
 def cut(document: str, seed: int, tokenizer: Tokenizer = TOKENIZER) -> list[str]:
-    """Return the texts into which a document is cut, as the tokenizer writes them."""
+    """Return the short texts of a document, as the tokenizer writes them."""
     rows = short_rows([document], tokenizer, SPECIAL, seed)
     return [tokenizer.decode(row[1:-1].tolist()) for part in rows.values() for row in part]
 
@@ -92,7 +92,7 @@ def groups() -> dict[int, NDArray[np.int32]]:
 
 
 def test_an_epoch_has_every_text_once_in_its_own_order() -> None:
-    """Batches never mix lengths. They are full if there are enough texts."""
+    """Batches never mix lengths. Enough texts make full batches."""
     texts = ShortTexts(groups(), batch_tokens=32, seed=3)
     sizes = {6: [5] * 20, 17: [1] * 9, 40: [1] * 3}
     count = sum(map(len, sizes.values()))
@@ -129,7 +129,7 @@ def test_passes_of_short_texts_come_at_even_distances(
 
 
 def test_a_run_of_short_texts_alone_learns_from_them(pretraining: Any, no_curve: None) -> None:
-    """With a share of 1 the loss on one text falls, whatever the packed rows contain."""
+    """The loss on one text falls, whatever the packed rows contain."""
     run: Pretraining = pretraining(short_share=1.0, learning_rate=1e-2, steps=60)
     text = np.tile(np.arange(5, 17, dtype=np.int32), (8, 1))
     run.short_texts = ShortTexts({12: text}, batch_tokens=96, seed=0)

@@ -115,7 +115,7 @@ def test_each_choice_moves_the_answer_as_the_oracle_says(
 
 
 def test_token_types_count_and_default_to_zero() -> None:
-    """Without types the encoder uses type 0."""
+    """Type 0 is the default."""
     model = random_encoder(small_config())
     input_ids, mask_indicator, attention_mask, _ = batch(model.config)
     zeros = torch.zeros_like(input_ids)
@@ -221,7 +221,7 @@ def test_fixed_positions_are_the_sinusoids_of_the_paper(positions: int, width: i
 
 
 def test_fixed_positions_are_no_parameters() -> None:
-    """Sinusoids are neither trained nor saved."""
+    """Training and checkpoints exclude the sinusoids."""
     model = TiedEncoder(small_config(positions="fixed"))
     assert not [name for name in model.state_dict() if "sinusoid" in name or "position" in name]
     assert not [name for name, _ in model.named_parameters() if "position" in name]

@@ -32,7 +32,7 @@ def test_padding_changes_no_answer(config: EncoderConfig) -> None:
 
 
 def test_without_its_mask_padding_would_count() -> None:
-    """Without the attention mask the result changes."""
+    """The attention mask is necessary, because the result changes without it."""
     model = random_encoder(small_config())
     input_ids, attention_mask = random_ids((2, 6), 61), torch.tensor([[1] * 6, [1, 1, 1, 0, 0, 0]])
     mask_indicator = torch.tensor([[0, 1, 0, 0, 1, 0], [1, 0, 0, 0, 0, 0]])

@@ -28,7 +28,7 @@ def test_statistics_are_those_of_the_inputs() -> None:
 
 
 def test_the_attention_output_is_seen_without_the_values_bias() -> None:
-    """The served graph adds that bias to the output's. A text of one token shows it."""
+    """The served graph adds it to the output's bias. A text of one token shows the difference."""
     model = random_encoder(small_config(num_layers=1))
     statistics = collect_statistics(model, [np.array([5])], mask_token_id=0)
     weight = model.get_parameter("blocks.0.value.weight").detach().numpy()

@@ -18,7 +18,7 @@ ALL = torch.ones(2, 12)
 
 
 def rounded_encoder(**changes: Any) -> RoundedEncoder:
-    """Return an encoder that rounds by its own plan."""
+    """Return an encoder with its own rounding plan."""
     model = random_encoder(small_config(head_transform=True, **changes))
     return RoundedEncoder(model, plan_of(model))
 
@@ -40,7 +40,7 @@ def test_weights_lie_on_a_grid_of_their_own_row() -> None:
 
 
 def test_logits_move_a_little() -> None:
-    """Rounding changes logits far less than they differ. It does not change the encoder."""
+    """Rounding changes logits far less than they differ, without a change of the encoder."""
     rounded = rounded_encoder()
     plain = rounded.model(IDS, ALL).detach()
     moved = rounded.logits(IDS, ALL).detach()

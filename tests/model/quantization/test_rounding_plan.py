@@ -42,7 +42,7 @@ def test_a_channel_that_widens_every_row_goes_before_one_that_is_widest_once() -
 
 
 def test_a_narrow_map_keeps_most_channels_in_int8() -> None:
-    """At most an eighth of the channels is computed in float32."""
+    """The float32 channels are at most an eighth."""
     x = np.random.default_rng(2).normal(size=(50, 20))
     assert len(choose_float_channels(statistics_of(x), FLOAT_CHANNELS)) == 2
 

@@ -1,4 +1,4 @@
-"""Errors with smoothing factors, without them, and with their starting formula."""
+"""Errors with smoothing factors, without factors, and with the initial formula."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_two_texts(name: str, pair: str, tmp_path: Path) -> None:
 
 
 def test_ids_of_fairseq(tmp_path: Path) -> None:
-    """With 32,000 pieces CamemBERT has 32,005 ids. With 250,000 XLM-RoBERTa has 250,002."""
+    """CamemBERT has 32,005 ids for 32,000 pieces, and XLM-RoBERTa 250,002 for 250,000."""
     processor = SentencePieceProcessor(model_proto=sentence_pieces())
     names = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     count = len(names)
@@ -133,7 +133,7 @@ def test_tokens_added_beside_the_vocabulary(tmp_path: Path) -> None:
 
 
 def test_extra_special_tokens_are_marked(tmp_path: Path) -> None:
-    """Both names of the list count. Tokens outside of the vocabulary are ignored."""
+    """Both names of the list count. Tokens outside of the vocabulary do not."""
     directory = write(tmp_path, "BERT")
     for key in ("additional_special_tokens", "extra_special_tokens"):
         write_json(directory / "tokenizer_config.json", {key: ["the", "[NEW]"]})

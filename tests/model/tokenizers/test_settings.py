@@ -1,4 +1,4 @@
-"""Settings in tokenizer_config.json that change how a text is read."""
+"""Settings of text processing in tokenizer_config.json."""
 
 from __future__ import annotations
 

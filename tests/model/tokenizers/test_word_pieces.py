@@ -12,7 +12,7 @@ WORDS = {word for verse in VERSES for word in verse.split()}
 
 
 def test_it_knows_the_words_it_learnt_from(tokenizer: Tokenizer) -> None:
-    """With room for every word, each word is one token and decodes to itself."""
+    """Each word is one token and decodes to itself."""
     for word in WORDS:
         assert tokenizer.encode(word, add_special_tokens=False).tokens == [word]
     ids = tokenizer.encode(VERSES[0]).ids
@@ -41,7 +41,7 @@ def test_text_is_framed_as_bert_frames_it(tokenizer: Tokenizer) -> None:
 
 @pytest.mark.parametrize(("lowercase", "tokens"), [(True, ["cafe"]), (False, ["[UNK]"])])
 def test_case_and_accents_fold_when_asked(lowercase: bool, tokens: list[str]) -> None:  # noqa: FBT001 - a parameter of the table
-    """Lower-casing strips accents too. Without it another case is another word."""
+    """Lower-casing strips accents too. Otherwise another case is another word."""
     tokenizer = train_word_pieces(["cafe cafe"], vocab_size=40, lowercase=lowercase)
     spelt = "CAF\N{LATIN CAPITAL LETTER E WITH ACUTE}"
     assert tokenizer.encode(spelt, add_special_tokens=False).tokens == tokens

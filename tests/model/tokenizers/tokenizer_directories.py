@@ -57,14 +57,14 @@ class Kind:
 
 
 def lines(vocabulary: Callable[[], Iterable[str]]) -> Callable[[Path], object]:
-    """Writes a vocab.txt."""
+    """Return a function that writes a vocab.txt."""
     return lambda directory: (directory / "vocab.txt").write_text(
         "".join(f"{token}\n" for token in vocabulary()), encoding="utf-8"
     )
 
 
 def pieces(name: str, train: Callable[[], bytes]) -> Callable[[Path], object]:
-    """Writes a SentencePiece model."""
+    """Return a function that writes a SentencePiece model."""
     return lambda directory: (directory / name).write_bytes(train())
 
 

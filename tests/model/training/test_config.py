@@ -31,7 +31,7 @@ def test_the_peak_is_kept_until_the_decay() -> None:
 
 
 def test_warm_up_and_decay_may_fill_a_run_but_not_more() -> None:
-    """After 8 steps of warm-up, a decay of 32 steps fits into 40. A decay of 33 is a ValueError."""
+    """A decay of 32 steps and a warm-up of 8 fit into 40 steps. A decay of 33 is a ValueError."""
     full = TrainConfig(steps=40, warmup_steps=8, decay_steps=32)
     assert learning_rate(full, 8) == full.learning_rate
     with pytest.raises(ValueError, match=r"\(8\) and decay_steps \(33\) must not exceed steps"):

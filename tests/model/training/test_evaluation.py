@@ -75,7 +75,7 @@ def test_an_encoder_that_knows_nothing_scores_the_vocabulary(rows: NDArray[np.in
 
 
 def test_the_same_model_gets_the_same_figures(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
-    """The positions to predict are fixed. The state of torch stays unchanged."""
+    """The positions to predict never change. The state of torch stays unchanged."""
     torch.manual_seed(1)
     first = evaluate(model, [rows], MASKER).metrics()
     after = torch.rand(1)
@@ -110,7 +110,7 @@ def scores_of(first: NDArray[np.int64], predicted: NDArray[np.int64]) -> RowScor
 
 
 def test_intervals_are_as_wide_as_sampling_theory_says() -> None:
-    """2,000 rows of 20 positions, 30 % of them right, give 1.96 standard errors to 10 %."""
+    """The interval of 2,000 rows of 20 positions, 30 % right, is 1.96 standard errors to 10 %."""
     rng = np.random.default_rng(0)
     predicted = np.full(2000, 20)
     scores = scores_of(rng.binomial(20, 0.3, size=2000), predicted)

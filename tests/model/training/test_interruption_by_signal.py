@@ -36,7 +36,7 @@ def test_a_requested_stop_saves_and_ends(pretraining: Any, no_curve: None) -> No
 
 
 def test_a_time_limit_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit of 1.5 hours stops the run only afterwards. Without a limit it never stops."""
+    """A limit of 1.5 hours stops the run only afterwards. No limit means no stop."""
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     limited, unlimited = StopRequest(1.5), StopRequest()

@@ -52,7 +52,7 @@ def test_a_run_learns_and_leaves_what_it_promised(pretraining: Any) -> None:
 
 
 def test_a_seed_decides_a_run(pretraining: Any, no_curve: None) -> None:
-    """From equal weights, the same seed gives the same end. Another seed gives another."""
+    """Runs from equal weights end alike with the same seed and differ with another."""
     runs = [pretraining(name=f"{i}", seed=seed, steps=10) for i, seed in enumerate((0, 0, 1))]
     for run in runs:
         run.run()

@@ -10,7 +10,7 @@ from tests.model.samples import metrics_of
 
 
 def test_figures_are_appended_one_object_a_line(tmp_path: Path) -> None:
-    """Each line is on disk immediately. Numbers are read back exactly."""
+    """Each line is on disk immediately. Numbers keep their exact values."""
     log = MetricsLog(tmp_path, first_step=1)
     log.append(step=1, tokens=64, loss=1 / 3)
     assert metrics_of(tmp_path) == [{"step": 1, "tokens": 64, "loss": 1 / 3}]
@@ -20,7 +20,10 @@ def test_figures_are_appended_one_object_a_line(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_replaces_its_steps(tmp_path: Path) -> None:
-    """Lines from the first resumed step on are dropped. Earlier ones stay the same to the byte."""
+    """The resumed run drops lines from its first step on.
+
+    Earlier ones stay the same to the byte.
+    """
     log = MetricsLog(tmp_path, first_step=1)
     log.append(step=1, loss=0.1)
     kept = log.path.read_bytes()
@@ -31,7 +34,7 @@ def test_a_resumed_run_replaces_its_steps(tmp_path: Path) -> None:
 
 
 def test_a_line_cut_short_is_dropped(tmp_path: Path) -> None:
-    """A process that is killed while it appends leaves an incomplete line."""
+    """A kill during an append leaves an incomplete line."""
     log = MetricsLog(tmp_path, first_step=1)
     log.append(step=1, loss=0.1)
     kept = log.path.read_bytes()

@@ -32,7 +32,7 @@ def interrupt_at(run: Pretraining, step: int, monkeypatch: pytest.MonkeyPatch) -
 def test_an_interrupted_run_resumes_bit_exact(
     pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch, accumulate_passes: int
 ) -> None:
-    """A run that is killed between checkpoints ends with the same weights and log.
+    """A kill between checkpoints does not change the final weights and the log.
 
     40 steps of 8 or 24 rows are several epochs of 56 rows. The kill at step 37 leaves lines after
     the checkpoint of step 20, which the resumed run repeats.
@@ -109,7 +109,7 @@ def test_length_decay_and_intervals_may_change(
 
 
 def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve: None) -> None:
-    """Before the decay, 40 steps and 60 steps are the same."""
+    """Runs of 40 and of 60 steps are the same before the decay."""
     whole = pretraining(name="whole", steps=60, decay_steps=10)
     whole.run()
     pretraining(name="longer", steps=40, decay_steps=10).run(until_step=20)

@@ -1,4 +1,4 @@
-"""Check for schemathesis of requests that fit the schema and are rejected.
+"""Check for schemathesis of rejected requests that fit the schema.
 
 `service.api.openapi.BEYOND_THE_SCHEMA` has the allowed reasons for people.
 """

@@ -192,7 +192,7 @@ def test_invalid_body(case: str, client: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/fill-mask", "/score", "/v2/models/tiny/infer"])
 def test_a_compressed_body_is_rejected(path: str, client: TestClient) -> None:
-    """The size of the decompressed body could not be checked before reading it."""
+    """The service cannot check the size of the decompressed body before reading it."""
     headers = JSON | {"Content-Encoding": "gzip"}
     answer = client.post(path, content=gzip.compress(b'{"inputs": "[MASK]"}'), headers=headers)
     message = 'The content encoding "gzip" is not supported; send plain JSON.'

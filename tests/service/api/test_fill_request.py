@@ -18,7 +18,7 @@ LIMITS = Limits(
 
 
 def fill(token: int) -> Fill:
-    """Return a fill that is identified by its token."""
+    """Return a fill with the given token."""
     return Fill(score=1 / token, token=token, token_str=f"t{token}", sequence=f"s{token}")
 
 
@@ -60,7 +60,7 @@ def test_a_list_of_one_text_is_a_list() -> None:
 
 
 def test_scores_and_texts_come_back_as_they_were() -> None:
-    """Floats and characters are read back unchanged."""
+    """Floats and characters do not change."""
     scores = [1.0, 0.1, 1 / 3, 5e-324, 2.2250738585072014e-308, 0.0, 1e-7, 0.30000000000000004]
     text = 'Zürich 😀\u2028 \x00 "quoted" \\ </script> "score":null'
     fills = [Fill(score, 7, "##ü", text) for score in scores]

@@ -50,7 +50,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
     """Schemathesis makes valid and invalid requests and sequences from the document.
 
-    One check is our own: requests that fit the schema are rejected only for reasons beyond schemas.
+    One check is our own: the service rejects requests that fit the schema only for reasons beyond
+    schemas.
     """
     done = subprocess.run(
         [

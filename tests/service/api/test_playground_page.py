@@ -66,7 +66,7 @@ def test_its_files_are_not_in_the_openapi_document(client: TestClient) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_each_file_is_served_by_its_type(client: TestClient, name: str) -> None:
-    """With nosniff a script of another type would not run."""
+    """Browsers do not run a script of another type with nosniff."""
     answer = client.get(f"/playground/{name}")
     assert answer.status_code == 200
     types = {".js": "javascript", ".css": "text/css", ".svg": "image/svg", ".html": "text/html"}

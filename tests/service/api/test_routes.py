@@ -48,7 +48,7 @@ def test_one_text(client: TestClient, tiny: Tiny) -> None:
 
 
 def test_several_texts_with_several_masks(client: TestClient, tiny: Tiny) -> None:
-    """The response is nested by text, then by mask for several masks."""
+    """Lists are nested by text, then by mask for several masks."""
     texts = ["a [MASK] of tea", "[MASK] and [MASK]"]
     body = {"inputs": texts, "parameters": {"top_k": 3}}
     one, two = client.post("/fill-mask", json=body).json()

@@ -212,7 +212,7 @@ def test_refuses_a_missing_file(name: str, bundle_copy: Path) -> None:
 
 
 def test_refuses_a_link_out_of_the_directory(bundle_copy: Path, tmp_path: Path) -> None:
-    """A bundle must not cause other files to be read."""
+    """A bundle must not cause the service to read other files."""
     (bundle_copy / "tokenizer.json").rename(tmp_path / "elsewhere")
     (bundle_copy / "tokenizer.json").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(BundleError, match=r"tokenizer.json is a link to a file outside"):

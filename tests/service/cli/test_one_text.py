@@ -54,7 +54,7 @@ def test_several_masks_have_a_heading_each() -> None:
 
 
 def test_targets_show_their_share_among_themselves() -> None:
-    """Their probability in the entire vocabulary may be nearly zero."""
+    """The probability of a target in the entire vocabulary may be nearly zero."""
     one, other = (
         TargetFill(
             score=score,
@@ -95,7 +95,7 @@ def test_window_is_printed() -> None:
 
 @pytest.mark.parametrize("width", range(20, 140, 3))
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    """Texts are cut around the mask. Wide and combining characters count by their cells."""
+    """The table cuts texts around the mask. Wide and combining characters count by their cells."""
     before, after = "a long way 東京 cafe\u0301 " * 5, "it all goes on and on " * 5
     text = f"{before}the [MASK] of {after}"
     fills = [fill(0.5, "東京", text), fill(0.25, "capital", text)]

@@ -153,7 +153,7 @@ async def test_rows_that_cannot_be_filled_are_problems() -> None:
 
 
 async def test_no_more_rows_begin_while_enough_waits() -> None:
-    """At least two rows run, so that the next row's passes are ready when those of one end."""
+    """Two rows or more run, so that the next row's passes are ready when those of one end."""
     fake = FakeFillMask()
     fake.accepted_tokens = 10**9
     fake._answering = lambda _text: asyncio.sleep(0.001)
@@ -227,7 +227,7 @@ async def test_rows_that_are_not_written_are_bounded(
 
 
 async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answers of one block are bounded too."""
+    """The answers of one block have a bound too."""
     monkeypatch.setattr(pipeline, "_LONG_ANSWERS_BYTES", 150)
     lengths = []
 
@@ -243,7 +243,7 @@ async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.Monk
 async def test_answers_do_not_wait_for_a_row_that_takes_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Answers are written before their block ends, so that a kill loses few of them."""
+    """The pipeline writes answers before their block ends, so that a kill loses few of them."""
     monkeypatch.setattr(pipeline, "_WRITE_EVERY_S", 0.0)
     written = Written()
 
@@ -267,7 +267,7 @@ async def test_answers_do_not_wait_for_a_row_that_takes_long(
 
 @pytest.mark.parametrize("kind", ["reading", "answering", "writing"])
 async def test_failure_is_raised_after_the_rows_before_it(kind: str) -> None:
-    """The rows before the failure are written, and no others. No task remains."""
+    """The pipeline writes the rows before the failure and no others. No task remains."""
     written = Written()
     items = questions(50)
 
@@ -293,7 +293,7 @@ async def test_failure_is_raised_after_the_rows_before_it(kind: str) -> None:
 
 
 async def test_cancelled_pipeline_writes_ready_answers() -> None:
-    """The answers of an incomplete block are written. No task remains."""
+    """The pipeline writes the answers of an incomplete block. No task remains."""
     written = Written()
 
     async with asyncio.timeout(30):

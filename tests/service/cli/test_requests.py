@@ -62,7 +62,7 @@ def ask(
 
 
 def test_a_text_and_the_parameters_of_all(tmp_path: Path) -> None:
-    """The field may have any name. Other fields are ignored."""
+    """The field may have any name. The command ignores other fields."""
     item = ask(tmp_path, {"x": "a [MASK]", "y": [1]}, "x", top_k=3)
     assert item == RowRequest("a [MASK]", FillOptions(top_k=3))
 
@@ -135,7 +135,7 @@ def test_messages_name_at_most_eight_fields(tmp_path: Path) -> None:
 
 
 def test_reserved_field_name_is_a_problem(tmp_path: Path) -> None:
-    """No field of the row is written."""
+    """The output has no field of the row."""
     item = ask(tmp_path, {"inputs": "a", "fills": 1}, reserved=("fills", "error"))
     assert item == Problem(
         'The row has a field "fills", but the output adds a field of that name; rename it.',

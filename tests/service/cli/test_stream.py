@@ -1,4 +1,4 @@
-"""Streams: a real process writes rows as soon as they are filled."""
+"""Streams, whose rows a real process writes immediately."""
 
 import json
 import subprocess
@@ -35,7 +35,7 @@ def test_no_rows(tiny: Tiny) -> None:
 
 
 def test_invalid_row_ends_the_stream(tiny: Tiny) -> None:
-    """The rows before it are written. With --on-error report the stream continues."""
+    """The output has the rows before it. With --on-error report the stream continues."""
     content = b'{"inputs": "a [MASK]"}\n{"inputs": "a dog"}\n{"inputs": "the [MASK]"}\n'
     done = fill(tiny, content)
     assert done.returncode == 2

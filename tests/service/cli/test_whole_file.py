@@ -59,7 +59,7 @@ def answer(client: TestClient, row: dict[str, Any]) -> Any:
 
 
 def test_jsonl_equals_the_http_response(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
-    """Rows are unchanged. A row's own parameters override the defaults."""
+    """Rows do not change. A row's own parameters override the defaults."""
     rows = MIXED + numbered(random_texts(300))
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
     done = fill(tiny, source, output, "--top-k=4")
@@ -201,7 +201,7 @@ def test_invalid_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
 
 
 def test_invalid_rows_are_reported_in_order(tiny: Tiny, tmp_path: Path) -> None:
-    """Unreadable rows are reported too. Each row has a line."""
+    """Unreadable rows count too. Each row has a line."""
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_bytes(
         b'{"inputs": "a [MASK]"}\nno JSON\n{"inputs": null, "x": 1}\n{"inputs": "[MASK]", '
@@ -330,7 +330,7 @@ def test_another_job_does_not_continue(tiny: Tiny, tmp_path: Path, change: str) 
 
 
 def test_existing_output_is_not_replaced(tiny: Tiny, tmp_path: Path) -> None:
-    """With --overwrite it stays until the new one is complete."""
+    """The old output stays until the new one is complete, even with --overwrite."""
     source = write_rows(tmp_path / "in.jsonl", [{"inputs": "a dog"}])
     output = tmp_path / "out.jsonl"
     output.write_text("old")
@@ -347,7 +347,7 @@ def test_existing_output_is_not_replaced(tiny: Tiny, tmp_path: Path) -> None:
 def test_changed_input_is_an_error(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The result is not published."""
+    """The command does not publish the result."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     output = tmp_path / "out.jsonl"
     join = whole_file._join_parts
@@ -428,7 +428,7 @@ def test_a_model_that_fails_fails_the_command(
 def test_rows_with_reserved_field_names_are_reported(
     tiny: Tiny, tmp_path: Path, ending: str
 ) -> None:
-    """Only their error is written. Other rows get their fills."""
+    """The output has only their error. Other rows get their fills."""
     rows = numbered(random_texts(4))
     rows[1] |= {"fills": 1, "score": 2}
     rows[2] |= {"error": "before", "score": 3}

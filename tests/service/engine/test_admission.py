@@ -20,7 +20,7 @@ def test_throughput_is_unknown_before_the_first_large_batch() -> None:
 
 
 def test_small_batches_do_not_count() -> None:
-    """Batches of one text are slow for their tokens, but a queue is computed in large ones."""
+    """Batches of one text are slow for their tokens, but queues run in large batches."""
     speed = Throughput(100)
     speed.record(200, 0.1)
     for _ in range(100):
@@ -218,7 +218,7 @@ async def test_rejections_are_counted_by_reason() -> None:
 
 
 async def test_requests_that_are_still_being_read_count() -> None:
-    """Otherwise many requests at once would all be admitted and read in vain."""
+    """The service would otherwise admit many requests at once and read them in vain."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_wait_s=4) as batcher:

@@ -22,7 +22,7 @@ def model_pass(
 
 
 def test_pack_of_two_texts() -> None:
-    """The expected arrays were computed by hand from the contract of the served graph."""
+    """The expected arrays follow by hand from the contract of the served graph."""
     batch = Batch.pack(
         [
             model_pass([10, 11], [1], top_k=2, targets=[[7]]),

@@ -39,7 +39,7 @@ async def test_accepted_tokens_count_until_they_are_computed() -> None:
 
 
 async def test_several_texts_are_answered_in_their_order() -> None:
-    """The texts of one caller may be computed in several batches."""
+    """Several batches may compute the texts of one caller."""
     async with running_batcher(FakeRuntime(), workers=2) as batcher:
         answer = await batcher.submit([text(i, 4) for i in range(20)])
         assert ends(answer) == [[i, 1] for i in range(20)]
@@ -83,7 +83,7 @@ async def test_workers_compute_at_the_same_time() -> None:
 
 
 async def test_bad_request_does_not_fail_its_neighbours() -> None:
-    """When a batch fails, each of its requests is computed alone."""
+    """Each request of a failed batch runs again alone."""
     fake = FakeRuntime()
 
     failures: list[str] = []
@@ -107,7 +107,7 @@ async def test_bad_request_does_not_fail_its_neighbours() -> None:
 
 
 async def test_bad_text_fails_its_caller_and_frees_the_rest() -> None:
-    """The caller gets the error immediately. Its other texts are not computed."""
+    """The caller gets the error immediately. Its other texts do not run."""
     fake = FakeRuntime()
     fake.stop_after_bad = True
 
@@ -122,7 +122,7 @@ async def test_bad_text_fails_its_caller_and_frees_the_rest() -> None:
 
 
 async def test_death_of_a_worker_fails_all_waiting_callers() -> None:
-    """All callers get an error, later ones are rejected, and the failure is reported."""
+    """All present and later callers get an error."""
     fake = FakeRuntime()
 
     failures: list[str] = []
@@ -182,7 +182,7 @@ async def test_batches_are_counted() -> None:
 
 
 async def test_load_of_the_batcher() -> None:
-    """Accepted tokens count in their lane until they are answered."""
+    """Accepted tokens count in their lane until the response."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, workers=2, max_bulk_tokens=500) as batcher:

@@ -30,7 +30,7 @@ class RecordedLibrary:
 
 
 def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pages at the ends of a large array are excluded. Rejected calls do not count."""
+    """The call excludes the pages at the ends of a large array. Rejected calls do not count."""
     array = np.ones(BYTES, np.uint8)
     library = RecordedLibrary()
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)

@@ -58,7 +58,7 @@ def test_weights_are_moved_to_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyP
 
 
 def test_several_threads_run_at_the_same_time(tiny: Tiny) -> None:
-    """Their results are not exchanged."""
+    """Each thread gets its own results."""
     runtime = Runtime(tiny.path / "model.onnx")
     failures = []
 
@@ -112,7 +112,7 @@ def test_a_damaged_file_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_custom_operator_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
-    """Only onnxruntime's own operators run. No library is loaded for a model."""
+    """Only onnxruntime's own operators run, without other libraries."""
     model = onnx.load(tiny.path / "model.onnx")
     model.graph.node[0].domain = "com.example"
     model.opset_import.add(domain="com.example", version=1)

@@ -70,7 +70,7 @@ def read(client: socket.socket) -> bytes:
 
 
 def check(answer: bytes, status: int, fact: str) -> None:
-    """Check an error in the usual shape, after which the connection is closed."""
+    """Check an error in the usual shape and the end of the connection."""
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status), answer
     assert b"connection: close" in head.lower()
@@ -239,7 +239,7 @@ def test_rejected_request_gets_one_response(address: tuple[str, int]) -> None:
 
 
 def test_half_closed_clients_get_their_response(start_server: StartServer) -> None:
-    """Interim responses detect whether the client is still connected while the model computes."""
+    """Interim responses detect the client's disconnect while the model computes."""
     with start_server("--threads=1", command=("-c", SLOW)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), timeout=20) as client:
@@ -251,7 +251,7 @@ def test_half_closed_clients_get_their_response(start_server: StartServer) -> No
 
 
 def test_unread_responses_are_limited_over_all_connections(start_server: StartServer) -> None:
-    """Connections that make no progress are aborted, the slowest first."""
+    """The service aborts connections that make no progress, the slowest first."""
     few = (
         "import sys\nfrom service.http import unsent_responses\n"
         "unsent_responses.MAX_UNSENT_BYTES = 9_000_000\n"

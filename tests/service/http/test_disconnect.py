@@ -48,7 +48,7 @@ async def test_fast_answer_starts_no_watch(connection: Connection) -> None:
 
 @pytest.mark.usefixtures("_no_patience")
 async def test_work_for_a_disconnected_client_is_cancelled(connection: Connection) -> None:
-    """The awaited work is cancelled. The task has no cancellation left."""
+    """The awaited work ends. The task has no cancellation left."""
     async with asyncio.timeout(20):
         work = asyncio.get_running_loop().create_future()
         connection.ended.set()
@@ -87,7 +87,7 @@ async def test_cancellation_by_the_server_is_not_a_disconnect(
     connection: Connection,
     leaves: bool,  # noqa: FBT001 - pytest passes it
 ) -> None:
-    """The task is cancelled, with or without a disconnect at that moment."""
+    """The server's cancellation remains, with or without a disconnect at that moment."""
     async with asyncio.timeout(20):
 
         async def request() -> None:

@@ -45,7 +45,7 @@ def test_each_line_is_a_json_object() -> None:
 
 
 def test_only_known_fields_are_logged() -> None:
-    """Extra fields of libraries are omitted."""
+    """The log omits extra fields of libraries."""
     [line] = lines("log.info('x', extra={'status': 500, 'unknown': sys.argv[3]})")
     assert line["status"] == 500
     assert "unknown" not in line
@@ -65,7 +65,7 @@ def test_request_and_trace_ids() -> None:
 
 
 def test_levels() -> None:
-    """Less severe messages are omitted, and those of uvicorn below warning."""
+    """The log omits less severe messages, and uvicorn's below warning."""
     code = "log.debug('a'); log.info('b'); logging.getLogger('uvicorn.error').info('c')"
     assert [line["message"] for line in lines(code)] == ["b"]
     assert [line["message"] for line in lines(code, "debug")] == ["a", "b"]
@@ -106,7 +106,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("code", EXCEPTIONS.values(), ids=EXCEPTIONS)
 def test_exceptions_have_type_and_traceback_only(code: str) -> None:
-    """The text of an exception is omitted wherever it is caught."""
+    """The log omits the text of an exception from any handler."""
     [line] = lines(code)
     told = line["message"] + line.get("exception", "")
     assert "ValueError" in told

@@ -83,7 +83,7 @@ def test_request_and_child_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> 
 
 
 def test_scores_have_the_same_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """FastAPI routes them, and the span is named by the template of the path."""
+    """FastAPI routes them. The span has the name of the path's template."""
     body = {"inputs": "the dog"}
     server, *parts = spans_of(tiny, exporter, ("POST", "/models/tiny/score", body))
     assert server.name == "POST /models/{name}/score"
@@ -138,7 +138,7 @@ def test_only_server_errors_mark_the_span(
 
 
 def test_probes_are_not_traced(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """Scrapers are not traced either."""
+    """Scrapers have no spans either."""
     paths = ("/health/live", "/health/ready", "/v2/health/ready", "/metrics")
     assert spans_of(tiny, exporter, *(("GET", path, None) for path in paths)) == []
 
@@ -223,7 +223,7 @@ def test_otel_variables_enable_tracing(
 def test_unreachable_collector_delays_nothing(
     start_server: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Requests get responses and the process exits with 0. The spans are lost."""
+    """Requests get responses and the process exits with 0, without the spans."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     # who does not end within the grace and 5 s more is ended, with 1
     with start_server("--drain-delay-s=0", "--shutdown-grace-s=1") as (process, url):

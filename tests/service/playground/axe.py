@@ -12,7 +12,7 @@ AXE_CONTEXT = {"bypass_csp": True, "reduced_motion": "reduce"}
 
 
 def expect_accessible(page: Page) -> None:
-    """Check names, roles, contrast and landmarks. In dark mode only colours are checked again."""
+    """Check names, roles, contrast and landmarks, and colours again in dark mode."""
     if not page.evaluate("'axe' in window"):
         page.add_script_tag(path=_AXE)
     page.emulate_media(color_scheme="light")

@@ -56,7 +56,7 @@ class Playground:
         return self.page.get_by_role("list", name=f"Fills of mask {number}").get_by_role("button")
 
     def mode(self, name: str) -> None:
-        """Choose the mode in which masks are filled."""
+        """Choose the mode of filling masks."""
         self.page.get_by_role("radio", name=name).check()
 
     def write(self, text: str) -> None:

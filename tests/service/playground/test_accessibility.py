@@ -40,7 +40,7 @@ def alternatives(playground: Playground) -> None:
 
 
 def refused(playground: Playground) -> None:
-    """Show an error, and an option that cannot be used."""
+    """Show an error and a disabled option."""
     playground.text.fill("[MASK] " * 130)
     expect(playground.problem).to_be_visible()
     playground.page.get_by_label("Fills per mask").fill("0")
@@ -142,7 +142,7 @@ def test_answers_are_announced(playground: Playground) -> None:
 
 
 def test_theme(open_page: OpenPage, url: str) -> None:
-    """The system's theme is the default. The visitor's choice is stored."""
+    """The system's theme is the default. The page stores the visitor's choice."""
     ground = "getComputedStyle(document.body).backgroundColor"
     playground = open_page(color_scheme="dark")
     page = playground.page

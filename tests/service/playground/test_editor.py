@@ -38,7 +38,7 @@ def double_click(playground: Playground, at: int) -> None:
 
 
 def test_double_click_masks_a_word(playground: Playground) -> None:
-    """The word becomes a mask, and its fills are shown."""
+    """The word becomes a mask with fills."""
     playground.write(SENTENCE)
     double_click(playground, SENTENCE.index("dog"))
     expect(playground.text).to_have_value("The old man's [MASK] barked.")
@@ -48,7 +48,7 @@ def test_double_click_masks_a_word(playground: Playground) -> None:
 
 
 def test_double_click_and_typing_replaces_the_word(playground: Playground) -> None:
-    """The mask is selected, like the word before."""
+    """The selection moves from the word to the mask."""
     playground.write(SENTENCE)
     double_click(playground, SENTENCE.index("dog"))
     playground.page.keyboard.type("cat")
@@ -103,7 +103,7 @@ def test_the_button_says_what_it_masks(playground: Playground) -> None:
 
 
 def test_there_is_nothing_to_mask_in_a_mask(playground: Playground) -> None:
-    """The button is disabled and explains why."""
+    """The button explains why it does nothing."""
     put_caret(playground, 15)
     button = playground.page.locator("#mask")
     expect(button).to_have_attribute("aria-disabled", "true")
@@ -149,7 +149,7 @@ def test_what_the_page_put_in_is_taken_back(playground: Playground) -> None:
 
 
 def test_masks_are_numbered_where_there_are_several(playground: Playground) -> None:
-    """The mask whose fills have the pointer is highlighted."""
+    """The pointer on a fill highlights its mask."""
     playground.write("The [MASK] barked at the [MASK].")
     masks = playground.page.locator("#mirror .mask")
     expect(masks).to_have_count(2)

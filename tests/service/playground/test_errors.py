@@ -18,7 +18,7 @@ def refuse(status: int, sentence: str, **headers: str) -> Callable[[Route], None
 
 
 def test_a_request_that_is_not_done(refusing: Playground) -> None:
-    """The service's message is beside the text. The fills of another text are disabled."""
+    """The service's message is beside the text. Clicks on fills of another text do nothing."""
     masks = "[MASK] " * 129
     refusing.text.fill(masks)
     expect(refusing.problem).to_have_text("The request has 129 masks; at most 128 are allowed.")
@@ -83,7 +83,7 @@ def test_a_service_that_stays_overloaded(refusing: Playground) -> None:
 
 
 def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
-    """An error 500 has a message and a button. The text is not marked as wrong."""
+    """An error 500 has a message and a button. The text does not look wrong."""
     refusing.page.route("**/fill-mask", refuse(500, "Internal error. Request id: 7"))
     refusing.text.fill(TEXT)
     expect(refusing.problem).to_contain_text("Internal error. Request id: 7")
@@ -133,7 +133,7 @@ def test_a_service_that_starts(open_page: OpenPage) -> None:
 
 
 def test_a_network_that_is_lost(refusing: Playground) -> None:
-    """The latest text is sent when the network returns."""
+    """The page sends the latest text when the network returns."""
     page = refusing.page
     for path in ("**/fill-mask", "**/health/ready"):
         page.route(path, lambda route: route.abort("connectionrefused"))
@@ -151,7 +151,7 @@ def test_a_network_that_is_lost(refusing: Playground) -> None:
 
 
 def test_an_answer_that_comes_too_late_is_dropped(playground: Playground) -> None:
-    """Of two responses in the wrong order the page shows only that of the latest text."""
+    """The page shows only the response to the latest text, in any order of responses."""
     held: list[Route] = []
 
     def hold_the_first(route: Route) -> None:

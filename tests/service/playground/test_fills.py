@@ -105,7 +105,7 @@ def test_masks_together(playground: Playground) -> None:
 
 
 def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
-    """Above the limit the service returns an error, unless windows are allowed."""
+    """The service returns an error above the limit, unless the option allows windows."""
     playground = refusing
     text = "It was very " + "very " * 300 + "[MASK]."
     playground.text.fill(text)

@@ -61,7 +61,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
 
 @pytest.fixture
 def locked(open_page: OpenPage, keyed: Keyed) -> Playground:
-    """The page before a key is entered."""
+    """The page without a key."""
     playground = open_page(url=keyed.url, failing_requests=True)
     expect(field(playground)).to_be_visible()
     return replace(playground, headers=bearer(VARIABLE["FILLMASK_API_KEY"]))
@@ -119,7 +119,7 @@ def test_is_asked_for_in_place_and_goes_with_every_request(locked: Playground) -
 
 
 def test_is_kept_nowhere(locked: Playground) -> None:
-    """Neither storage nor the address, the link or the page contains it. Another page has none."""
+    """Storage, address, link and page do not contain the key. Another page does not have it."""
     page = locked.page
     page.get_by_label("API key").fill(KEY)
     page.get_by_role("button", name="Use this key").click()
@@ -199,7 +199,7 @@ def test_alternatives_wait_for_a_key_too(locked: Playground) -> None:
 
 
 def test_an_answer_to_the_key_before(locked: Playground) -> None:
-    """A response to an older key is ignored. The page repeats the request with the latest key."""
+    """The page ignores a response to an older key and repeats the request with the latest key."""
     give(locked, VARIABLE["FILLMASK_API_KEY"])
     locked.wait_until_answered()
     held: list[Route] = []

@@ -1,4 +1,4 @@
-"""Options that cannot be used are not sent and explain the reason."""
+"""Disabled options, which explain the reason and are never sent."""
 
 from playwright.sync_api import expect
 

@@ -87,7 +87,7 @@ def test_another_models_mask_token(open_page: OpenPage, url: str) -> None:
 
 
 def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
-    """Tags in names, fills and errors are shown as text."""
+    """Tags in names, fills and errors appear as text."""
     tag = "<img src=x onerror=alert(1)>"
 
     def hostile(page: Page) -> None:
@@ -137,7 +137,7 @@ def test_the_last_text_of_a_link_is_there_again(playground: Playground) -> None:
 
 
 def test_a_link_that_asks_for_what_there_is_not(open_page: OpenPage) -> None:
-    """A message names the parts of the link that are not used."""
+    """A message names the ignored parts of the link."""
     playground = open_page("/#text=A+[MASK].&mode=magic&top_k=3&colour=red")
     playground.wait_until_answered()
     expect(playground.page.locator("#link-problem")).to_have_text(

@@ -78,7 +78,7 @@ def test_alternatives_of_a_token(playground: Playground) -> None:
 
 
 def test_options_are_those_of_the_alternatives_too(playground: Playground) -> None:
-    """The options change while alternatives are shown."""
+    """The open alternatives follow a change of the options."""
     playground.write(TEXT)
     playground.tokens.get_by_text("keys").click()
     playground.mode("Whole words")
@@ -130,7 +130,7 @@ def test_characters_are_counted_as_the_service_does(playground: Playground, text
 
 
 def test_tokens_that_share_a_character_are_one_piece(playground: Playground) -> None:
-    """Some models use the bytes of an emoji as tokens. Their surprisal is summed."""
+    """Some models use the bytes of an emoji as tokens. The page adds their surprisal."""
     parts = [("A", 0, 1, 1.0), (" ð", 1, 3, 4.0), ("Ł", 2, 3, 2.5), ("!", 3, 4, 0.5)]
     tokens = [
         {"token": 1, "token_str": name, "start": start, "end": end, "log_prob": -1.0,

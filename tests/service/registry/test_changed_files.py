@@ -142,7 +142,7 @@ def test_a_file_replaced_while_it_is_read(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has other signals")
 def test_a_crash_leaves_a_line(tiny: Tiny) -> None:
-    """The kernel sends SIGBUS for a file that is truncated during loading, or for a broken disk."""
+    """The kernel sends SIGBUS for a broken disk, or a file that shrinks during loading."""
     command = [sys.executable, "-m", "service", "--port=0", "--bundle", str(tiny.path)]
     with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
         assert process.stdout is not None

@@ -41,7 +41,7 @@ def test_int8_is_bound_by_its_distance_from_fp32(edit_bundle: EditBundle) -> Non
 
 
 def test_a_larger_tolerance_that_int8_names_holds(edit_bundle: EditBundle) -> None:
-    """It bounds the largest difference. The figures bound the mean."""
+    """The named tolerance bounds the largest difference. The figures bound the mean."""
     golden = read_golden(edit_bundle) | {"log_prob_tolerance": 0.6}
     found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES}, golden=golden)
     assert found.largest == 0.6
@@ -230,7 +230,7 @@ async def test_fills_may_be_more_than_half_of_the_tokens(
 async def test_unlisted_token_with_low_expectation_has_no_difference(
     others_by: float, tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    """Its difference of 0 neither adds to the mean nor hides the differences of other fills."""
+    """A difference of 0 neither adds to the mean nor hides the differences of other fills."""
     token = (await actual_fills(tiny.path, 11))[-1].token
 
     def change(bundle: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Several models in one process, and models that change while they are served."""
+"""Several models in one process, and models that change during use."""
 
 import logging
 import os
@@ -62,7 +62,7 @@ def test_each_model_has_its_paths(client: TestClient) -> None:
 
 
 def test_name_that_is_not_served(client: TestClient) -> None:
-    """The error names the models that are served."""
+    """The error names the available models."""
     expected = {"error": 'Unknown model "third"; served models: "first", "org/second".'}
     for path in ("/models/third", "/models/third/score", "/v2/models/third/infer"):
         answer = client.post(path, json=BODY)
@@ -129,7 +129,7 @@ def test_changed_bundle_is_taken_and_no_request_is_lost(
 
 
 def test_changes_are_found_by_polling(tiny: Tiny, bundles: Path) -> None:
-    """A new bundle is loaded without a signal."""
+    """The service loads a new bundle without a signal."""
     settings = Settings(bundle=bundles, threads=1, reload_every_s=1)
     with TestClient(create_app(settings)) as client:
         put_bundle(tiny.path, bundles / "c", "third")

@@ -1,4 +1,4 @@
-"""Reloads of a real process, whose old model answers its last request and is freed."""
+"""Reloads of a real process: last requests of the old model, and its memory."""
 
 import asyncio
 import gc
@@ -53,7 +53,7 @@ def deleted_maps(process: Popen[str]) -> list[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
-    """After 20 reloads no file of an old bundle is mapped. Memory has not grown."""
+    """The process maps no file of an old bundle after 20 reloads. Memory has not grown."""
     bundle, source = tmp_path / "bundle", default_bundle_path()
     put_bundle(source, bundle, "version-0")
     with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
@@ -69,7 +69,7 @@ def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
 def test_long_request_keeps_its_model(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
 ) -> None:
-    """The request was sent before the reload."""
+    """The request precedes the reload."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     with (
@@ -94,7 +94,7 @@ def _waiting_tokens(url: str) -> float:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> None:
-    """A bundle that changes during the start is served after it."""
+    """The service loads a bundle that changes during the start."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     command = [sys.executable, "-c", SLOW, "--port=0", "--threads=1", f"--bundle={bundle}"]

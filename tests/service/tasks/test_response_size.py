@@ -80,7 +80,7 @@ async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[
 
 
 def size_of(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> ResponseSize:
-    """Return the size that is estimated before computing."""
+    """Return the estimated size, without computing."""
     planner = FillPlanner(make_tokenizer(tiny), MAX_TOKENS, 1_000)
     return estimate_response_size(
         [planner.plan(text, options, "inputs", report_errors=True) for text in texts]
@@ -91,7 +91,7 @@ def size_of(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> ResponseS
 async def test_answer_is_never_larger_than_estimated(
     tiny: Tiny, texts: list[str], options: FillOptions
 ) -> None:
-    """The bound covers every wire format. It is not many times too large for long responses."""
+    """The bound covers every wire format. Long responses are not many times smaller."""
     size = size_of(tiny, texts, options)
     found, reserved_bytes, _ = await fill(tiny, texts, options)
     content = fills_to_json(found, single=False)

@@ -74,7 +74,7 @@ async def test_scores_of_targets_sum_to_one(tiny: Tiny) -> None:
 
 
 async def test_target_is_shown_as_it_was_written(tiny: Tiny) -> None:
-    """A target of several tokens has no single token. Others are shown as in the vocabulary."""
+    """A target of several tokens has no single token. Others appear as in the vocabulary."""
     [[fills]] = await fill(tiny, ["The [MASK], here"], ["Walking", "Dog", "a Dog"])
     shown = {(one.token, one.token_str, one.sequence) for one in fills}
     assert shown == {
@@ -179,7 +179,7 @@ def test_targets_of_many_tokens_are_rejected_before_all_are_tokenized(
 
 
 async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
-    """The bound covers all targets of a request before tokenization. It allows 10,000 words."""
+    """The bound covers all targets of a request before tokenization, and allows 10,000 words."""
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, ["the [MASK]"], [f"{i:05}" + "é" * 11 for i in range(9_800)])
     assert caught.value.text == (
@@ -191,7 +191,7 @@ async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
 
 
 def test_size_of_targets_is_close_to_their_memory(tiny: Tiny) -> None:
-    """It is never less. The difference is the integers that Python shares."""
+    """The estimate is never less. The difference is the integers that Python shares."""
     tokenizer = make_tokenizer(tiny)
     words = [word for word in VOCABULARY if word.isalpha()]
     texts = [f"{a} {b}" for a in words for b in words]

@@ -135,7 +135,7 @@ def test_bytes_as_text(name: str, text: str) -> None:
     [("▁Paris", " Paris"), ("Paris", "Paris"), ("▁", " "), ("▁▁", "  "), (".", ".")],
 )
 def test_sentence_pieces_as_text(name: str, text: str) -> None:
-    """The mark of a word's start is shown as a space."""
+    """A space represents the mark of a word's start."""
     assert unigram().token_str(UNIGRAM.index(name)) == text
 
 

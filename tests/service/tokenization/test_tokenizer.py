@@ -41,7 +41,7 @@ def test_finds_the_masks(tokenizer: Tokenizer) -> None:
 
 
 def test_does_not_truncate_or_pad(tokenizer: Tokenizer) -> None:
-    """Truncation in the file is ignored, so that no text is cut silently."""
+    """The tokenizer ignores truncation in the file, so that it cuts no text silently."""
     assert len(tokenizer.encode("the " * 50).input_ids) == 52
     assert len(tokenizer.encode("the").input_ids) == 3
 
@@ -128,7 +128,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
 def test_a_long_text_starts_no_threads() -> None:
-    """By default the tokenizers library starts one for each CPU, beside those that compute."""
+    """The tokenizers library starts one per CPU by default, beside the computing threads."""
     done = subprocess.run(
         [sys.executable, "-c", ENCODE_A_LONG_TEXT, str(MASK_ID)],
         input=build_tokenizer().to_str().encode(),
@@ -139,7 +139,7 @@ def test_a_long_text_starts_no_threads() -> None:
 
 
 def test_targets(tokenizer: Tokenizer) -> None:
-    """A target is in the vocabulary, or is tokenized."""
+    """A target is in the vocabulary, or needs tokenization."""
     for target, names in {
         "dog": ["dog"],
         "Paris": ["paris"],
@@ -162,7 +162,7 @@ def test_targets(tokenizer: Tokenizer) -> None:
     ],
 )
 def test_invalid_targets(target: str, reason: str, tokenizer: Tokenizer) -> None:
-    """A target with other than ordinary tokens is rejected, not replaced."""
+    """The service does not replace targets with other than ordinary tokens."""
     with pytest.raises(InvalidRequestError) as caught:
         tokenizer.encode_target(target)
     assert caught.value.text.startswith(reason)
@@ -187,7 +187,7 @@ def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
     ],
 )
 def test_sequence(text: str, token: str, sequence: str, tokenizer: Tokenizer) -> None:
-    """The text stays as written. A continuation joins the word before it, if there is one."""
+    """The text does not change. A continuation joins the word before it, if there is one."""
     span = tokenizer.encode(text).mask_spans[0]
     assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token)) == (token, sequence)
     assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token))[1] == sequence

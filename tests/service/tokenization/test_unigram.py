@@ -24,7 +24,7 @@ BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 def pieces(extra: list[str], seed: int) -> list[tuple[str, float]]:
-    """Make letters and random strings of them; the scores have many ties."""
+    """Make letters and random strings of them, with many equal scores."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     alphabet = "▁abehmnortx!.東</s>"
     made = dict.fromkeys(alphabet)

@@ -44,7 +44,7 @@ def test_old_names_are_read(directory: Path) -> None:
 
 
 def test_a_tied_decoder_may_be_stored_twice(directory: Path) -> None:
-    """Second copies of the table and of its bias are ignored."""
+    """The encoder ignores second copies of the table and of its bias."""
 
     def store_twice(tensors: dict[str, Tensor]) -> None:
         tensors["cls.predictions.decoder.weight"] = tensors[TABLE].clone()

@@ -203,7 +203,7 @@ def test_bytes_that_belong_to_no_input(client: TestClient) -> None:
 
 
 def test_other_models_and_versions(client: TestClient) -> None:
-    """There is one model with one version."""
+    """The service has one model with one version."""
     for path in ("/v2/models/other/infer", "/v2/models/tiny/versions/2/infer"):
         answer = client.post(path, json=body())
         assert answer.status_code == 404

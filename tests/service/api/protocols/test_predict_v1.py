@@ -11,7 +11,7 @@ TEXTS = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MASK]."]
 
 @pytest.mark.parametrize("path", [PREDICT, "/v1/models/tiny%3Apredict"])
 def test_predictions_are_the_fills(client: TestClient, path: str) -> None:
-    """Predictions equal the fills of /fill-mask. The colon may be escaped."""
+    """Predictions equal the fills of /fill-mask. The path may escape the colon."""
     parameters = {"top_k": 2}
     answer = client.post(path, json={"instances": TEXTS, "parameters": parameters})
     assert answer.status_code == 200
@@ -20,7 +20,7 @@ def test_predictions_are_the_fills(client: TestClient, path: str) -> None:
 
 
 def test_one_instance_is_a_list_too(client: TestClient) -> None:
-    """There are as many predictions as instances."""
+    """Predictions are as many as instances."""
     answer = client.post(PREDICT, json={"instances": TEXTS[:1]})
     assert len(answer.json()["predictions"]) == 1
 

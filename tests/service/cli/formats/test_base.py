@@ -57,7 +57,7 @@ def test_row_labels_count_from_1() -> None:
 
 
 def test_trailing_blank_items_are_dropped() -> None:
-    """Blank items before another item are kept."""
+    """Blank items before another item stay."""
     rng = dice()
     for _ in range(50):
         items = rng.choices([0, 0, 0, 1], k=rng.randint(0, 9))

@@ -51,7 +51,7 @@ def test_json_lines(jsonl: Path) -> None:
 
 
 def test_json_lines_are_kept_to_the_byte(tmp_path: Path) -> None:
-    """Numbers, escapes and spaces stay as they were written."""
+    """Numbers, escapes and spaces do not change."""
     line = b'{ "a":1.00e3,  "b" : "\\u00e9"}'
     path = tmp_path / "rows.ndjson"
     path.write_bytes(b"  " + line + b" \r\n")

@@ -52,7 +52,7 @@ def test_any_part_of_a_file(tmp_path: Path, group_rows: int) -> None:
 
 
 def test_only_columns_that_are_needed_are_read(tmp_path: Path) -> None:
-    """Columns that the file lacks are ignored."""
+    """The reader ignores columns that the file lacks."""
     rows = ParquetRows(parquet_file(tmp_path, {"a": ["x"], "b": [1], "c": [2]}))
     [block] = rows.blocks(only=("b", "parameters"))
     assert block.fields() == [{"b": 1}]
@@ -218,7 +218,7 @@ def test_rows_of_json_become_columns(tmp_path: Path) -> None:
     ],
 )
 def test_values_that_no_column_holds_are_rejected(tmp_path: Path, rows: list[Any]) -> None:
-    """The error comes before any row is filled."""
+    """The error comes before the first fill."""
     path = write_rows(tmp_path / "rows.jsonl", rows)
     with pytest.raises(CommandError) as caught:
         write(path, [])

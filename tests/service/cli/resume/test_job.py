@@ -81,7 +81,7 @@ def output(tmp_path: Path) -> Path:
 
 
 def test_same_job_continues(output: Path) -> None:
-    """Saved answers are kept."""
+    """The job keeps saved answers."""
     assert begin(output)
     part = touch_part(output)
     assert begin(output)
@@ -115,7 +115,7 @@ def test_another_job_is_rejected(output: Path, change: dict[str, Any], sentence:
 
 
 def test_restart_discards_parts(output: Path) -> None:
-    """Other files are kept."""
+    """Other files stay."""
     begin(output)
     touch_part(output)
     begin(output, restart=True)
@@ -133,7 +133,7 @@ def test_job_without_parts_is_replaced(output: Path) -> None:
 
 
 def test_directory_with_unknown_files_is_rejected(output: Path) -> None:
-    """No file in it is changed."""
+    """The job changes no file in the directory."""
     directory = parts_directory(output)
     directory.mkdir()
     (directory / "thesis.txt").touch()

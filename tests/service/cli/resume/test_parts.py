@@ -47,7 +47,7 @@ def test_json_is_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_replace_durably(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Directories that cannot be synchronized are no error."""
+    """Failures to synchronize a directory are no error."""
 
     def refuse(_descriptor: int) -> NoReturn:
         raise OSError(22, "Invalid argument")
@@ -207,7 +207,7 @@ def test_unfinished_part_is_discarded(tmp_path: Path) -> None:
 
 
 def test_a_gap_ends_the_chain(tmp_path: Path) -> None:
-    """The rows after the gap are computed again. Other files stay."""
+    """The job computes the rows after the gap again. Other files stay."""
     parts = PartFiles(tmp_path, 0, rows=1, seconds=1e9)
     for number in range(4):
         write(parts, [number])

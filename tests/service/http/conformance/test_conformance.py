@@ -71,12 +71,12 @@ def test_rule(address: tuple[str, int], case: Case) -> None:
 
 
 def test_cases_are_many_and_distinct() -> None:
-    """There are at least 60 cases, each with its own rule."""
+    """The 60 cases or more have different rules."""
     assert len({case.rule for case in CASES}) == len(CASES) > 60
 
 
 def test_trailers_cannot_authenticate(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """An API key in a trailer is ignored."""
+    """The service ignores an API key in a trailer."""
     keys = tmp_path_factory.mktemp("keys") / "keys"
     keys.write_text(KEY)
     trailer = b"0\r\nAuthorization: Bearer " + KEY.encode() + b"\r\n\r\n"

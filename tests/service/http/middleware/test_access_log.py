@@ -79,7 +79,7 @@ async def test_paths_without_a_route_count_as_one() -> None:
 
 
 async def test_disconnected_client_has_a_status_of_its_own() -> None:
-    """Such a request has no response."""
+    """A disconnected client gets no response."""
     assert counted(await call(silent)) == {("POST", OTHER_ROUTE): {CLIENT_CLOSED_REQUEST: 1}}
 
 
@@ -125,7 +125,7 @@ async def test_setting_decides_which_requests_are_logged(
 
 
 async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """Neither the path nor a header is logged."""
+    """The log contains no path and no header."""
 
     async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
         scope[MODEL] = "a model"

@@ -78,7 +78,7 @@ def test_public_paths_need_no_key(client: TestClient) -> None:
 
 
 def test_without_a_file_no_key_is_needed(tiny: Tiny) -> None:
-    """Tokens, which clients of Hugging Face always send, are ignored."""
+    """The service ignores tokens, which clients of Hugging Face always send."""
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
         assert client.post("/fill-mask", json=BODY, headers=bearer("hf_whatever")).is_success
 
@@ -137,7 +137,7 @@ def test_file_without_a_key_invalidates_all_keys(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The log has one message. Keys may be added again."""
+    """The log has one message. A later file may add keys again."""
     keys = ApiKeys(file)
     monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     spoil(file)

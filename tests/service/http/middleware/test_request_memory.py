@@ -178,7 +178,7 @@ async def test_body_counts_until_it_is_answered() -> None:
 
 
 def held_in(held: list[int], bodies: MemoryBudget) -> Any:
-    """Return a list that records the held bytes when a body is appended."""
+    """Return a list of the held bytes at each append of a body."""
 
     class Noting(list[bytes]):
         def append(self, _: bytes) -> None:
@@ -221,7 +221,7 @@ async def one_request(
 
 
 async def test_memory_of_an_answer_is_held_until_it_is_made() -> None:
-    """The next request is rejected meanwhile. The connection limits unsent responses."""
+    """The next request gets an error meanwhile. The connection limits unsent responses."""
     answers, excluded_requests = MemoryBudget("answers", 100, 0), ExcludedRequests()
     sent: list[tuple[int, int]] = []
 
