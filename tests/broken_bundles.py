@@ -20,7 +20,7 @@ from service.bundles.bundle import (
     default_bundle_path,
 )
 
-LEAST, MOST = -(2.0**15), 2.0**15 - 1  # what 16 bits hold
+LEAST, MOST = -(2.0**15), 2.0**15 - 1  # range of 16 bits
 
 
 def copy_bundle(directory: Path, source: Path | None = None) -> Path:

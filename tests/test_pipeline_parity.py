@@ -36,7 +36,7 @@ CLASSES = {
     "roberta": "Roberta",
     "xlm-roberta": "XLMRoberta",
 }
-# words to stand where texts of a kind have their mask, while a bundle is verified
+# words in place of the mask in the verification texts of a kind
 FILLERS = {"ESM-2": "LA", "DNABERT": "ACG"}
 
 
@@ -144,7 +144,7 @@ def test_scores_are_those_of_the_definition(case: Case, variant: str) -> None:
     for text, ours in zip(texts, answer.json(), strict=True):
         encoding = tokenizer(text, return_special_tokens_mask=True)
         framing = encoding["special_tokens_mask"]
-        # transformers' Python tokenizers, such as ESM's of single letters, know no words
+        # transformers' Python tokenizers, such as ESM's of single letters, have no words
         words = encoding.word_ids() if encoding.encodings else range(len(framing))
         own = [i for i, special in enumerate(framing) if not special]
         expected = []

@@ -30,7 +30,7 @@ from tests.model.tokenizers.tokenizer_directories import (
     write_directory,
 )
 
-# {} stands for the mask
+# {} is the mask
 TEXTS = (
     *("", " ", "{}", "{} is", "is {}", "is{}", "{}{}", "{} {}", " {} ", "The capital is {}."),
     *("a {}  {}\t{}\nb", "un{}able", "  lead {} trail  ", "tab\tand\nline\r\nend {}\n\n"),

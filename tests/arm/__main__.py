@@ -40,11 +40,11 @@ from tests.broken_bundles import (
 # without dot products, with them, and with int8 matrix products and SVE; of `max`, pointer
 # authentication would take most of the time
 CPUS = ("cortex-a72", "neoverse-n1", "max,pauth-impdef=on")
-SCORE_TOLERANCE = 0.03  # of README's probabilities, in int8 on another CPU
+SCORE_TOLERANCE = 0.03  # difference to README's probabilities, in int8 on another CPU
 FP32_SCORE_TOLERANCE = 1e-4
 START_S = 600
 QUICK = ("--threads", "1", "--max-batch-tokens", "32", "--max-masks", "8")  # a short warm-up
-# as on a CPU without VNNI: QEMU shows programs the flags of this machine's own
+# The flags of a CPU without VNNI. QEMU itself shows programs this machine's flags.
 WITHOUT_VNNI = """
 import sys, service.engine.runtime
 service.engine.runtime.may_saturate_int8 = lambda: {exact}

@@ -16,10 +16,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 STORE = ROOT / "build/arm"
-PYTHON = "python3.11"  # what constraints/serve.txt was resolved for
-PYTHON_RELEASE = "bookworm"  # the Debian release that has it
-QEMU_RELEASE = "trixie"  # whose QEMU is 10.0
-LEAST_QEMU = 8  # onnxruntime 1.28 and newer end with a segmentation fault under QEMU 7.2
+PYTHON = "python3.11"  # the Python version of constraints/serve.txt
+PYTHON_RELEASE = "bookworm"  # the Debian release with this Python
+QEMU_RELEASE = "trixie"  # a Debian release with QEMU 10.0
+LEAST_QEMU = 8  # QEMU 7.2 gives onnxruntime 1.28 and newer a segmentation fault
 PLATFORMS = ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64")
 
 

@@ -8,7 +8,7 @@ import signal
 from tests.chaos.load import BODY, Client, Outcome, ask_until
 from tests.chaos.process import serving
 
-# the service, for which it is a week ago or ahead, from one moment to the next
+# the service with a clock that jumps by a week, back or ahead
 CLOCKLESS = """
 import itertools, sys, time
 now, jumps = time.time, itertools.cycle((-604800, 604800, 0))
@@ -17,7 +17,7 @@ from service.__main__ import main
 sys.exit(main())
 """
 
-# the service, whose model fails on two texts at once; its log goes where nothing can be written
+# The service with a model that fails on batches of two texts, and a log on a full disk.
 FULL_DISK = """
 import os, sys
 os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
@@ -60,7 +60,7 @@ async def test_clients_that_disconnect_do_not_harm_others() -> None:
         outcome = await asking
         gone = sum(await asyncio.gather(*vanishing))
         process.send_signal(signal.SIGTERM)
-        # who had left unanswered would be waited for
+        # unfinished requests would delay the exit
         assert await asyncio.wait_for(process.wait(), 5) == 0
     assert gone > 50
     assert set(outcome.statuses) == {200}
@@ -92,6 +92,6 @@ async def test_log_that_cannot_be_written_changes_nothing() -> None:
     assert os.path.exists("/dev/full")  # noqa: ASYNC240, PTH110 - there is nothing to read
     two = b'{"inputs": ["a [MASK]", "the [MASK]"]}'
     failed, *others = await ask_well(FULL_DISK, two, BODY, BODY)
-    # each text is tried alone when a batch fails
+    # the service computes each text of a failed batch alone
     assert failed.statuses == {200: 1}
     assert all(one.statuses == {200: 1} for one in others)

@@ -20,10 +20,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read 
 
 ATTACK_S = 5
 CLIENTS = 4
-# other tests take the CPUs meanwhile; alone it is below 0.3 s, and `make attack-check` allows 1 s
+# Other tests use the CPUs too. Alone it is below 0.3 s, and `make attack-check` allows 1 s.
 SLOWEST_S = 5.0
-# What each may add to the process. The terms are in docs/operations.md: bodies 48 MiB, answers
-# 64 MiB, answers that are not read 32 MiB; the rest are connections and the allocator.
+# Allowed growth of the process. The terms are in docs/operations.md: bodies 48 MiB, responses
+# 64 MiB, unread responses 32 MiB, and a rest for connections and the allocator.
 BOUNDS_MB = {
     "targets": 50,
     "target scores": 150,
@@ -81,8 +81,8 @@ async def test_memory_is_returned_after_an_attack() -> None:
         await asyncio.sleep(1 + RETURN_EVERY_S + 2)  # the first second is for requests that run
         later_bytes = resident_bytes(process.pid)
         highest_bytes = peak_bytes(process.pid)
-    # Below the peak, as memory may also be returned during the attack: 50 to 110 MB less were
-    # measured, and 25 to 30 MB without the return.
+    # Below the peak, because memory may also return during the attack. The measured difference was
+    # 50 to 110 MB, and 25 to 30 MB without the return.
     assert later_bytes < highest_bytes - 40 * MB
 
 

@@ -14,8 +14,8 @@ import yaml
 from tests.deploy import files
 
 MODULES = Path(__file__).parent / "kubernetes" / "node_modules"
-# A release of 2022: what it renders, the kubectl of every supported Kubernetes renders as well.
-# Where there is no package of it, on other systems than Linux on x86, kubectl is needed.
+# A release of 2022, so that the kubectl of every supported Kubernetes renders the same.
+# Other systems than Linux on x86 have no package of it and need kubectl.
 PROGRAM = MODULES / "@install-binary" / "kustomize-linux-x64" / "kustomize-linux-x64"
 COMMAND = [str(PROGRAM), "build"] if PROGRAM.exists() else ["kubectl", "kustomize"]
 

@@ -15,7 +15,7 @@ from tests.deploy import files
 MONITORING = files.K8S / "monitoring"
 DASHBOARD = MONITORING / "grafana" / "fillmask.json"
 HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
-# substituted by Grafana before it queries
+# values that Grafana substitutes
 VARIABLES = {"$__rate_interval": "1m"}
 
 

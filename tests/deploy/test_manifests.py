@@ -22,7 +22,7 @@ RENDERED = ROOTS | {path.name: kustomize.rendered_with(path) for path in kustomi
 EACH = pytest.mark.parametrize("objects", RENDERED.values(), ids=RENDERED)
 SERVING = pytest.mark.parametrize("root", ["base", "production", "local"])
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
-# the label that every release changes, while a Deployment's selector can never change
+# every release changes this label, and a Deployment's selector can never change
 VERSION = "app.kubernetes.io/version"
 
 
@@ -242,7 +242,7 @@ def test_pods_run_as_the_images_user(objects: Objects) -> None:
         for key, number in (("runAsUser", user), ("runAsGroup", group)):
             others = pod_security.in_every_container(pod, key, number.__eq__)
             assert list(others) == []
-        # a volume of files for one group is readable, or writable, to the group of the pod
+        # the pod's group can read or write volumes
         assert pod.get("securityContext", {}).get("fsGroup", group) == group
 
 

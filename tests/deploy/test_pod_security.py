@@ -8,7 +8,7 @@ import pytest
 
 from tests.deploy import files, kustomize, pod_security
 
-# for each rule, fields that break it: of the pod and of its first container
+# for each rule, fields of the pod and of its first container that break it
 BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "host_process": ({}, {"securityContext": {"windowsOptions": {"hostProcess": True}}}),
     "host_namespaces": ({"hostPID": True}, {}),

@@ -65,7 +65,7 @@ def test_permanent_failures_are_not_retried() -> None:
     assert CommandError.exit_code in fail["onExitCodes"]["values"]
     assert RetryError.exit_code not in fail["onExitCodes"]["values"]
     assert ignore["action"] == "Ignore"
-    assert POD["restartPolicy"] == "Never"  # required by a policy for failures
+    assert POD["restartPolicy"] == "Never"  # a podFailurePolicy requires it
 
 
 def test_pod_is_not_killed_before_it_has_written() -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# a block of code, and the block of output right under it, if there is one
+# a block of code, and the optional block of output directly under it
 EXAMPLE = re.compile(r"```bash\n(.*?)```(?:\n\n```(?:text|json|csv)\n(.*?)```)?", re.DOTALL)
 NUMBER = re.compile(r"\d+\.\d+(?:e-?\d+)?")
 BAR = re.compile(r"[▏▎▍▌▋▊▉█]")
-TOLERANCE = 1e-3  # of probabilities, between CPUs
+TOLERANCE = 1e-3  # difference of probabilities between CPUs
 
 
 def check_shell_examples(page: str, directory: Path) -> int:
@@ -27,7 +27,7 @@ def check_shell_examples(page: str, directory: Path) -> int:
     """
     command = directory / "bin" / "fillmask"
     command.parent.mkdir()
-    # the installed command may be another checkout's
+    # the installed command may belong to another checkout
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m service.cli "$@"\n')
     command.chmod(0o755)
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("FILLMASK_")}

@@ -22,7 +22,7 @@ from tests.docs import pages
 PAGE = pages.read(pages.DOCS / "operations.md")
 POD_MIB = 512
 MIB = 2**20
-# in every line of the log, or in those about a request
+# fields of every line of the log, or of lines about a request
 LOG_FIELDS = {"timestamp", "level", "logger", "message", "exception", "request_id", "trace_id"}
 
 

@@ -84,7 +84,7 @@ def test_figures_are_what_they_say(
             same.append(bool(found.argmax() == best[0]))
             differences.append((found - expected)[best].abs().numpy())
     figures = agreement(runtime, exact, VERSES, tokenizer, 24)
-    assert 0.2 < figures.top_1_agreement < 1  # or this shows nothing
+    assert 0.2 < figures.top_1_agreement < 1  # precondition of the test
     assert figures.masks == len(same)
     assert figures.top_1_agreement == pytest.approx(np.mean(same))
     assert figures.mean_log_prob_difference == pytest.approx(np.mean(differences), abs=1e-5)

@@ -23,7 +23,7 @@ from service.engine.runtime import Runtime
 from tests.export.samples import CONFIGS
 from tests.model.samples import random_encoder
 
-TOLERANCE = 1e-5  # nats; the sums of exponentials are of parts
+TOLERANCE = 1e-5  # nats, with sums of exponentials in parts
 BERT = replace(CONFIGS["bert"], max_positions=32)  # 97 tokens
 PARTS = (40, 48)  # 40 + 40 + 17 and 48 + 48 + 1
 

@@ -70,7 +70,7 @@ def test_writes_a_bundle_the_service_reads(
     assert bundle.golden.log_prob_tolerance == (int8_tolerance or 2e-3)
     assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
     modes = {file.stat().st_mode for file in (tmp_path / "bundle").iterdir()}
-    assert len(modes) == 1  # whoever may read one file may read all
+    assert len(modes) == 1  # all files have the same permissions
 
 
 def test_weights_that_training_has_rounded_are_served_as_they_are(
@@ -101,7 +101,7 @@ def test_weights_that_training_has_rounded_are_served_as_they_are(
     np.testing.assert_allclose(
         in_file(output) * plan[output], weights[f"{output}.weight"], rtol=1e-5, atol=1e-7
     )
-    # the values come multiplied by what the output's weights are divided by
+    # the values have the factors by which the output's weights are divided
     expected = weights[f"{value}.weight"] * plan[output][:, None]
     in_int8 = plan[value] > 0
     np.testing.assert_allclose(

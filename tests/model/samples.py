@@ -27,9 +27,9 @@ SMALL: dict[str, Any] = {
     "max_positions": 17,
 }
 
-ROW_TOKENS = 16  # of the rows that tiny runs train on
+ROW_TOKENS = 16  # rows of tiny runs
 
-# every word is bound to its neighbours, so that a small encoder learns it in seconds
+# neighbours determine every word, so that a small encoder learns it in seconds
 VERSES = (
     "the cat sat on the mat and the dog lay by the door",
     "one day the old fox ran over the green hill to the sea",

@@ -84,7 +84,7 @@ def test_an_error_ends_the_paging() -> None:
     assert threading.active_count() == threads
 
 
-# ten times a new block of 64 MB, each page of it written to
+# ten new blocks of 64 MB, with a write to each page
 TEN_BLOCKS = """
 import resource
 import torch
@@ -114,7 +114,7 @@ def test_what_is_kept_is_not_asked_of_linux_again() -> None:
     assert kept < asked / 4
 
 
-# 40 shapes of products, the first one twice; what oneDNN says of the last product is printed
+# Products of 40 shapes, the first one twice. Prints oneDNN's message about the last product.
 FORTY_SHAPES = """
 import torch
 from torch.nn import functional as F

@@ -9,7 +9,7 @@ import pytest
 from tests.service.conftest import StartServer
 from tests.service.tiny import Tiny
 
-# the service, to which a signal comes while it imports what it needs
+# the service with a signal during its imports
 INTERRUPTED = """
 import os, signal, sys
 class Interrupt:

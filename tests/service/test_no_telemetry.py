@@ -20,7 +20,7 @@ Runtime(Path(sys.argv[1]))
 
 def _files_left_at_home(home: Path, first: str, model_path: Path) -> list[str]:
     home.mkdir()
-    # nothing else of the environment: CI=true, for one, silences onnxruntime as well
+    # without other variables, because CI=true also disables onnxruntime's telemetry
     variables = {"PATH": os.environ["PATH"]}
     subprocess.run(
         [sys.executable, "-c", _OPEN_A_SESSION.format(first=first), model_path],

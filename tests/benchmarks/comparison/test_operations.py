@@ -21,7 +21,7 @@ SIZES = Sizes(num_layers=3, d_model=48, d_ff=80, vocab_size=211)
 def test_equals_torchs_count_where_every_token_is_a_mask(tokens: int) -> None:
     """The last layer then computes all rows, like the encoder."""
     input_ids = torch.arange(tokens)[None]
-    # its fused attention is not counted, its written-out form is
+    # torch's counter omits fused attention
     written_out = sdpa_kernel(SDPBackend.MATH)
     with FlopCounterMode(display=False) as counter, torch.no_grad(), written_out:
         TiedEncoder(CONFIG)(input_ids, torch.ones_like(input_ids))

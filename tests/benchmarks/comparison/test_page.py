@@ -35,7 +35,7 @@ def _comparison() -> Comparison:
         mean_masks=1.5,
         operations_per_text=1e9,
         chosen=dict.fromkeys(names, "some setting"),
-        # the first, ours, is so many times as fast as each that follows
+        # speed of fillmask, the first, relative to each other contender
         visits={
             name: [_visit(speed / (1 + i)) for speed in (600, 300, 500)]
             for i, name in enumerate(names)
@@ -102,7 +102,7 @@ def test_the_comparison_shows_medians_ratios_and_every_contender() -> None:
     # 700 texts/s of 1e9 operations are half of 1,400 GOPS
     assert "| fillmask int8 | 700.0 | 50 % | 1.00x | 1 text a run |" in page
     assert "**LitServe + transformers**" in page
-    # 60 + 20 x 2 in all, of which the first twelve are shown
+    # a sum of 60 + 20 x 2, and the first twelve
     assert "| Gemm | 60 | 60 % |" in page
     assert "| all others | 18 | 18 % |" in page
 

@@ -64,7 +64,7 @@ def test_second_worker_takes_the_second_request() -> None:
 
 def test_no_more_wait_than_are_admitted() -> None:
     """The service rejects tokens above the limit and requests that would wait too long."""
-    first = [Arrival(0.0, 100)]  # its batch tells how fast the pod is
+    first = [Arrival(0.0, 100)]  # the batch shows the speed of the pod
     crowd = first + [Arrival(1.0, 100)] * 10
     assert pod(max_waiting_tokens=500).serve(crowd).refused == 5
     # at that speed 10 ms are 157 tokens
@@ -78,5 +78,5 @@ def test_all_requests_are_answered_or_refused() -> None:
     outcome = pod(max_wait_ms=100).serve(crowd)
     assert outcome.refused > 0
     assert outcome.refused + len(outcome.latencies_s) == len(crowd)
-    # what is admitted waits no longer than is promised, and its own batch
+    # an admitted request takes at most the promised wait and its own batch
     assert max(outcome.latencies_s) < 0.1 + 2 * pod().batch_s(192)

@@ -18,7 +18,7 @@ class Pod:
         self.inputs: list[str] = []
         self.connections = 0
         self.open = 0
-        self.left = asyncio.Event()  # nobody is connected any more
+        self.left = asyncio.Event()  # no client is connected
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -29,7 +29,7 @@ class Pod:
                 length = int(head.split("Content-Length: ")[1].split("\r\n")[0])
                 self.inputs.append(json.loads(await reader.readexactly(length))["inputs"])
                 writer.write(f"HTTP/1.1 {self.status}\r\ncontent-length: 2\r\n\r\n[]".encode())
-        except asyncio.IncompleteReadError:  # the client has what it wanted
+        except asyncio.IncompleteReadError:  # the client has disconnected after its response
             writer.close()
             await writer.wait_closed()
             self.open -= 1

@@ -23,7 +23,7 @@ def test_each_of_six_kinds_has_ten_facts_that_the_built_in_model_could_tell() ->
         assert text.count("[MASK]") == 1, text
         for answer in answers.split():
             ids = tokenizer.encode(f"[MASK] {answer}").input_ids
-            assert len(ids) == 4, answer  # framed by two, after the mask
+            assert len(ids) == 4, answer  # [CLS] [MASK] word [SEP]
     kinds_in_order = ["colour", "place", "part", "use", "sound", "opposite"]
     assert list(kinds.items()) == [(kind, 10) for kind in kinds_in_order]
 

@@ -16,7 +16,7 @@ import yaml
 
 from tests.deploy import files, kustomize
 
-# no rules are fetched, nothing is sent
+# no download of rules, no upload
 OFFLINE = ["--skip-download", "--quiet", "--compact"]
 
 

@@ -36,13 +36,13 @@ SENTENCES = (
 )
 AMINO_ACIDS = (
     *("<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO", ".", "-"),
-    *("<null_1>", "GVS", "<mask>"),  # the last but one is not ESM's: it holds other tokens
+    *("<null_1>", "GVS", "<mask>"),  # the last but one, with other tokens, is not ESM's
 )
 K_MERS = tuple(a + b + c for a in "ACGT" for b in "ACGT" for c in "ACGT")
 BERT_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROBERTA_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 
-# what read_tokenizer_files has to return as it is
+# a file that read_tokenizer_files returns unchanged
 TOKENIZER_JSON = (
     b'{"version":"1.0","truncation":null,"padding":null,"added_tokens":[{"id":0,"content":"[MASK]",'
     b'"single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true}],'

@@ -18,7 +18,7 @@ from model.training.interruption import StopRequest
 from tests.model.command_line import QUICK, pretrain
 from tests.model.samples import assert_same_weights, metrics_of
 
-SLOW_START_S = 120  # to import torch, with the machine busy
+SLOW_START_S = 120  # time to import torch on a busy machine
 
 
 def test_a_requested_stop_saves_and_ends(pretraining: Any, no_curve: None) -> None:

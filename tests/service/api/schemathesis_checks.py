@@ -9,7 +9,7 @@ from typing import Any
 import schemathesis
 from schemathesis import Case, CheckContext, Response
 
-# the sentences of these rules; any other of a 422 is about what a schema can say
+# Messages of these rules. Any other message of a 422 is about the schema.
 BEYOND_THE_SCHEMA = re.compile(
     r"has no mask: write"
     r"|has a mask; remove "

@@ -26,7 +26,7 @@ def parameters(**values: Any) -> dict[str, Any]:
     return {"inputs": "the [MASK]", "parameters": values}
 
 
-# name -> (body, as JSON or in bytes; message), status 422
+# name -> (body as JSON or bytes, message), with status 422
 INVALID: dict[str, tuple[Any, str]] = {
     # JSON of another shape
     "a number": (5, NO_OBJECT),

@@ -71,7 +71,7 @@ def post(client: TestClient, body: dict[str, Any], padding: int = 0) -> None:
 
 def off_the_loop(watch: Watch) -> set[str]:
     """Return the steps that ran outside of the event loop's thread."""
-    assert watch.where.keys() == STEPS.keys() - {"look up"}  # there are no targets
+    assert watch.where.keys() == STEPS.keys() - {"look up"}  # without targets
     return {step for step, where in watch.where.items() if where == OFF_THE_LOOP}
 
 
@@ -164,7 +164,7 @@ async def ask(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 async def until(condition: Callable[[], bool]) -> None:
     """Wait until a condition holds."""
     async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - it is not the server's business to tell
+        while not condition():  # noqa: ASYNC110 - the server has no such event
             await asyncio.sleep(0.01)
 
 

@@ -63,7 +63,7 @@ def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        cwd=tmp_path,  # where it keeps what it has found
+        cwd=tmp_path,  # directory of its findings
         env={**os.environ, "SCHEMATHESIS_HOOKS": str(CHECKS)},
     )
     sys.stdout.write(done.stdout)  # `make fuzz` shows it
@@ -196,7 +196,7 @@ def test_no_bytes_break_it(url: str) -> None:
                 assert status in STATUSES, (head, field, answer)
             assert b"root:" not in answer
             assert b"Traceback" not in answer
-    # the time for slow senders is never waited for
+    # no test waits for the timeout of slow clients
     assert time.monotonic() - started_s < 0.2 * len(HEADS) * len(FIELDS)
 
 

@@ -71,7 +71,7 @@ def test_passes_are_counted(client: TestClient) -> None:
     assert more("fillmask_queue_seconds_count") == 2
     assert 1 <= more("fillmask_compute_seconds_count") <= 2
     assert more("fillmask_batch_tokens_sum") == 8  # [CLS] the [MASK] [SEP], twice
-    assert more("fillmask_attention_slots_total") in {16, 32}  # a row each, or one for both
+    assert more("fillmask_attention_slots_total") in {16, 32}  # one row per text, or one for both
     assert value(after, "fillmask_waiting_tokens", model=model, lane="interactive") == 0
     limit = value(after, "fillmask_waiting_tokens_limit", model=model, lane="interactive")
     assert limit == Settings.model_fields["max_waiting_tokens"].default

@@ -18,7 +18,7 @@ POLICY = {
     "form-action 'none'",
     "frame-ancestors 'none'",
 }
-# what would run a text as code or markup, need a looser policy, or ask another host
+# code that runs texts or markup, needs a looser policy, or sends requests to another host
 FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|"
     r"""style=|\son\w+=|["']javascript:|(?:src|href)="/|https?://(?!www\.w3\.org/2000/svg)"""

@@ -17,7 +17,7 @@ def test_reads_json(content_type: str) -> None:
 
 NOT_JSON = "The body is not valid JSON: "
 HALF = "The body has an unpaired surrogate escape"
-# (body, status, how the message begins): all that the reader rejects, for every endpoint
+# (body, status, start of the message) of all rejected bodies, for every endpoint
 BAD: list[tuple[bytes, int, str]] = [
     (b"{", 400, f"{NOT_JSON}expecting property name enclosed"),
     (b'{"a": ', 400, f"{NOT_JSON}expecting value (line 1, column 7)."),

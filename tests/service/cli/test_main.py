@@ -20,7 +20,7 @@ from tests.service.cli.command_line import (
 )
 from tests.service.tiny import Tiny
 
-# the command, with a model that takes its time and small parts
+# the command with a slow model and small parts
 SLOW = """
 import time
 from service.cli.formats import base
@@ -37,8 +37,8 @@ PartFiles.__init__.__kwdefaults__.update(rows=20)
 main()
 """
 
-# For each of its dealings with the output and its parts: the command in a process that ends just
-# before it, and again in one that goes on. Prints what those that went on have ended with.
+# Runs the command in a process that ends before its n-th operation on the output and its parts,
+# for each n, and again in one that does not. Prints the exit codes of the latter.
 CRASHES = """
 import os, shutil, sys
 from pathlib import Path

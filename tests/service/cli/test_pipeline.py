@@ -96,7 +96,7 @@ async def run(
 
 async def until(happened: Callable[[], bool]) -> None:
     """Wait until a condition holds."""
-    while not happened():  # noqa: ASYNC110 - nobody does
+    while not happened():  # noqa: ASYNC110 - no event exists
         await asyncio.sleep(0.001)
 
 
@@ -207,7 +207,7 @@ async def test_rows_that_are_not_written_are_bounded(
     items: list[Item] = [RowRequest(text, FillOptions())] * 200
     await run(FakeFillMask(answering), blocks(items, 5), write)
     assert written.numbers == list(range(200))
-    # rows that are bad count as others do
+    # invalid rows count like others
     bad: list[Item] = [Problem("bad")] * 200
     seen = 0
 
@@ -221,7 +221,7 @@ async def test_rows_that_are_not_written_are_bounded(
     written = Written()
     await run(FakeFillMask(), asked(), write)
     assert written.numbers == list(range(200))
-    # two blocks are read ahead
+    # the reader is two blocks ahead
     bound = 20 if limit == "_MAX_ROWS" else 200
     assert max(ahead) <= bound + 3 * 5
 
@@ -386,7 +386,7 @@ async def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, wa
             await batcher.close()
     assert len(written.numbers) == count
     assert not any(answer.startswith(b"{") for answer in written.answers)
-    # those at the start and the end may be smaller; a text has up to 26 tokens
+    # Batches at the start and the end may be smaller. A text has up to 26 tokens.
     inner = watched.tokens[4:-8]
     assert sum(inner) / len(inner) > 0.7 * budget
     assert most_waiting < waiting

@@ -222,7 +222,7 @@ async def test_requests_that_are_still_being_read_count() -> None:
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_wait_s=4) as batcher:
-        assert batcher.retry_after_s(10**6) is None  # nothing is known yet
+        assert batcher.retry_after_s(10**6) is None  # without a measured throughput
         for _ in range(200):
             await batcher.submit([text(1, 5)])
         batcher._admission.throughput = Throughput(1)

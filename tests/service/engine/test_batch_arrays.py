@@ -31,7 +31,7 @@ def test_pack_of_two_texts() -> None:
     )
     assert batch.input_ids.tolist() == [10, 11, 20, 21, 22]
     assert batch.positions.tolist() == [0, 1, 0, 1, 2]
-    # the longer text comes first; rows are 16 slots wide
+    # The longer text comes first. Rows are 16 slots wide.
     assert batch.pad_index.tolist() == [[2, 3, 4] + [0] * 13, [0, 1] + [0] * 14]
     assert batch.slot_texts.tolist() == [[1, 1, 1] + [-1] * 13, [0, 0] + [-1] * 14]
     assert batch.unpad_index.tolist() == [16, 17, 0, 1, 2]

@@ -114,7 +114,7 @@ async def test_bad_text_fails_its_caller_and_frees_the_rest() -> None:
     async with running_batcher(fake, max_waiting_tokens=310) as batcher:
         with pytest.raises(ValueError, match="a bad id"):
             await batcher.submit([text(BAD_ID, 6), *(text(i, 6) for i in range(50))])
-        later = asyncio.create_task(batcher.submit([text(4, 300)]))  # admitted beside one text
+        later = asyncio.create_task(batcher.submit([text(4, 300)]))  # fits beside one text
         await asyncio.sleep(0)
         fake.go.set()
         assert ends(await later) == [[4, 1]]
@@ -173,7 +173,7 @@ async def test_batches_are_counted() -> None:
         fake.go.set()
         await asyncio.gather(first, *others, return_exceptions=True)
     assert fake.batches == [[3], [2, 2], [2], [2]]
-    assert statistics.failures == 2  # the two together, then the bad one alone
+    assert statistics.failures == 2  # both together, then the bad one alone
     assert statistics.sequences.total == 2
     assert statistics.tokens.total == 5
     assert statistics.slots == 2 * 16

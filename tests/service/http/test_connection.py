@@ -15,7 +15,7 @@ from tests.service.conftest import StartServer
 from tests.service.scrape import samples, value
 from tests.service.slow_model import SLOW
 
-# the service, with little patience
+# the service with short timeouts
 HASTY = """
 import sys
 from service.http import client_timeouts
@@ -39,7 +39,7 @@ def address(start_server: StartServer) -> Iterator[tuple[str, int]]:
     with start_server("--max-connections", "4", command=("-c", HASTY)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
         yield host, int(port)
-        # whatever was done to it, it answers others
+        # the service still answers other clients
         assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).status_code == 200
         assert value(samples(httpx.get(f"{url}/metrics").text), "fillmask_connections") == 1
 
@@ -53,7 +53,9 @@ def refused(address: tuple[str, int], reason: str) -> float:
 def exchange(address: tuple[str, int], *parts: bytes, pause_s: float = 0) -> bytes:
     """Send the parts and return all bytes up to the end of the connection."""
     with socket.create_connection(address, timeout=20) as client:
-        with contextlib.suppress(ConnectionError):  # closed before all was sent
+        with contextlib.suppress(
+            ConnectionError
+        ):  # the server closed the connection before the last part
             for part in parts:
                 client.sendall(part)
                 time.sleep(pause_s)
@@ -63,7 +65,7 @@ def exchange(address: tuple[str, int], *parts: bytes, pause_s: float = 0) -> byt
 def read(client: socket.socket) -> bytes:
     """Return all bytes up to the end of the connection."""
     answer = b""
-    with contextlib.suppress(ConnectionError):  # closed with bytes of ours unread
+    with contextlib.suppress(ConnectionError):  # the server closed the connection with unread bytes
         while received := client.recv(65536):
             answer += received
     return answer
@@ -118,7 +120,7 @@ def test_head_has_a_size_limit(address: tuple[str, int]) -> None:
     assert refused(address, "large_head") == 3
     body = json.dumps({"inputs": "the [MASK]" + " " * 40_000}).encode()
     large = HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    # neither a body is a head, nor what went before on the same connection
+    # bodies and earlier requests of a connection do not count as a head
     with httpx.Client() as client:
         url = f"http://{address[0]}:{address[1]}/fill-mask"
         for _ in range(3):

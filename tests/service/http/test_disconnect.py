@@ -58,7 +58,7 @@ async def test_work_for_a_disconnected_client_is_cancelled(connection: Connectio
         task = asyncio.current_task()
         assert task is not None
         assert task.cancelling() == 0
-        await asyncio.sleep(0)  # would raise if a cancellation were left over
+        await asyncio.sleep(0)  # raises if a cancellation remains
 
 
 @pytest.mark.usefixtures("_no_patience")

@@ -53,7 +53,7 @@ def test_rejections_have_a_reason() -> None:
     assert value(found, name, reason="slow_client", model="") == 2
     assert value(found, name, reason="queue_full", model="m") == 1
     assert value(found, name, reason="deadline", model="") == 2
-    # an increase can only be seen from a number that was there
+    # Prometheus sees an increase only from an existing value
     assert (name, frozenset({("reason", "wait_too_long"), ("model", "m")})) in found
 
 

@@ -43,7 +43,7 @@ def spans_of(
         for method, path, body in requests:
             client.request(method, path, json=body, headers=TRACED)
     found = exporter.get_finished_spans()
-    # what the service does by itself, such as golden prompts at the start, is no trace of anybody's
+    # work without a request, such as golden prompts at the start, has no trace
     assert all(span.parent is not None for span in found)
     return sorted(found, key=lambda span: span.start_time or 0)
 
@@ -225,7 +225,7 @@ def test_unreachable_collector_delays_nothing(
 ) -> None:
     """Requests get responses and the process exits with 0, without the spans."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    # who does not end within the grace and 5 s more is ended, with 1
+    # a process exits with 1 if it takes longer than the grace period and 5 s
     with start_server("--drain-delay-s=0", "--shutdown-grace-s=1") as (process, url):
         assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).is_success
         process.terminate()

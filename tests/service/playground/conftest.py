@@ -10,7 +10,7 @@ from tests.service.playground.browser import page_server, running_browser
 from tests.service.playground.playground import Playground
 
 OpenPage = Callable[..., Playground]
-# what a page may say of requests that a test has made fail
+# allowed messages about requests that fail on purpose
 _FAILED_REQUEST = "Failed to load resource"
 
 
@@ -32,7 +32,7 @@ def browser() -> Iterator[Browser]:
 def shared_context(browser: Browser) -> Iterator[BrowserContext]:
     """Shared context of pages. A context of its own takes one more process."""
     context = new_context(browser)
-    context.new_page()  # so that there is one page at any time, and the process stays
+    context.new_page()  # one page always exists, so that the process stays
     yield context
     context.close()
 

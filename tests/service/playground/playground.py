@@ -70,7 +70,7 @@ class Playground:
 
     def ask(self, path: str, body: dict[str, Any]) -> Any:
         """Send a request directly to the service and return its response."""
-        # not by httpx, whose clients each take 50 ms of CPU to read certificates
+        # without httpx, whose clients each take 50 ms of CPU to read certificates
         answer = self.page.request.post(f"{self.url}/{path}", data=body, headers=dict(self.headers))
         assert answer.status == 200, answer.text()
         return answer.json()

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, ViewportSize
 from tests.service.playground.browser import ROOT, page_server, running_browser
 from tests.service.playground.playground import Playground
 
-# so that the code to copy reads as in the documentation
+# the port in the documentation's examples
 PORT = "8000"
 SIZE = ViewportSize(width=1200, height=760)
 

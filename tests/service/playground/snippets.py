@@ -13,7 +13,7 @@ from playwright.sync_api import Page
 from tests.service.playground.browser import NODE
 from tests.service.playground.playground import Playground
 
-# stands in for curl, of which a system may have none: what the shell hands over is what counts
+# replaces curl, which a system may lack, and prints its arguments
 _CURL = f"""#!{sys.executable}
 import json, sys
 print(json.dumps(sys.argv[1:]))

@@ -154,7 +154,7 @@ def test_theme(open_page: OpenPage, url: str) -> None:
     assert page.evaluate(ground) == light
     page.get_by_role("button", name="Switch to the dark theme").click()
     assert page.evaluate(ground) == dark
-    page.emulate_media(color_scheme="light")  # what the system has needs no choice
+    page.emulate_media(color_scheme="light")  # the system's theme needs no choice
     assert page.evaluate(ground) == light
 
 

@@ -115,7 +115,7 @@ def test_the_code_gives_what_is_shown(
     expected = lines(answer)
     assert run_python(code_of(playground, "Python")) == expected
     shown = run_javascript(code_of(playground, "JavaScript"))
-    if set_up is together:  # lists print in each language's own way
+    if set_up is together:  # each language prints lists in its own way
         expected = [line.replace("['", "[ '").replace("']", "' ]") for line in expected]
     assert shown == expected
 

@@ -6,7 +6,7 @@ from tests.service.playground.conftest import OpenPage
 from tests.service.playground.playground import Playground
 
 SENTENCE = "The old man's dog barked."
-# where a character of the text area is drawn, from the mirror behind it
+# position of a character of the text area, from the mirror behind it
 CHARACTER_AT = """
 (at) => {
   const walker = document.createTreeWalker(document.getElementById("mirror"), NodeFilter.SHOW_TEXT);

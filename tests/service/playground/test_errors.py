@@ -121,7 +121,7 @@ def test_a_service_that_starts(open_page: OpenPage) -> None:
         "The service is starting. Asking again as soon as it is ready."
     )
     mask = playground.page.locator("#mask")
-    expect(mask).to_have_attribute("aria-disabled", "true")  # how it is written is not known yet
+    expect(mask).to_have_attribute("aria-disabled", "true")  # the mask token is unknown
     playground.text.fill(TEXT)
     with playground.page.expect_response("**/health/ready"):
         pass
@@ -166,7 +166,7 @@ def test_an_answer_that_comes_too_late_is_dropped(playground: Playground) -> Non
     playground.write(TEXT)
     fills = playground.service_fills(TEXT)
     playground.expect_fills(playground.fills, fills)
-    assert first.value.failure is not None  # it was aborted
+    assert first.value.failure is not None  # aborted
     held[0].fulfill(json=playground.service_fills("The cat [MASK]."))
     playground.expect_fills(playground.fills, fills)
     expect(playground.text).to_have_value(TEXT)

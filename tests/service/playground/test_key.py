@@ -103,7 +103,7 @@ def test_is_asked_for_in_place_and_goes_with_every_request(locked: Playground) -
         keys.append(request.all_headers()["authorization"])
 
     locked.page.on("request", hear)
-    locked.page.keyboard.press("Enter")  # of nothing
+    locked.page.keyboard.press("Enter")  # without a key
     locked.page.keyboard.insert_text(f" {KEY} ")
     locked.page.keyboard.press("Enter")
     locked.wait_until_answered()

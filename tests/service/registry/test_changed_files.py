@@ -80,7 +80,7 @@ def test_nothing_of_the_file_is_mapped(tiny: Tiny) -> None:
     runtime.close()
 
 
-# the service, for which every model is too large to be copied
+# the service with every model too large for a copy
 LARGE = """
 import sys
 from service.engine import memory

@@ -27,7 +27,7 @@ from tests.service.tiny import Tiny
 
 BODY = {"inputs": "the [MASK]"}
 RELOADS = 20
-# one model in memory takes some 80 MB with what the runtime keeps for the next
+# one model in memory takes about 80 MB, including memory that the runtime keeps
 MOST_GROWTH_MB = 90
 
 
@@ -101,7 +101,7 @@ def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> No
     with Popen(command, stdout=PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            assert process.stdout.readline() == "running\n"  # the bundle has been read
+            assert process.stdout.readline() == "running\n"  # the service has read the bundle
             put_bundle(tiny.path, bundle, "new")
             os.kill(process.pid, signal.SIGHUP)
             line = next((line for line in process.stdout if " serves " in line), "")
@@ -125,7 +125,7 @@ def test_hangups_in_a_row_are_one_reload(
             os.kill(process.pid, signal.SIGHUP)
             time.sleep(0.1)
         until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == "new"))
-        time.sleep(1)  # another one would have begun
+        time.sleep(1)  # time for another reload
         page = httpx.get(f"{url}/metrics").text
         assert 'fillmask_reloads_total{outcome="taken"} 1.0' in page
         assert 'fillmask_reloads_total{outcome="refused"} 0.0' in page

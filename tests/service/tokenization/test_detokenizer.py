@@ -13,7 +13,7 @@ from service.errors import InvalidRequestError
 from service.tokenization.tokenizer import Tokenizer
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-# bytes of "é" and "日" are named "Ã©" and "æĹ¥"
+# the vocabulary has the names "Ã©" and "æĹ¥" for the bytes of "é" and "日"
 BYTE_LEVEL = [
     *SPECIAL,
     *("Paris", "ĠParis", "Ġ", "ing", "Ã", "©", "Ã©", "ĠÃ©", "æ", "Ċ", "ĠĠ", ".", "i", "s", "Ġis"),

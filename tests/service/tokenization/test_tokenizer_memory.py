@@ -12,7 +12,7 @@ from service.tokenization.unigram import CACHED_WORDS_BYTES, Unigram
 
 LETTERS = "abcdefghijklmnop"
 
-# prints how many bytes the process has grown by, over texts of words that are never seen twice
+# prints the growth of the process in bytes, over texts in which no word occurs twice
 FEED = """
 import random, sys
 from service.tokenization.tokenizer_file import load_tokenizer

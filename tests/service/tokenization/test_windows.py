@@ -49,7 +49,7 @@ def test_each_mask_is_in_one_window(seed: int) -> None:
         start, end = (place // 2 for place in window.span)
         assert len(ids) - 2 == end + 1 - start
         first, last = window.encoded.mask_positions[[0, -1]].tolist()
-        # between words, and centred unless the text ends
+        # between words, and centred except at the ends of the text
         assert start in (0, words.spans.index(window.encoded.mask_spans[0])) or (
             words.words[start] != words.words[start - 1]
         )

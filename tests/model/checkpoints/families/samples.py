@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tests.model.samples import random_ids, randomise
 
-# of the sizes below; transformers lets nothing drop out in evaluation mode
+# sizes without dropout, which transformers skips in evaluation mode
 _BERT = {
     "vocab_size": 97,
     "hidden_size": 33,

@@ -56,7 +56,7 @@ def test_tensors_have_their_names_of_the_checkpoint(name: str, tmp_path: Path) -
     theirs.save_pretrained(tmp_path)
     family = FAMILIES[theirs.config.model_type]
     names = {stored_name(family, ours) for ours in load_checkpoint(tmp_path).model.state_dict()}
-    # transformers saves ESM's norms under the names of TensorFlow's days
+    # transformers saves ESM's norms under old names of TensorFlow
     stored = [
         n.replace(".gamma", ".weight").replace(".beta", ".bias") for n in TensorFiles(tmp_path)
     ]

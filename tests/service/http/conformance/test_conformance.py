@@ -55,7 +55,7 @@ def test_rule(address: tuple[str, int], case: Case) -> None:
             client.shutdown(socket.SHUT_WR)
         for status in case.statuses:
             answer = read_answer(stream, method)
-            while case.half_close and answer == (100, b""):  # on a busy machine: is it still there?
+            while case.half_close and answer == (100, b""):  # interim on a busy machine
                 answer = read_answer(stream, method)
             assert answer is not None, f"closed in place of {status}"
             assert answer[0] == status, answer

@@ -29,9 +29,9 @@ async def in_the_same_moment(_scope: Scope, _receive: Receive, send: Send) -> No
     """Application that begins its response after the timeout, before its cancellation."""
 
     async def answer() -> None:
-        time.sleep(0.05)  # noqa: ASYNC251 - so that the end of the time is behind
-        await asyncio.sleep(0)  # it ends now
-        await asyncio.sleep(0)  # and whoever waits for this task is told next
+        time.sleep(0.05)  # noqa: ASYNC251 - the timeout must pass during this call
+        await asyncio.sleep(0)  # the timeout ends now
+        await asyncio.sleep(0)  # the task's waiter is notified next
         await slow(_scope, _receive, send)
 
     async with asyncio.TaskGroup() as group:

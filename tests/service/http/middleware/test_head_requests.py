@@ -18,7 +18,7 @@ PATHS = [
     *("/v2/models/tiny/versions/1", "/v2/models/tiny/versions/1/ready"),
     *("/v1/models", "/v1/models/tiny", "/nothing", "/models/nothing"),
 ]
-# what differs from one answer to the next
+# headers that differ between responses
 CHANGING = {"date", "x-request-id"}
 
 
