@@ -24,7 +24,7 @@ LEAST, MOST = -(2.0**15), 2.0**15 - 1  # range of 16 bits
 
 
 def copy_bundle(directory: Path, source: Path | None = None) -> Path:
-    """Copy the built-in bundle or another one."""
+    """Copy a bundle, by default the built-in one."""
     shutil.copytree(source or default_bundle_path(), directory)
     return directory
 

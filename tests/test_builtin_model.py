@@ -42,7 +42,7 @@ def test_fills_everyday_masks(client: TestClient, text: str, accepted: set[str])
 
 
 def test_prefers_words_to_what_looks_like_them() -> None:
-    """The rate is nine of ten sentences, most of them with words of several tokens."""
+    """Nine of ten sentences prefer the word, which mostly has several tokens."""
     pairs = list(compare(default_bundle_path()))
     assert sum(min(pair.tokens) > 1 for pair in pairs) >= 50
     assert sum(pair.won for pair in pairs) >= 0.9 * len(pairs)
@@ -50,7 +50,7 @@ def test_prefers_words_to_what_looks_like_them() -> None:
 
 @pytest.mark.parametrize("target", ["photosynthesis", "osmosis", "a chemical reaction"])
 def test_targets_are_scored_as_by_one_pass_a_token(client: TestClient, target: str) -> None:
-    """The result is the same in one request and pass by pass with the runtime alone."""
+    """The oracle runs one pass per token with the runtime alone."""
     bundle = read_bundle(default_bundle_path())
     tokenizer, runtime = Tokenizer.from_bundle(bundle), Runtime(bundle.model_path)
     text = "Plants turn sunlight into sugar by [MASK]."
@@ -73,7 +73,6 @@ def test_targets_are_scored_as_by_one_pass_a_token(client: TestClient, target: s
 
 
 def test_is_at_most_30_mb_and_carries_its_card() -> None:
-    """The bundle's files fit the limit, with the model card beside them."""
     directory = default_bundle_path()
     assert sum(file.stat().st_size for file in directory.iterdir()) <= 30e6
     card = (directory / "MODEL_CARD.md").read_text(encoding="utf-8")
@@ -83,7 +82,7 @@ def test_is_at_most_30_mb_and_carries_its_card() -> None:
 
 
 def test_holds_one_table() -> None:
-    """The size is at most a byte and an eighth per parameter, without room for a second table."""
+    """The limit is a byte and an eighth per parameter, without room for a second table."""
     bundle = read_bundle(default_bundle_path())
     architecture = bundle.architecture
     assert architecture.tied
@@ -119,7 +118,7 @@ def test_neighbours_change_nothing(threads_per_run: int) -> None:
 
 
 def test_neighbours_change_no_bit() -> None:
-    """Held-out texts have the same bits alone and in batches of any size."""
+    """The texts are held-out ones, in batches of any size."""
     bundle = read_bundle(default_bundle_path())
     runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.from_bundle(bundle)
     encoded = [tokenizer.encode(text) for text in masked_texts()]
@@ -141,7 +140,6 @@ def test_neighbours_change_no_bit() -> None:
 
 
 def test_verification_figures_are_within_the_gates() -> None:
-    """The bundle's figures of its agreement with PyTorch are true."""
     verification = json.loads((default_bundle_path() / "bundle.json").read_text())["verification"]
     assert verification["graph"]["max_log_prob_difference"] <= 1e-3
     assert verification["graph"]["same_top_5"] is True

@@ -70,7 +70,7 @@ async def test_broken_bundle_does_not_start(
 
 
 async def test_any_flipped_bit_changes_a_hash(tmp_path: Path) -> None:
-    """The lowest bit of an int8 weight changes hardly any answer."""
+    """The lowest bit of an int8 weight changes hardly any fill."""
     path = copy_bundle(tmp_path / "bundle")
     flip_bits(path, "blocks.0.query.weight", 0, 1)
     with pytest.raises(BundleError, match=r"weights\.bin is not the file bundle\.json describes"):

@@ -1,4 +1,4 @@
-"""The serving install, made like `make serve`: its size, packages and commands."""
+"""The serving install of `make serve`: its size, packages and commands."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_is_under_350_mb(environment: Path) -> None:
 
 
 def test_has_no_torch_and_installs_only_pinned_versions(environment: Path) -> None:
-    """The installed versions equal those of the constraint file."""
+    """The versions are those of the constraint file."""
     freeze = [str(environment / "bin/pip"), "freeze", "--exclude", "fillmask"]
     listed = subprocess.run(freeze, capture_output=True, text=True, check=True).stdout.split()
     pinned = (ROOT / "constraints" / "serve.txt").read_text().split()
@@ -45,7 +45,7 @@ def test_has_no_torch_and_installs_only_pinned_versions(environment: Path) -> No
 
 
 def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_path: Path) -> None:
-    """The installed command fills a mask in any directory. SIGTERM ends it with 0."""
+    """The working directory does not matter."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
     command = (str(environment / "bin/fillmask-serve"),)
     with running_server(command=command, cwd=tmp_path, env=variables) as server:
@@ -62,7 +62,6 @@ def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_pa
 
 
 def test_carries_the_playground(environment: Path) -> None:
-    """The installed files of the page equal those of the checkout."""
     [installed] = environment.glob("lib/python*/site-packages/service/playground")
     files = {path.name: path.read_bytes() for path in (ROOT / "service" / "playground").iterdir()}
     assert "index.html" in files
@@ -70,10 +69,7 @@ def test_carries_the_playground(environment: Path) -> None:
 
 
 def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
-    """The command fills a text and a file.
-
-    Parquet needs another package, which the message names.
-    """
+    """The command fills a text and a file. The message about Parquet names another package."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
 
     def fillmask(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -98,7 +94,7 @@ def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["fillmask-train", "fillmask-export"])
 def test_commands_that_need_torch_say_so(environment: Path, command: str) -> None:
-    """One line names the missing package and its installation, without a traceback."""
+    """One line names the missing package and its installation."""
     done = subprocess.run(
         [environment / "bin" / command], capture_output=True, text=True, check=False
     )

@@ -1,7 +1,7 @@
 """Published directories of every family, exported and compared with transformers' pipeline.
 
-The comparison omits known defects of the pipeline. The pipeline returns special tokens. Its
-sequences lose capital letters, accents and white space (docs/tokenizers.md).
+The comparison omits known defects of the pipeline. The pipeline returns special tokens. The
+sequences of the pipeline lose capital letters, accents and white space (docs/tokenizers.md).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def letters(text: str) -> str:
 
 @pytest.mark.parametrize("index", [0, 1, 2])
 def test_fills_are_the_pipelines(case: Case, index: int) -> None:
-    """Every mask gets the same tokens and scores. One mask also gets the same text."""
+    """Texts with one mask also have the same sequences."""
     template = (*case.kind.around, "{}".join(("", " ", case.kind.around[0])))[index]
     text = template.replace("{}", case.kind.mask_token)
     body = {"inputs": text, "parameters": {"top_k": TOP_K}}
@@ -129,14 +129,13 @@ def scores(fills: list[dict[str, Any]]) -> dict[int, float]:
 
 
 def test_no_family_is_left_out() -> None:
-    """Every family has a kind of tokenizers here."""
     assert {kind.model_type for kind in KINDS.values()} == set(FAMILIES) == set(CLASSES)
 
 
 @pytest.mark.parametrize("variant", ["within_word", "original"])
 @torch.inference_mode()
 def test_scores_are_those_of_the_definition(case: Case, variant: str) -> None:
-    """The oracle is one masked pass per token, which masks the rest of a word too."""
+    """The oracle is one masked pass per token, with the rest of a word masked too."""
     texts = [around.replace("{}", FILLERS.get(case.name, "the")) for around in case.kind.around]
     answer = case.client.post("/score", json={"inputs": texts, "parameters": {"variant": variant}})
     assert answer.status_code == 200

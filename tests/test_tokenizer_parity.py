@@ -1,8 +1,8 @@
 """Agreement of the service's tokenizers with transformers, for every class.
 
-The independent oracle is transformers, on the directory that the reader gets. The tests omit texts
-in which a user types a special token other than the mask. transformers turns them into that token,
-and the service does not.
+The independent oracle is transformers on the same directory. The tests omit texts in which a user
+types a special token other than the mask. Such a text becomes that token in transformers, but not
+in the service.
 """
 
 # ruff: noqa: RUF001 - other scripts are what this is about
@@ -126,7 +126,7 @@ def test_ids_of_a_published_tokenizer() -> None:
 
 
 def test_special_tokens_are_those_of_transformers(pair: Pair) -> None:
-    """Fills never contain special tokens. CamemBERT's placeholders count as special too."""
+    """CamemBERT's placeholders count as special too."""
     roles = pair.oracle.special_tokens_map
     named = {pair.oracle.convert_tokens_to_ids(roles[r]) for r in roles if r.endswith("_token")}
     assert len(named) >= 5
@@ -144,7 +144,7 @@ def test_tokens_read_as_those_of_transformers(pair: Pair) -> None:
 
 
 def test_what_a_token_reads_is_the_target_that_means_it(pair: Pair) -> None:
-    """A fill can become a target, both " Paris" and "Paris". Half a character cannot."""
+    """Both " Paris" and "Paris" are valid targets. Half a character is not."""
     texts = {i: pair.ours.token_str(i) for i in range(len(pair.oracle))}
     special = pair.ours.special_token_ids
     ordinary = [i for i, text in texts.items() if i not in special and "\ufffd" not in text]
@@ -153,7 +153,7 @@ def test_what_a_token_reads_is_the_target_that_means_it(pair: Pair) -> None:
 
 
 def test_targets_mean_what_they_mean_to_transformers(pair: Pair) -> None:
-    """transformers would use the first of several tokens."""
+    """The pipeline of transformers replaces a target by the first of its tokens."""
     logging.getLogger("transformers").setLevel(logging.ERROR)
     resolve: Any = FillMaskPipeline.get_target_ids
     pipeline = SimpleNamespace(tokenizer=pair.oracle)
@@ -173,9 +173,10 @@ def test_targets_mean_what_they_mean_to_transformers(pair: Pair) -> None:
 def test_sequences_are_those_of_transformers(pair: Pair, index: int) -> None:
     """The test fills a mask with every ordinary token.
 
-    It ignores changes that transformers makes outside of the mask. WordPiece loses capital letters,
-    accents and white space. ESM's letters move apart. SentencePiece puts a space behind every mask.
-    Byte-level BPE and SentencePiece lose nothing here, so that every space counts.
+    The comparison ignores changes that transformers makes outside of the mask. WordPiece loses
+    capital letters, accents and white space. ESM's letters move apart. SentencePiece puts a space
+    behind every mask. Byte-level BPE and SentencePiece lose nothing here, so that every space
+    counts.
     """
     text = pair.kind.around[index].replace("{}", pair.ours.mask_token)
     encoded = pair.ours.encode(text)

@@ -1,10 +1,9 @@
-"""Check the service on emulated ARM CPUs.
+"""Check the service on emulated ARM CPUs, and on x86 without VNNI if this machine is x86.
 
     python -m tests.arm
 
-On an x86 machine the checks include x86 without VNNI. On each CPU the built-in bundle and a bundle
-in fp32 start and answer as on this machine. Broken bundles do not start. The checks take about 10
-minutes on two cores.
+The built-in bundle and a bundle in fp32 must start on each CPU and return this machine's results.
+Broken bundles must not start. The checks take about 10 minutes on two cores.
 """
 
 from __future__ import annotations
@@ -135,7 +134,7 @@ class EmulatedService:
     environment: Mapping[str, str]
 
     def check_built_in_bundle(self, *flags: str) -> None:
-        """Check that the README's request gets the README's response."""
+        """Check that the built-in bundle gives the README's response."""
         began = time.monotonic()
         with running_server(*flags, command=self.command, env=self.environment) as service:
             ready_s = time.monotonic() - began
@@ -143,7 +142,7 @@ class EmulatedService:
         self._report(f"built-in bundle ready in {ready_s:.0f} s, README's answer given")
 
     def check_fp32_bundle(self, path: Path) -> None:
-        """Check that the response equals this machine's."""
+        """Check that the fp32 bundle gives this machine's response."""
         flags = (*QUICK, "--bundle", str(path))
         with running_server(*flags, env=environment()) as here:
             expected = ask(here.url)

@@ -1,6 +1,6 @@
 """An aarch64 Debian with the serving install, run by QEMU's user-mode emulation.
 
-All files are in build/arm, outside of this machine's own packages.
+The emulation installs nothing on this machine. Its files are in build/arm.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class UnavailableError(Exception):
 
 
 class Emulation:
-    """Emulated Debian, which is set up once per checkout."""
+    """Emulation of aarch64 in a Debian directory, shared by all runs of a checkout."""
 
     def __init__(self) -> None:
         self._root = STORE / "root"

@@ -1,4 +1,4 @@
-"""Generated block of a page, the only part that its script writes."""
+"""Generated block of a page."""
 
 from pathlib import Path
 

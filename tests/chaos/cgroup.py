@@ -1,4 +1,4 @@
-"""Control groups of version 1 or 2, which limit the memory of processes and need root."""
+"""Control groups of version 1 or 2, which limit the memory of processes. They need root."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MemoryGroup:
     version: int
 
     def add(self, pid: int) -> None:
-        """Move a process into the group. The group counts memory that it allocates afterwards."""
+        """Move a process into the group, which then counts its new memory."""
         (self.path / "cgroup.procs").write_text(str(pid))
 
     @property

@@ -37,7 +37,7 @@ class Outcome:
 
 
 class Client:
-    """Connection that stays open as long as the server keeps it.
+    """Connection of a client, which reconnects when the server has closed it.
 
     Args:
         host: host of the service.

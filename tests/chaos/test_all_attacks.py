@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailabl
 
 
 async def test_all_attacks_at_once() -> None:
-    """No process dies. All polite clients get their responses in time."""
+    """Polite clients get their responses in time during the attacks."""
     stop = asyncio.Event()
     with memory_group("fillmask-attacks", LIMIT_BYTES) as group:
         async with (

@@ -34,7 +34,11 @@ sys.exit(main())
 
 
 async def vanish(port: int, stop: asyncio.Event) -> int:
-    """Return the number of clients that sent a request or half of one and disconnected."""
+    """Connect, send a request or half of one, and disconnect, many times.
+
+    Returns:
+        Number of times.
+    """
     times = 0
     head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     request = head + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
@@ -50,7 +54,6 @@ async def vanish(port: int, stop: asyncio.Event) -> int:
 
 
 async def test_clients_that_disconnect_do_not_harm_others() -> None:
-    """Other clients get all their responses. No request of a disconnected client remains."""
     stop = asyncio.Event()
     async with serving() as (process, port):
         vanishing = [asyncio.create_task(vanish(port, stop)) for _ in range(8)]
@@ -68,7 +71,10 @@ async def test_clients_that_disconnect_do_not_harm_others() -> None:
 
 
 async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
-    """Return the outcome of each request to a service with faulty code, which exits with 0."""
+    """Return the outcome of each request to a service with faulty code.
+
+    The service must exit with 0.
+    """
     outcomes = []
     async with serving(code=code) as (process, port):
         for body in bodies:
@@ -88,7 +94,6 @@ async def test_clock_that_jumps_changes_nothing() -> None:
 
 
 async def test_log_that_cannot_be_written_changes_nothing() -> None:
-    """The service answers although the disk is full."""
     assert os.path.exists("/dev/full")  # noqa: ASYNC240, PTH110 - there is nothing to read
     two = b'{"inputs": ["a [MASK]", "the [MASK]"]}'
     failed, *others = await ask_well(FULL_DISK, two, BODY, BODY)

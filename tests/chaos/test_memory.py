@@ -42,7 +42,7 @@ BOUNDS_MB = {
 
 
 async def attacked(name: str) -> tuple[int, Outcome]:
-    """Return the peak growth of a process, and the outcome of polite clients."""
+    """Return the peak growth of a process and the outcome of polite clients."""
     async with serving("--log-level=error") as (process, port):
         warm = Client("127.0.0.1", port, Outcome())
         for _ in range(50):
@@ -74,7 +74,7 @@ def test_every_attack_has_a_bound() -> None:
 
 
 async def test_memory_is_returned_after_an_attack() -> None:
-    """The return takes seconds and needs no reload."""
+    """Memory returns within seconds, without a reload."""
     async with serving("--log-level=error") as (process, port):
         async with under(["wide texts", "target scores"], port):
             await asyncio.sleep(ATTACK_S)
@@ -87,7 +87,7 @@ async def test_memory_is_returned_after_an_attack() -> None:
 
 
 async def test_large_body_is_read_while_others_are_slow() -> None:
-    """Incomplete bodies make room for a new one."""
+    """The service drops incomplete bodies to make room."""
     text = "Paris is the [MASK] of France." + " " * 14_000
     body = json.dumps({"inputs": [text] * 20}).encode()
 
@@ -104,7 +104,6 @@ async def test_large_body_is_read_while_others_are_slow() -> None:
 
 
 async def test_reloads_leave_nothing_behind(tmp_path: Path) -> None:
-    """No memory and no map of a deleted file remains."""
     bundle = tmp_path / "bundle"
     shutil.copytree(default_bundle_path(), bundle)
     description = json.loads((bundle / "bundle.json").read_text())

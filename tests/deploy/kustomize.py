@@ -26,7 +26,7 @@ BUNDLES = [path for path in COMPONENTS if path.name.startswith("bundle-")]
 
 
 def render(directory: Path) -> list[dict[str, Any]]:
-    """Return the objects of a kustomization, in the order in which they are applied.
+    """Return the objects of a kustomization, in the order of `kubectl apply`.
 
     Raises:
         AssertionError: kustomize fails, with its own message.
@@ -44,7 +44,7 @@ def rendered(directory: Path) -> list[dict[str, Any]]:
 
 @cache
 def rendered_with(component: Path) -> list[dict[str, Any]]:
-    """Return the base with a component, as an overlay outside k8s/ renders them."""
+    """Return the base with a component, rendered as in an overlay outside of k8s/."""
     with tempfile.TemporaryDirectory() as scratch:
         kustomization = {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",

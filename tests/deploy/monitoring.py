@@ -71,7 +71,7 @@ def exposed_families() -> dict[str, str]:
 
 
 def family(metric: str, families: dict[str, str]) -> str:
-    """Return the family of a sample, e.g. the histogram of a count."""
+    """Return the family of a sample, e.g. the histogram that a `_count` belongs to."""
     for suffix in HISTOGRAM_SUFFIXES:
         base = metric.removesuffix(suffix)
         if base != metric and families.get(base) == "histogram":

@@ -1,7 +1,7 @@
 """Rules of the Pod Security Standard `restricted`.
 
-The rules are those of Kubernetes' admission, including `baseline`, on which `restricted` builds. A
-rule is a function from the pod's spec to the places that break it.
+The rules are those of Kubernetes' admission, including the standard `baseline`. A rule is a
+function from the pod's spec to the places that break the rule.
 """
 
 from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ def contexts(pod: Spec) -> Iterator[tuple[str, Spec]]:
 
 
 def in_every_container(pod: Spec, key: str, is_allowed: Callable[[Any], bool]) -> Iterator[str]:
-    """Yield the containers with a forbidden value. The pod's value is the default."""
+    """Yield the containers with a forbidden value. A container without a value has the pod's."""
     of_pod = pod.get("securityContext", {}).get(key)
     for container in containers(pod):
         if not is_allowed(container.get("securityContext", {}).get(key, of_pod)):

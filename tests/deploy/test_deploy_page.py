@@ -72,7 +72,6 @@ def test_docker_waits_longer_than_the_service() -> None:
 
 
 def test_overlay_of_the_page_renders(tmp_path: Path) -> None:
-    """The overlay has production, a component, an image by its digest and a setting."""
     (overlay,) = (code for language, code in BLOCK.findall(PAGE) if language == "yaml")
     (tmp_path / "fillmask").symlink_to(files.ROOT)
     (tmp_path / "mine").mkdir()
@@ -110,7 +109,6 @@ def test_queue_that_scales_is_a_fraction_of_a_seconds_work() -> None:
 
 
 def test_request_of_the_page_is_answered() -> None:
-    """The body is the page's example for KServe."""
     (body,) = re.findall(r"-d '(\{.*?\})'", COMMANDS, re.DOTALL)
     (path,) = re.findall(r"example\.com(/v2\S+)", COMMANDS)
     with TestClient(create_app(Settings())) as client:

@@ -70,7 +70,7 @@ def test_image_is_without_what_only_the_hubs_client_needs() -> None:
 
 
 def test_service_answers_without_the_hubs_client() -> None:
-    """The test forbids imports of the packages that the image lacks."""
+    """The test blocks imports of the packages that the image lacks."""
     needed, remaining = without_the_hubs_client()
     packages = metadata.packages_distributions()
     missing = {
@@ -89,14 +89,13 @@ def test_service_answers_without_the_hubs_client() -> None:
 
 
 def test_image_imports_for_bytecode_what_there_is() -> None:
-    """The command that writes the bytecode names the modules of both commands."""
     (compiling,) = (run for run in files.values(IMAGE, "RUN") if "import service" in run)
     _, *arguments = json.loads(compiling)
     subprocess.run([sys.executable, *arguments], cwd=files.ROOT, check=True)
 
 
 def test_image_listens_on_the_exposed_port_of_all_addresses() -> None:
-    """A published port cannot reach the default host, 127.0.0.1."""
+    """The default host is 127.0.0.1, which a published port cannot reach."""
     assert files.image_settings().host == "0.0.0.0"  # noqa: S104 - within a container
     assert files.values(IMAGE, "EXPOSE") == [str(files.image_settings().port)]
 
@@ -114,7 +113,7 @@ def test_labels_are_those_of_the_project() -> None:
 
 @contextmanager
 def server_that_answers(status: int) -> Iterator[tuple[int, list[str]]]:
-    """Answer every GET with a status. Yield the port and the list of requested paths."""
+    """Run a server with one status for every GET; yield its port and the requested paths."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -146,7 +145,6 @@ CHECKS = pytest.mark.parametrize(
 def test_health_check_follows_readiness(
     check: list[str], status: int, exit_code: int, paths: set[str]
 ) -> None:
-    """The check requests an existing path of the configured port and ignores proxies."""
     (python, *arguments) = check
     assert python == "python"
     with server_that_answers(status) as (port, asked):

@@ -1,4 +1,4 @@
-"""Every kustomization renders objects that Kubernetes and its extensions accept."""
+"""Kustomizations, rendered and checked against the schemas of Kubernetes and its extensions."""
 
 import copy
 import json
@@ -141,7 +141,6 @@ def test_every_label_of_the_version_is_this_version(root: Path) -> None:
 
 @pytest.mark.parametrize("path", kustomize.KUSTOMIZATIONS, ids=lambda path: path.parent.name)
 def test_kustomization_takes_every_file_beside_it(path: Path) -> None:
-    """Every manifest in k8s/ has a use."""
     kustomization = files.read_yaml(path)
     taken = {*kustomization.get("resources", [])}
     taken |= {patch["path"] for patch in kustomization.get("patches", []) if "path" in patch}

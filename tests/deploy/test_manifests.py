@@ -1,4 +1,4 @@
-"""References within the rendered manifests, and to the service and its image.
+"""References in rendered manifests: to each other, to the service and to its image.
 
 The schema accepts names of ports, volumes or settings that do not exist.
 """
@@ -129,7 +129,7 @@ def test_rollout_keeps_old_pods_until_new_ones_are_ready(root: str) -> None:
 
 
 def scaler(root: str) -> tuple[int, int, Any]:
-    """Return the minimum and maximum number of pods, and the scaling behavior."""
+    """Return the minimum and maximum number of pods and the scaling behavior."""
     if root == "production":
         scaled = kustomize.one(ROOTS[root], "ScaledObject")["spec"]
         behavior = scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
@@ -161,7 +161,7 @@ def changed_after(minutes: int, pods: int, rules: dict[str, Any], sign: int) -> 
 
 @pytest.mark.parametrize("root", ["base", "production"])
 def test_pods_scale_up_at_once_and_down_slowly(root: str) -> None:
-    """New pods are ready within seconds. Load that stops often returns within minutes."""
+    """New pods are ready within seconds. Load often returns within minutes."""
     fewest, most, behavior = scaler(root)
     up, down = behavior["scaleUp"], behavior["scaleDown"]
     assert {up["selectPolicy"], down["selectPolicy"]} == {"Max"}
@@ -182,7 +182,7 @@ def test_probes_ask_paths_that_exist(root: str, paths: set[str]) -> None:
 
 @EACH
 def test_names_in_pods_exist(objects: Objects) -> None:
-    """Secrets belong to the user and are not among the objects."""
+    """Secrets are missing from the objects, because users create them."""
     for pod in kustomize.pods(objects):
         volumes = {volume["name"] for volume in pod.get("volumes", [])}
         for container in pod_security.containers(pod):

@@ -62,7 +62,6 @@ def test_operator_gets_the_same_rules() -> None:
 
 
 def test_every_alert_has_a_case_for_promtool() -> None:
-    """promtool runs alerts-test.yml, which makes every alert fire in its own case."""
     cases = files.read_yaml(monitoring.MONITORING / "alerts-test.yml")["tests"]
     (wrong,) = (case for case in cases if case["name"] == "all is wrong")
     expected = re.findall(r'alertname="(\w+)"', str(wrong["promql_expr_test"]))

@@ -17,7 +17,7 @@ REQUEST_TIMEOUT_S = Settings.model_fields["request_timeout_ms"].default / 1000
 
 @pytest.fixture(scope="module")
 def waiting() -> dict[str, str]:
-    """Trigger that scales by the tokens in the queue."""
+    """The KEDA trigger on the tokens in the queue."""
     triggers = kustomize.one(PRODUCTION, "ScaledObject")["spec"]["triggers"]
     (trigger,) = (each for each in triggers if each["type"] == "prometheus")
     metadata: dict[str, str] = trigger["metadata"]
@@ -32,7 +32,7 @@ def rule() -> dict[str, Any]:
 
 
 def test_queue_that_scales_is_one_that_the_service_counts(waiting: dict[str, str]) -> None:
-    """The metric is at /metrics with the query's labels. Prometheus adds the namespace."""
+    """The query also filters by namespace, a label that Prometheus adds."""
     (metric,) = monitoring.metrics_of(waiting["query"])
     labels = dict(re.findall(r'(\w+)="(\w+)"', waiting["query"]))
     assert labels.pop("namespace") == SERVICE["metadata"]["namespace"]
@@ -42,7 +42,6 @@ def test_queue_that_scales_is_one_that_the_service_counts(waiting: dict[str, str
 
 
 def test_queue_that_scales_is_short_of_the_one_that_rejects(waiting: dict[str, str]) -> None:
-    """The autoscaler adds pods before a pod answers 429."""
     most: int = Settings.model_fields["max_waiting_tokens"].default
     assert float(waiting["threshold"]) < most / 4
 

@@ -1,4 +1,4 @@
-"""Example of an Indexed Job, whose shards are the entire file."""
+"""Example of an Indexed Job for a whole file."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -69,5 +69,4 @@ def test_permanent_failures_are_not_retried() -> None:
 
 
 def test_pod_is_not_killed_before_it_has_written() -> None:
-    """The kubelet waits longer than the command takes to stop."""
     assert POD["terminationGracePeriodSeconds"] > signals.GRACE_S

@@ -19,7 +19,7 @@ TOLERANCE = 1e-3  # difference of probabilities between CPUs
 
 
 def check_shell_examples(page: str, directory: Path) -> int:
-    """Run the examples of a page in order and return the number that print something.
+    """Run the examples of a page in order and return the number of those with output.
 
     Args:
         page: Markdown.

@@ -74,7 +74,10 @@ CONFIGS: dict[str, EncoderConfig] = {
 
 @dataclass(frozen=True, slots=True)
 class PaddedBatch:
-    """Padded batch with masks, (N, T) each."""
+    """Padded batch with masks.
+
+    The arrays are (N, T).
+    """
 
     input_ids: NDArray[np.int64]
     attention_mask: NDArray[np.int64]
@@ -100,7 +103,7 @@ class PaddedBatch:
         return logits
 
     def requests(self, targets: NDArray[np.int64], top_k: int) -> list[ModelPass]:
-        """Return the texts without padding. Each mask gets its row of the targets (M, K)."""
+        """Return one pass per text without padding, each with its rows of the targets (M, K)."""
         requests, start = [], 0
         for ids, keep, masked in zip(
             self.input_ids, self.attention_mask, self.mask_indicator, strict=True

@@ -23,7 +23,7 @@ from tests.model.samples import VERSES
 
 @pytest.fixture
 def runtime(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) -> Runtime:
-    """The checkpoint's graph in fp32, used in place of another encoder's."""
+    """The fp32 graph of the checkpoint, which tests compare with a changed encoder."""
     label = BundleMetadata(name="x", license="", description="", max_tokens=None, precision="fp32")
     write_bundle(checkpoint, tmp_path / "bundle", label, texts)
     return Runtime(tmp_path / "bundle" / "model.onnx")
@@ -37,7 +37,7 @@ def tokenizer(runtime: Runtime, tmp_path: Path) -> Tokenizer:
 def agreement(
     runtime: Runtime, model: TiedEncoder, texts: Sequence[str], tokenizer: Tokenizer, tokens: int
 ) -> Int8Figures:
-    """Return the agreement, computed in both steps."""
+    """Return the agreement of a graph with an encoder."""
     return measure_agreement(runtime, Fp32Predictions.from_texts(model, texts, tokenizer, tokens))
 
 
@@ -65,7 +65,7 @@ def test_the_same_encoder_agrees(
 def test_figures_are_what_they_say(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The test counts first tokens and differences one by one for another encoder."""
+    """The expected figures come from a loop over the masks."""
     monkeypatch.setattr("export.agreement.REQUESTS_AT_ONCE", 5)
     monkeypatch.setattr("export.agreement.MIN_AGREEMENT", 0)
     monkeypatch.setattr("export.agreement.MAX_P99", 100)

@@ -22,7 +22,7 @@ QUERY = "bert.encoder.layer.1.attention.self.query"
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A valid checkpoint, which a test may damage."""
+    """A valid checkpoint that a test may damage."""
     path = tmp_path / "checkpoint"
     write_directory(path, KINDS["BERT"], fast=False)
     words = len((path / "vocab.txt").read_text(encoding="utf-8").splitlines())
@@ -123,7 +123,7 @@ def test_a_broken_one_is_refused(
     sentence: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The command prints one line to standard error and exits with 2, without a bundle."""
+    """The command prints one line to standard error, exits with 2 and writes no bundle."""
     spoil(directory)
     assert export(directory) == 2
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("fillmask-export")]

@@ -33,7 +33,7 @@ class Case:
     """Checkpoint, texts for it, and the results of transformers.
 
     Attributes:
-        model: the encoder that we load.
+        model: the loaded encoder.
         inputs: three texts of different length, padded.
         expected: (M, V) log-probabilities.
     """
@@ -65,7 +65,7 @@ class Case:
 
 @pytest.fixture(params=SAMPLES)
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
-    """One of the samples."""
+    """A checkpoint of a family."""
     sample = SAMPLES[request.param]
     theirs = sample.make()
     theirs.save_pretrained(tmp_path / "checkpoint")
@@ -82,7 +82,6 @@ def test_the_served_graph_equals_transformers(case: Case, tmp_path: Path) -> Non
 
 
 def test_the_reference_graph_equals_transformers(case: Case) -> None:
-    """onnx's own evaluator computes the graph, with padding."""
     graph = reference_graph(case.model.config, encoder_weights(case.model))
     onnx.checker.check_model(graph, full_check=True)
     feed = {

@@ -1,4 +1,4 @@
-"""Agreement of the served graph with PyTorch, for all kinds of batches."""
+"""Agreement of the served graph with PyTorch."""
 
 from __future__ import annotations
 
@@ -75,7 +75,6 @@ def test_fp32_agrees_with_pytorch(name: str, tmp_path: Path) -> None:
 def test_long_rows_are_attended_in_rounds(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Attention in chunks gives the same result as attention at once."""
     config = CONFIGS[name]
     model = random_encoder(config)
     batch = Batch.pack(padded_batch(config.vocab_size).requests(np.zeros((5, 1), np.int64), 50))
@@ -175,7 +174,7 @@ def _nodes(graph: onnx.ModelProto) -> list[onnx.NodeProto]:
 
 
 def test_fp32_stores_one_table_for_lookup_and_projection() -> None:
-    """The lookup and the last product read one initializer of the table's shape."""
+    """The lookup and the last product read the same initializer."""
     model = random_encoder(WIDE)
     graph = served_graph(_builder(model, int8=False))
     shapes = [sorted(tensor.dims) for tensor in graph.graph.initializer]
@@ -187,7 +186,7 @@ def test_fp32_stores_one_table_for_lookup_and_projection() -> None:
 
 
 def test_int8_stores_one_table_for_lookup_and_projection() -> None:
-    """The lookup and the last product read one initializer with one byte per weight."""
+    """The lookup and the last product read the same initializer, with one byte per weight."""
     model = random_encoder(WIDE)
     graph = served_graph(_builder(model, int8=True))
     tables = [t for t in graph.graph.initializer if np.prod(t.dims) >= 3001 * 96]
@@ -200,7 +199,7 @@ def test_int8_stores_one_table_for_lookup_and_projection() -> None:
 
 
 def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
-    """Rows of zeros have a scale of zero, which must not give NaN."""
+    """Rows of zeros have a scale of zero. Division by the scale must not give NaN."""
     model = random_encoder(CONFIGS["bert"])
     with torch.no_grad():
         for parameter in model.parameters():

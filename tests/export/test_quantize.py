@@ -24,14 +24,12 @@ def test_the_largest_of_a_row_becomes_127() -> None:
 
 
 def test_a_row_of_zeros_stays_zero() -> None:
-    """Rounding divides no zero by zero."""
     rows = quantize_rows(np.zeros((2, 3), np.float32))
     assert (rows.dequantized() == 0).all()
     assert (rows.scales == 1).all()
 
 
 def test_rounding_twice_is_rounding_once() -> None:
-    """Rounded values are exact in int8."""
     weight = np.random.default_rng(1).normal(size=(5, 64)).astype(np.float32)
     once = quantize_rows(weight)
     np.testing.assert_array_equal(quantize_rows(once.dequantized()).values, once.values)
@@ -44,7 +42,7 @@ def test_a_weight_that_is_not_finite_is_refused(value: float) -> None:
 
 
 def test_compensation_brings_the_outputs_nearer() -> None:
-    """The inputs resemble those of the Gram matrix. Their error is well below plain rounding's."""
+    """The inputs have the Gram matrix's correlations."""
     generator = np.random.default_rng(2)
     mixing = generator.normal(size=(64, 64)) * np.geomspace(1, 0.01, 64)
     inputs = generator.normal(size=(500, 64)) @ mixing
@@ -65,14 +63,13 @@ def test_compensation_without_correlation_is_rounding() -> None:
 
 
 def test_channels_that_are_never_used_do_no_harm() -> None:
-    """A Gram matrix of zeros causes no division by zero."""
     weight = np.random.default_rng(4).normal(size=(5, 8)).astype(np.float32)
     rows = quantize_rows(weight, np.zeros((8, 8)))
     assert (np.abs(rows.dequantized() - weight) <= 0.5001 * rows.scales[:, None]).all()
 
 
 def test_compensation_goes_row_by_row() -> None:
-    """The rows need more than one block. Each gets the same result as alone."""
+    """The rows fill more than one block. Each gets the same result as alone."""
     generator = np.random.default_rng(5)
     weight = generator.normal(size=(ROWS_AT_ONCE + 3, 6)).astype(np.float32)
     mixing = generator.normal(size=(6, 6))

@@ -45,7 +45,7 @@ def test_agrees_with_pytorch_in_both_runtimes(name: str) -> None:
 
 
 def test_no_mask_gives_no_row() -> None:
-    """M = 0 gives a (0, V) array in both runtimes."""
+    """M = 0 gives a (0, V) array."""
     config = CONFIGS["bert"]
     graph = reference_graph(config, encoder_weights(random_encoder(config)))
     batch = padded_batch(config.vocab_size)
@@ -56,7 +56,6 @@ def test_no_mask_gives_no_row() -> None:
 
 
 def test_batch_and_length_are_dynamic() -> None:
-    """The graph takes other numbers of texts and tokens than at its check."""
     config = CONFIGS["bert"]
     model = random_encoder(config)
     session = ort.InferenceSession(
@@ -75,7 +74,6 @@ def test_batch_and_length_are_dynamic() -> None:
 
 
 def test_inputs_outputs_and_operators_are_the_contract() -> None:
-    """Names, types and axes are the documented ones. Every operator is standard."""
     config = CONFIGS["bert"]
     graph = reference_graph(config, encoder_weights(random_encoder(config)))
     described = {
@@ -96,7 +94,6 @@ def test_inputs_outputs_and_operators_are_the_contract() -> None:
 
 
 def test_gathers_the_masks_before_the_projection() -> None:
-    """The vocabulary product reads the output of GatherND on the hidden states."""
     config = CONFIGS["packed"]
     graph = reference_graph(config, encoder_weights(random_encoder(config))).graph
     (projection,) = (node for node in graph.node if "logits" in node.output)

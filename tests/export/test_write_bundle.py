@@ -1,4 +1,4 @@
-"""Bundles that appear complete and verified, or not at all."""
+"""Bundles, written completely and verified or not at all."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_writes_a_bundle_the_service_reads(
 def test_weights_that_training_has_rounded_are_served_as_they_are(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """The int8 weights represent the checkpoint's weights exactly. Calibration does not run."""
+    """The int8 weights equal the checkpoint's. Calibration does not run."""
     trained = RoundedEncoder(checkpoint.model, plan_of(checkpoint.model))
     assert checkpoint.tokenizer_json is not None
     tokenizer_json = checkpoint.tokenizer_json
@@ -113,7 +113,6 @@ def test_weights_that_training_has_rounded_are_served_as_they_are(
 def test_replaces_a_bundle_and_keeps_other_files(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """A second export replaces the first one. A model card beside it stays."""
     write_bundle(checkpoint, tmp_path / "bundle", _label(), texts)
     (tmp_path / "bundle" / "MODEL_CARD.md").write_text("card")
     write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts)
@@ -124,8 +123,6 @@ def test_replaces_a_bundle_and_keeps_other_files(
 def test_a_wrong_graph_is_not_written(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The export detects a graph with other weights than the encoder and leaves no files."""
-
     def changed(model: TiedEncoder, max_tokens: int) -> dict[str, NDArray[np.float32]]:
         weights = encoder_weights(model, max_tokens)
         return weights | {"blocks.1.ffn_in.bias": weights["blocks.1.ffn_in.bias"] + 0.1}
@@ -139,7 +136,7 @@ def test_a_wrong_graph_is_not_written(
 def test_the_encoder_is_gone_before_a_graph_is_loaded(
     checkpoint_path: Path, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A large encoder and the runtime of its graph need not fit into memory together."""
+    """Memory may be too small for both a large encoder and the runtime of its graph."""
     encoders: list[weakref.ref[TiedEncoder]] = []
     alive_at_load: list[bool] = []
 
@@ -180,7 +177,6 @@ def test_weights_that_are_not_finite_are_not_written(
 
 
 def test_refusals(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) -> None:
-    """The cases are no head, no tokenizer, another kind of directory and too long an input."""
     headless = Checkpoint(checkpoint.model, checkpoint.tokenizer_json, head_is_new=True)
     with pytest.raises(CheckpointError, match="no masked-language-model head"):
         write_bundle(headless, tmp_path / "bundle", _label(), texts)
@@ -222,7 +218,7 @@ def test_the_mask_and_the_special_tokens_are_the_checkpoints(
 def test_a_vocabulary_that_does_not_fit_the_table(
     more: int, message: str, checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """The vocabulary is too large, or so small that it belongs to another checkpoint."""
+    """A vocabulary that is much smaller than the table belongs to another checkpoint."""
     config = checkpoint.model.config
     model = random_encoder(replace(config, vocab_size=config.vocab_size + more))
     other = Checkpoint(model, checkpoint.tokenizer_json, head_is_new=False, mask_token="[MASK]")  # noqa: S106 - a token of another kind
@@ -234,7 +230,6 @@ def test_a_vocabulary_that_does_not_fit_the_table(
 def test_command_line(
     checkpoint_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Both forms of the command print the files that they wrote."""
     sentences = tmp_path / "texts.txt"
     sentences.write_text("\n".join(VERSES))
     bundle, reference = tmp_path / "bundle", tmp_path / "reference.onnx"
@@ -248,7 +243,6 @@ def test_command_line(
 def test_renews_golden_prompts(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The bundle's own fills replace old golden prompts. Nothing else changes."""
     path = tmp_path / "bundle"
     write_bundle(checkpoint, path, _label("int8"), texts)
     made = {file.name: file.read_bytes() for file in path.iterdir()}
@@ -277,7 +271,7 @@ def test_renews_golden_prompts(
 def test_command_line_fails_with_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A missing checkpoint gives exit status 2 and one line without a traceback."""
+    """The error is one line without a traceback. The exit status is 2."""
     assert main([str(tmp_path / "absent"), "--output", str(tmp_path / "bundle")]) == 2
     error = capsys.readouterr().err
     assert error.startswith("fillmask-export: ")

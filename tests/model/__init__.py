@@ -1,1 +1,1 @@
-"""Tests of model/, by an independent oracle, by transformers and on tiny runs."""
+"""Tests of model/ with an independent oracle, with transformers and on tiny runs."""

@@ -24,7 +24,7 @@ from tests.model.samples import ROW_TOKENS, VERSES, repetitive_text, small_confi
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
-    """Use one thread, because on several, small tensors are slower and sums change their order."""
+    """Use one thread, which is faster for small tensors and keeps the order of sums."""
     torch.set_num_threads(1)
 
 
@@ -43,7 +43,7 @@ def rows(tokenizer: Tokenizer) -> NDArray[np.int32]:
 
 @pytest.fixture
 def no_curve(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the drawing of curves, which takes most of the time of a tiny run."""
+    """Replace the drawing of curves, which takes most of a tiny run's time."""
     monkeypatch.setattr(loop, "draw_curve", lambda _: None)
 
 
@@ -80,7 +80,7 @@ def pretraining(tokenizer: Tokenizer, rows: NDArray[np.int32], tmp_path: Path) -
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer) -> Path:
-    """Working directory with a text, an encoder's configuration and a tokenizer."""
+    """Working directory with a text, an encoder configuration and a tokenizer."""
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text(repetitive_text(60))
     Path("encoder.json").write_text(json.dumps(ENCODER))

@@ -1,4 +1,4 @@
-"""Independent oracle of the encoder's maths, in float64 NumPy.
+"""Independent oracle of the encoder, in float64 NumPy.
 
 The oracle follows the papers, with one sequence, one head and one query at a time. Sums leave
 padding out instead of masking it. The code shares nothing with `model`.
@@ -152,10 +152,7 @@ def _block(
 
 
 def _attention(q: Floats, k: Floats, v: Floats, num_heads: int) -> Floats:
-    """Compute scaled dot-product attention of one sequence, heads side by side (Vaswani et al.
-
-    2017).
-    """
+    """Compute scaled dot-product attention with heads side by side (Vaswani et al. 2017)."""
     width = q.shape[1] // num_heads
     mixed = np.empty_like(q)
     for head in range(num_heads):

@@ -43,7 +43,7 @@ def small_config(**changes: Any) -> EncoderConfig:
 
 
 def random_encoder(config: EncoderConfig, seed: int = 0) -> TiedEncoder:
-    """Return an encoder in evaluation mode with random parameters, including norms and biases."""
+    """Return an encoder in evaluation mode whose parameters are all random."""
     model = TiedEncoder(config).eval()
     randomise(model, seed)
     return model
@@ -118,5 +118,5 @@ def assert_same_weights(first: TiedEncoder, second: TiedEncoder) -> None:
 
 
 def metrics_of(directory: Path) -> list[dict[str, float]]:
-    """Return the objects of a run's log."""
+    """Return the entries of a run's log."""
     return [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]

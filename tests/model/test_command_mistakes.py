@@ -170,7 +170,7 @@ def test_a_mistake_is_one_line_and_exit_status_2(
 def test_a_loss_that_is_no_number_is_a_line_too(
     capsys: pytest.CaptureFixture[str], tokenizer: Tokenizer
 ) -> None:
-    """The error of a run that diverges has the step."""
+    """The run ends with its step and a one-line error."""
     size = tokenizer.get_vocab_size()
     checkpoint = save_small("start", tokenizer.to_str().encode(), vocab_size=size)
     with torch.no_grad():
@@ -182,7 +182,7 @@ def test_a_loss_that_is_no_number_is_a_line_too(
 
 
 def test_an_unknown_flag_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """A misspelt flag gives exit status 2 and its name."""
+    """The error names the flag."""
     with pytest.raises(SystemExit) as ended:
         main([*TRAIN, "--stepps=4"])
     assert ended.value.code == 2

@@ -126,7 +126,7 @@ def test_rows_are_row_major() -> None:
 
 
 def test_a_position_is_masked_above_one_half() -> None:
-    """Booleans and integers are valid too. A value of 0.5 is below the limit."""
+    """Masks may be booleans and integers. The value 0.5 is not masked."""
     case = packed(N=1, T=4)
     indicator = torch.tensor([[0.5, 0.51, -3.0, 2.0]])
     logits_MV = mlm_forward_tied(*case._replace(mask_indicator=indicator))

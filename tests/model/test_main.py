@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A Python process at the root of the project."""
+    """Run Python at the root of the project."""
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
@@ -26,7 +26,7 @@ def test_a_mistake_ends_the_process_with_status_2(tmp_path: Path) -> None:
 
 
 def test_a_missing_dependency_is_named() -> None:
-    """The command prints one line about the installation of torch and exits with 2."""
+    """The message explains the installation of torch."""
     ended = run(
         "-c",
         "import sys; sys.modules['torch'] = None\n"

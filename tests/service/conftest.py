@@ -30,7 +30,7 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
-    """The tiny model on disk, which tests must not change."""
+    """The tiny model on disk. Tests must not change the files."""
     return write_bundle(tmp_path_factory.mktemp("bundles") / "tiny")
 
 
@@ -42,7 +42,7 @@ def bundle_copy(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def edit_bundle(bundle_copy: Path) -> EditBundle:
-    """Change the copy's bundle.json in place, after an update of its hashes."""
+    """Factory of changes to bundle.json in the copy."""
 
     def edit(change: Callable[[dict[str, Any]], object]) -> Path:
         file = bundle_copy / "bundle.json"
@@ -67,5 +67,5 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 @pytest.fixture
 def start_server(tiny: Tiny) -> StartServer:
-    """Start the service as a process on a free port; yield the process and its address."""
+    """Factory of service processes on free ports, each with its address."""
     return partial(start_process, "--bundle", str(tiny.path))

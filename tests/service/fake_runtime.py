@@ -1,4 +1,4 @@
-"""Fake runtime that answers a text with its own ids, so that swapped answers are visible."""
+"""Fake runtime that answers a text with its own ids, so that tests detect swapped answers."""
 
 import asyncio
 import threading
@@ -50,7 +50,6 @@ class FakeRuntime:
         return BatchOutputs(ends[texts], scores, np.zeros((len(texts), 0), dtype=np.float32))
 
     async def wait_until_at_work(self) -> None:
-        """Wait until another run has begun."""
         assert await asyncio.to_thread(self.at_work.acquire, timeout=10)
 
 

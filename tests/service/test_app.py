@@ -1,4 +1,4 @@
-"""Lifespan of the application: failed starts, and imports."""
+"""Failed starts of the application, and its imports."""
 
 import subprocess
 import sys
@@ -40,12 +40,12 @@ def test_a_wrong_answer_stops_the_start(edit_bundle: EditBundle) -> None:
 
 
 def test_golden_prompts_are_not_bound_by_the_users_limits(tiny: Tiny) -> None:
-    """An operator may allow one mask and one fill. The golden check still covers the bundle."""
+    """An operator may allow one mask and one fill."""
     start(Settings(bundle=tiny.path, threads=1, max_masks=1, max_top_k=1))
 
 
 def test_overload_pauses_the_event_loop(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pause affects requests for fills, rejected or not, while others wait for long."""
+    """Requests for fills cause a pause while others wait for long."""
     pauses: list[str] = []
     monkeypatch.setattr(LoopThrottle, "schedule_pause", lambda _: pauses.append("scheduled"))
     app = create_app(Settings(bundle=tiny.path, threads=1, max_wait_ms=1000))
@@ -60,7 +60,7 @@ def test_overload_pauses_the_event_loop(tiny: Tiny, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_text_must_fit_into_the_queue(tiny: Tiny) -> None:
-    """A setting that allows no long text at all is invalid."""
+    """The setting must allow the longest text."""
     with pytest.raises(
         SettingsError, match=r"max_waiting_tokens must be at least 32, .* \(got 31\)"
     ):
@@ -74,7 +74,6 @@ def test_a_sentence_for_every_stop(tiny: Tiny) -> None:
 
 
 def test_top_k_is_bound_by_the_vocabulary(tiny: Tiny) -> None:
-    """Nobody gets more fills than there are ordinary tokens."""
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
         max_top_k = client.get("/info").json()["limits"]["max_top_k"]
         assert max_top_k == len(tiny.vocabulary) - 5
@@ -98,7 +97,7 @@ print(sorted(unwanted & set(sys.modules)))
 
 
 def test_no_torch(tiny: Tiny) -> None:
-    """A service that has answered has not imported torch."""
+    """The service has answered a request before the check."""
     probe = subprocess.run(
         [sys.executable, "-c", PROBE, str(tiny.path)], capture_output=True, text=True, check=True
     )

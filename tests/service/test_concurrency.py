@@ -20,7 +20,7 @@ async def test_all_results_in_order(count: int) -> None:
 
 
 async def test_failure_ends_the_others_before_it_is_raised() -> None:
-    """The caller gets the failure itself. No coroutine still runs."""
+    """No coroutine still runs."""
     ended = []
 
     async def wait() -> None:
@@ -56,7 +56,7 @@ async def test_cancelling_the_group_cancels_each() -> None:
 
 
 async def test_counter_waits_for_all_uses() -> None:
-    """The wait ends with the last use, or immediately without one."""
+    """The wait ends immediately without a use."""
     uses, said = UseCounter(), []
     await uses.wait_until_unused()
 

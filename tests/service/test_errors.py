@@ -1,15 +1,15 @@
-"""Errors, and the parts of a user's text in them."""
+"""Quotes of a user's text in errors, and traces without it."""
 
 from service.errors import MAX_QUOTED_CHARS, quote, safe_traceback
 
 
 def test_quote_shows_a_short_text_whole() -> None:
-    """A text that fits is on one line."""
+    """The quote is on one line."""
     assert quote('a\n"b"') == '"a\\n\\"b\\""'
 
 
 def test_quote_is_never_longer_than_its_limit() -> None:
-    """The limit holds for texts of any length and with any escapes."""
+    """The text may have any length and any escapes."""
     for text in ("x" * 78, "x" * 79, "x" * 5000, "\n" * 60, '"' * 80, "é" * 200):
         assert len(quote(text)) <= MAX_QUOTED_CHARS
         assert quote(text).startswith('"')

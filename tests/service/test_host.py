@@ -1,4 +1,4 @@
-"""CPUs and memory of a process, with trees that look like /proc and /sys."""
+"""CPUs and memory of a process, with trees like /proc and /sys."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ def _eight_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:
-    """Write the files under the root and return it."""
+    """Write the files under the root and return the root."""
     for name, content in files.items():
         file = root / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def test_affinity_below_the_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_without_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """macOS has no affinity, so the machine's CPUs count."""
+    """The number of the machine's CPUs replaces the affinity on macOS."""
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
     assert usable_cpus(tmp_path) == 6

@@ -47,7 +47,7 @@ def await_run(process: subprocess.Popen[str]) -> None:
 
 
 def test_serves_and_ends_with_0_at_sigterm(start_server: StartServer) -> None:
-    """The start prints one line. SIGTERM ends the process with 0."""
+    """The start prints one line."""
     with start_server() as (process, url):
         assert len(httpx.post(f"{url}/fill-mask", json=BODY).json()) == 5
         process.send_signal(signal.SIGTERM)
@@ -63,7 +63,7 @@ def test_ctrl_c_ends_with_0(start_server: StartServer) -> None:
 
 
 def test_sigterm_finishes_accepted_requests(start_server: StartServer) -> None:
-    """Requests that wait or run at SIGTERM get their responses. New connections fail."""
+    """Requests that wait or run get their responses. New connections fail."""
     with (
         start_server("--threads=1", "--drain-delay-s=0", command=("-c", SLOW)) as (process, url),
         concurrent.futures.ThreadPoolExecutor() as pool,
@@ -83,7 +83,7 @@ def test_sigterm_finishes_accepted_requests(start_server: StartServer) -> None:
 
 
 def test_drain_delay_after_sigterm(start_server: StartServer) -> None:
-    """The service is not ready, so that load balancers skip it. Late requests get responses."""
+    """Load balancers skip a service that is not ready. Late requests get responses."""
     with start_server("--drain-delay-s=2") as (process, url), httpx.Client() as client:
         before = client.post(f"{url}/fill-mask", json=BODY)
         assert "connection" not in before.headers
@@ -150,7 +150,7 @@ def test_dead_worker_ends_the_process(start_server: StartServer) -> None:
 
 
 def test_grace_period_is_bounded(start_server: StartServer) -> None:
-    """Longer requests get an error. The process still exits with 0."""
+    """Longer requests get an error. The exit code is 0."""
     flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
     with (
         start_server(*flags, command=("-c", SLOW)) as (process, url),
@@ -165,7 +165,6 @@ def test_grace_period_is_bounded(start_server: StartServer) -> None:
 
 
 def test_sigterm_while_loading(tiny: Tiny) -> None:
-    """A process that is still loading exits immediately."""
     process = subprocess.Popen(
         [sys.executable, "-c", SLOW, "--port=0", f"--bundle={tiny.path}"],
         stdout=subprocess.PIPE,
@@ -192,7 +191,7 @@ sys.exit(code)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="uvloop does not exist there")
 def test_runs_on_the_fast_loop_and_parser(start_server: StartServer) -> None:
-    """The process also runs without uvloop and httptools, more slowly and without a warning."""
+    """Without uvloop and httptools the process is slower."""
     with start_server(command=("-c", SPY)) as (process, url):
         assert httpx.post(f"{url}/fill-mask", json=BODY).status_code == 200
         process.send_signal(signal.SIGTERM)
@@ -202,7 +201,7 @@ def test_runs_on_the_fast_loop_and_parser(start_server: StartServer) -> None:
 
 
 def test_client_with_a_large_body_reads_413(start_server: StartServer) -> None:
-    """A client that sends too much still reads the 413."""
+    """The body is much larger than the limit."""
     with start_server() as (_, url):
         answer = httpx.post(f"{url}/fill-mask", json={"inputs": "x" * 5_000_000})
         assert answer.status_code == 413

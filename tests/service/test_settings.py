@@ -120,7 +120,7 @@ def test_a_bad_flag_is_refused(arguments: list[str], sentence: str) -> None:
 def test_the_variables_kubernetes_sets_are_explained(
     variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kubernetes sets them for Services named fillmask and fillmask-metrics."""
+    """Kubernetes sets variables for Services named fillmask and fillmask-metrics."""
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingsError, match="set enableServiceLinks: false in the pod") as caught:
         read_settings([])
@@ -130,7 +130,6 @@ def test_the_variables_kubernetes_sets_are_explained(
 def test_help_names_every_setting(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The help has every flag with its description."""
     monkeypatch.setitem(os.environ, "COLUMNS", "200")
     with pytest.raises(SystemExit) as caught:
         read_settings(["--help"])
@@ -159,7 +158,7 @@ def test_settings_are_frozen() -> None:
 
 
 def test_two_ports_are_two() -> None:
-    """The port of metrics must differ from the other one."""
+    """The port of metrics must differ from the service's port."""
     with pytest.raises(
         SettingsError, match=r"metrics_port must differ from port \(both are 9000\)"
     ):
@@ -168,7 +167,7 @@ def test_two_ports_are_two() -> None:
 
 
 def test_texts_are_not_logged_by_accident() -> None:
-    """Two settings must agree. Either one alone is an error."""
+    """One of the two settings alone is an error."""
     with pytest.raises(SettingsError, match=r"requires log_level debug \(got info\)"):
         read_settings(["--log-texts=true"])
     assert read_settings(["--log-texts=true", "--log-level=debug"]).log_texts is True

@@ -1,6 +1,6 @@
 """Tiny model made in code, its bundle, and an oracle for its results.
 
-Logits are sums over the tokens of a text, weighted by position, so that a result reveals its text.
+Logits are weighted sums over the tokens of a text, so that a result reveals its text.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ GOLDEN_TEXTS = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MAS
 
 @dataclass(frozen=True)
 class Tiny:
-    """Tiny model: its bundle, its vocabulary and an oracle for its results."""
+    """Bundle and vocabulary of the tiny model, and an oracle for its results."""
 
     path: Path
     vocabulary: list[str]
@@ -56,7 +56,7 @@ class Tiny:
 
 
 def build_tokenizer() -> Tokenizer:
-    """Return a WordPiece tokenizer like BERT's, with truncation and padding in its file."""
+    """Return a WordPiece tokenizer like BERT's, whose file asks for truncation and padding."""
     vocabulary = {token: i for i, token in enumerate(VOCABULARY)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of another kind
     tokenizer.normalizer = normalizers.BertNormalizer()

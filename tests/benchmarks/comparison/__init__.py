@@ -1,1 +1,4 @@
-"""Tests of the pure functions in benchmarks/comparison. The comparison itself checks contenders."""
+"""Tests of the pure functions in benchmarks/comparison.
+
+The comparison itself checks the contenders.
+"""

@@ -25,14 +25,14 @@ def test_each_starts_a_module_that_exists_in_an_environment_that_is_known() -> N
 
 
 def test_fp32_must_agree_and_nothing_else_need() -> None:
-    """The page shows the agreement of bf16 and int8 as a figure."""
+    """Other contenders show their agreement as a figure."""
     assert {contender.name for contender in ALL if not contender.exact} == {
         *(OURS_INT8, "OpenVINO bf16, all logits", "OpenVINO int8, all logits"),
     }
 
 
 def test_threads_are_tried_both_ways_and_never_exceed_the_cpus() -> None:
-    """Two CPUs run two threads, or two processes of one thread. fillmask runs with its defaults."""
+    """Two CPUs run two threads, or two processes of one thread."""
     for name in ("transformers pipeline", "onnxruntime, all logits"):
         arguments = [setting.arguments for setting in _by_name(name).settings]
         assert arguments == [

@@ -1,4 +1,4 @@
-"""Number of masks on which a contender agrees with transformers."""
+"""Count of the masks on which a contender agrees with transformers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def test_another_number_of_masks_is_an_error() -> None:
 
 
 def test_special_tokens_are_passed_over_in_one_mask_and_in_several() -> None:
-    """The pipeline returns special tokens and fillmask does not, so the comparison skips them."""
     one_mask = [{"token": 103}, {"token": 7}]
     assert best_ordinary_tokens(one_mask, {103}) == [7]
     assert best_ordinary_tokens([one_mask, [{"token": 103}]], {103}) == [7, None]

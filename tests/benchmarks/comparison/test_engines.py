@@ -1,4 +1,4 @@
-"""Inputs of graphs of padded rows."""
+"""Inputs of graphs that take padded rows."""
 
 from __future__ import annotations
 

@@ -32,7 +32,6 @@ def test_units_are_seconds_milliseconds_and_microseconds() -> None:
 
 @pytest.mark.parametrize("kind", ["bad_status", "connect", "read", "write", "timeout"])
 def test_a_single_error_stops_the_comparison(kind: str) -> None:
-    """Failed requests make a figure invalid."""
     with pytest.raises(ServerError, match=f"'{kind}': 1"):
         parse(_output(**{kind: 1}), cpu_s=0.1)
 

@@ -23,7 +23,6 @@ def bodies(tmp_path: Path) -> list[dict[str, object]]:
 def test_every_body_is_within_the_limits_and_all_shapes_occur(
     bodies: list[dict[str, list[str]]], tmp_path: Path
 ) -> None:
-    """The server would reject longer texts and texts without a mask."""
     bundle = read_bundle(tmp_path / "tiny")
     tokenizer = Tokenizer(
         bundle.tokenizer_path.read_bytes(), "[MASK]", bundle.mask_token_id, bundle.special_token_ids
@@ -37,13 +36,12 @@ def test_every_body_is_within_the_limits_and_all_shapes_occur(
 
 
 def test_top_k_varies(bodies: list[dict[str, dict[str, int]]]) -> None:
-    """A random top_k gives outputs many shapes."""
     top_k = {body["parameters"]["top_k"] for body in bodies}
     assert len(top_k) > 20
     assert max(top_k) <= MAX_TOP_K
 
 
 def test_growth_is_from_the_first_sample_to_the_last() -> None:
-    """The difference to the lowest sample would count memory that comes and goes."""
+    """Growth from the lowest sample would include memory that comes and goes."""
     samples = [(2000, 150), (4000, 120), (6000, 155)]
     assert Memory(name="m", ready_s=1, peak_rss_bytes=160, samples=samples).growth_bytes == 5

@@ -1,4 +1,4 @@
-"""Page and pictures from made-up results."""
+"""Page and pictures of the comparison, from made-up results."""
 
 from __future__ import annotations
 
@@ -83,7 +83,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_results_are_read_back_as_they_were_written(cache: Path) -> None:
-    """The page does not need a second measurement."""
     assert Comparison.read() is None
     _comparison().write()
     _scaling().write()

@@ -1,4 +1,4 @@
-"""Responses that the minimal application makes from logits."""
+"""Responses of the minimal application."""
 
 from __future__ import annotations
 

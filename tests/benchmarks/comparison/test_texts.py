@@ -11,7 +11,7 @@ from benchmarks.comparison.texts import FILE, MASK_TOKEN, mask_words, masked_tex
 
 
 def test_there_are_200_texts_with_one_to_three_masks_each() -> None:
-    """Every call returns the same texts. Most have one mask."""
+    """Most texts have one mask. Every call returns the same texts."""
     texts = masked_texts()
     counts = [text.count(MASK_TOKEN) for text in texts]
     assert len(set(texts)) == 200
@@ -21,7 +21,6 @@ def test_there_are_200_texts_with_one_to_three_masks_each() -> None:
 
 
 def test_nothing_but_the_masked_words_changes() -> None:
-    """The file contains the text between the masks in the same order."""
     for original, masked in zip(
         FILE.read_text(encoding="utf-8").splitlines(), masked_texts(), strict=True
     ):
@@ -46,7 +45,6 @@ def test_words_are_masked_whole(text: str, count: int, masked: str) -> None:
 
 
 def test_body_is_the_wire_format() -> None:
-    """The body has one text and five fills on one line."""
     body = request_body('He said "[MASK]"\n')
     assert "\n" not in body
     assert json.loads(body) == {"inputs": 'He said "[MASK]"\n', "parameters": {"top_k": 5}}

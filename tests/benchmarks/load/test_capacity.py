@@ -27,7 +27,7 @@ def test_formula_is_work_over_what_a_pod_should_do() -> None:
 
 @pytest.mark.parametrize("rate", [300, RATE])
 def test_formulas_number_refuses_nobody(rate: int) -> None:
-    """The number excludes the spare pod, which may fail."""
+    """The number excludes the spare pod."""
     tokens = statistics.mean(capacity.text_tokens())
     pods = pods_needed(rate, tokens, POD_TOKENS_PER_S)
     outcome = simulate(rate, pods, POD_TOKENS_PER_S, SECONDS)
@@ -55,7 +55,6 @@ def test_full_batches_give_the_measured_speed() -> None:
 
 
 def test_second_worker_takes_the_second_request() -> None:
-    """Requests wait only while all workers are busy."""
     three = [Arrival(0.0, 100), Arrival(0.0, 100), Arrival(0.0, 100)]
     took_s = pod().batch_s(100)
     expected = [took_s, took_s, 2 * took_s]
@@ -63,7 +62,6 @@ def test_second_worker_takes_the_second_request() -> None:
 
 
 def test_no_more_wait_than_are_admitted() -> None:
-    """The service rejects tokens above the limit and requests that would wait too long."""
     first = [Arrival(0.0, 100)]  # the batch shows the speed of the pod
     crowd = first + [Arrival(1.0, 100)] * 10
     assert pod(max_waiting_tokens=500).serve(crowd).refused == 5
@@ -73,7 +71,6 @@ def test_no_more_wait_than_are_admitted() -> None:
 
 
 def test_all_requests_are_answered_or_refused() -> None:
-    """Overload loses no request."""
     crowd = [Arrival(0.0001 * number, 26) for number in range(5000)]
     outcome = pod(max_wait_ms=100).serve(crowd)
     assert outcome.refused > 0

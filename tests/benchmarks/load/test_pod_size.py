@@ -38,7 +38,7 @@ class Pod:
 
 
 async def loaded(pod: Pod, clients: int) -> pod_size.Load:
-    """Return the measurement of a short load on a pod."""
+    """Return the measurement of a pod under a short load."""
     server = await asyncio.start_server(pod, HOST, 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
@@ -77,7 +77,7 @@ def test_rows_are_read_as_they_are_written(table: list[PodSize]) -> None:
 
 
 def test_tokens_are_requests_times_their_tokens(table: list[PodSize]) -> None:
-    """Both rates on the page are of the same texts."""
+    """Both rates on the page use the same texts."""
     tokens = pod_size.tokens_per_request()
     rounding = 0.5 * tokens + 0.5
     for size in table:

@@ -14,7 +14,6 @@ from service.tokenization.tokenizer import Tokenizer
 
 
 def test_each_of_six_kinds_has_ten_facts_that_the_built_in_model_could_tell() -> None:
-    """Each fact has one mask. Every accepted answer is one token."""
     tokenizer = Tokenizer.from_bundle(read_bundle(default_bundle_path()))
     kinds: Counter[str] = Counter()
     for line in plain_facts.FACTS.read_text(encoding="utf-8").splitlines():

@@ -1,10 +1,10 @@
-"""Run a built image as its own configuration says, with minimal rights.
+"""Run a built image by its own configuration, with minimal rights.
 
     python -m tests.deploy.image INSPECTED ROOT
 
 INSPECTED is the output of `buildah inspect --type image`. ROOT is the directory of the mounted
-image. The checks need Linux and root. The image gets its own namespaces for processes, mounts and
-network, a read-only root, no shell and no new privileges.
+image. The checks need Linux and root. The image runs in namespaces for processes, mounts and
+network, with a read-only root and without shell or new privileges.
 """
 
 import json
@@ -65,7 +65,7 @@ except OSError as error:
 
 
 def main() -> None:
-    """Print the sizes and the behaviour of the image. Exit with 1 at the first failed check."""
+    """Print the size and the behaviour of the image, up to the first failed check."""
     image = json.loads(Path(sys.argv[1]).read_text())
     root = sys.argv[2]
     print_sizes(json.loads(image["Manifest"])["layers"])
@@ -139,7 +139,7 @@ def child_of(pid: int) -> int:
 
 
 def output(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the output of a command. Exit with 1 if it fails."""
+    """Return the output of a command, which must succeed."""
     if done.returncode:
         raise SystemExit(done.stderr)
     return done.stdout.strip()

@@ -38,14 +38,13 @@ CONFIGS = {
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A valid checkpoint, which a test may damage."""
+    """A valid checkpoint that a test may damage."""
     save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)
     return tmp_path
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_a_round_trip_is_bit_exact(tmp_path: Path, config: EncoderConfig) -> None:
-    """Configuration, tokenizer and every weight stay the same."""
     model = random_encoder(config)
     with torch.no_grad():
         model.embeddings.word.weight[0, :3] = torch.tensor([-0.0, 1e-42, 3.4e38])
@@ -75,7 +74,6 @@ def test_weights_of_half_precision_are_read_in_fp32(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_may_lack_its_tokenizer(directory: Path) -> None:
-    """The tokenizer is then None."""
     (directory / "tokenizer.json").unlink()
     assert load_checkpoint(directory).tokenizer_json is None
 
@@ -89,8 +87,6 @@ def test_loading_leaves_the_files_alone(directory: Path) -> None:
 def test_a_save_cut_short_keeps_the_checkpoint_before(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kill during the write leaves the previous weights readable."""
-
     def half(tensors: dict[str, Tensor], path: Path, **_: Any) -> None:
         path.write_bytes(b"\x10")
         raise KeyboardInterrupt
@@ -122,7 +118,7 @@ def put(**tensors: Tensor) -> Callable[[Path], None]:
 
 
 def spoil_three(tensors: dict[str, Tensor]) -> None:
-    """Remove one tensor, add one, and change the shape of one."""
+    """Remove a tensor, add another, and change the shape of a third."""
     tensors["bias"] = tensors.pop("head_bias")
     tensors["head.dense.bias"] = torch.zeros(1)
 
@@ -205,7 +201,7 @@ def test_a_broken_checkpoint_says_what_is_wrong(
 
 
 def test_how_weights_were_rounded_survives(tmp_path: Path) -> None:
-    """The factors keep their names. A save without factors removes the old ones."""
+    """Saving without factors removes the old ones."""
     model = random_encoder(small_config())
     plan = plan_of(model)
     save_checkpoint(tmp_path, model, TOKENIZER_JSON, plan)
@@ -219,7 +215,7 @@ def test_how_weights_were_rounded_survives(tmp_path: Path) -> None:
 
 
 def test_a_rounding_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    """The message names the map."""
+    """The message names the linear map."""
     model = random_encoder(small_config())
     factors = plan_of(model).factors | {"blocks.1.key": torch.ones(3)}
     save_checkpoint(tmp_path, model, TOKENIZER_JSON, RoundingPlan(factors))

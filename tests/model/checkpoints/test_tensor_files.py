@@ -1,4 +1,4 @@
-"""Weights in one file or several, in both formats, without execution of code."""
+"""Weights in one file or several, in both formats. Reading executes no code."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ def test_every_layout_is_read(save: Callable[[Path], None], tmp_path: Path) -> N
 
 
 def test_safetensors_come_first(tmp_path: Path) -> None:
-    """The reader does not open the pickle."""
     single(tmp_path)
     (tmp_path / "pytorch_model.bin").write_bytes(b"no pickle at all")
     assert set(TensorFiles(tmp_path)) == set(TENSORS)

@@ -27,13 +27,13 @@ from tests.model.samples import VERSES
     ],
 )
 def test_documents_part_at_blank_lines(tmp_path: Path, text: str, documents: list[str]) -> None:
-    """One or more blank lines separate documents. Documents are never empty."""
+    """Several blank lines are one separator."""
     (tmp_path / "a.txt").write_bytes(text.encode())
     assert [text.strip() for text in read_documents([tmp_path / "a.txt"])] == documents
 
 
 def test_a_file_ends_its_last_document(tmp_path: Path) -> None:
-    """A document ends with its file. Documents follow the order of the file names."""
+    """Documents follow the order of the file names."""
     (tmp_path / "a.txt").write_text("first")
     (tmp_path / "b.txt").write_text("second\n")
     files = [tmp_path / "b.txt", tmp_path / "a.txt", tmp_path / "b.txt"]
@@ -41,7 +41,6 @@ def test_a_file_ends_its_last_document(tmp_path: Path) -> None:
 
 
 def test_documents_laid_end_to_end_stay_apart(tmp_path: Path) -> None:
-    """Blank lines between documents keep them apart."""
     (tmp_path / "a.txt").write_text("one\ntwo\n\nthree")
     (tmp_path / "b.txt").write_text("four")
     documents = list(read_documents([tmp_path / "a.txt", tmp_path / "b.txt"]))
@@ -50,7 +49,7 @@ def test_documents_laid_end_to_end_stay_apart(tmp_path: Path) -> None:
 
 
 def test_xz_files_are_read_as_they_are(tmp_path: Path) -> None:
-    """A compressed file gives the documents of the plain one, including characters beyond ASCII."""
+    """The sample has characters beyond ASCII."""
     text = "caf\N{LATIN SMALL LETTER E WITH ACUTE}\nnoir\n\n\N{SNOWMAN}\n"
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")
     with lzma.open(tmp_path / "b.txt.xz", "wt", encoding="utf-8") as stream:
@@ -106,10 +105,7 @@ def token_stream(tokenizer: Tokenizer, documents: list[str]) -> list[int]:
 @pytest.mark.parametrize("row_tokens", [8, 13, 64])
 @pytest.mark.parametrize("count", [1, 5, 300])
 def test_rows_contain_all_tokens(tokenizer: Tokenizer, count: int, row_tokens: int) -> None:
-    """Rows are consecutive tokens between [CLS] and [SEP].
-
-    Only an incomplete last row disappears.
-    """
+    """Rows are consecutive tokens between [CLS] and [SEP], without an incomplete last row."""
     documents = [VERSES[i % 3] for i in range(count)]
     special = SpecialTokens.from_tokenizer(tokenizer)
     rows = pack_rows(documents, tokenizer, special, row_tokens)
@@ -134,7 +130,7 @@ def test_packing_does_not_depend_on_how_documents_are_grouped(
 
 
 def test_no_text_gives_no_row(tokenizer: Tokenizer) -> None:
-    """No document, or one that is too short, gives (0, row_tokens)."""
+    """The documents are missing or too short."""
     special = SpecialTokens.from_tokenizer(tokenizer)
     assert pack_rows([], tokenizer, special, 16).shape == (0, 16)
     assert pack_rows(["the cat"], tokenizer, special, 16).shape == (0, 16)
@@ -157,7 +153,7 @@ def test_special_tokens_are_found(tokenizer: Tokenizer) -> None:
     [("<s>", "</s>", "<mask>", "<pad>"), ("<cls>", "<eos>", "<mask>", "<pad>")],
 )
 def test_special_tokens_of_other_families(names: tuple[str, ...], tokenizer: Tokenizer) -> None:
-    """RoBERTa's and ESM's names count, also beside BERT's names that are not special."""
+    """Names of BERT do not count if their tokens are not special."""
     text = tokenizer.to_str()
     for usual, name in zip(("[CLS]", "[SEP]", "[MASK]", "[PAD]"), names, strict=True):
         text = text.replace(usual, name)

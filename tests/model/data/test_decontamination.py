@@ -33,7 +33,7 @@ def test_sentences_are_found_by_their_words(line: str, *, found: bool) -> None:
 
 
 def test_lines_with_a_sentence_are_dropped() -> None:
-    """Other lines stay. A document may become empty."""
+    """A document may become empty."""
     measured = SentenceFilter(["time is money"])
     assert measured.remove_from("Hello.\nTime is money, he said.\nBye.") == "Hello.\nBye."
     assert measured.remove_from("Time is money.") == ""
@@ -72,7 +72,7 @@ def test_every_sentence_measured_on_can_be_left_out(probe: str) -> None:
 
 
 def test_held_out_text_is_found_by_thirteen_words(tmp_path: Path) -> None:
-    """Lines of a text file count as sentences, except those of fewer than 13 words."""
+    """Lines of fewer than 13 words do not count."""
     held_out = tmp_path / "held_out.txt"
     held_out.write_text(f"Time is money.\n{LONG}\n\nYes.\n")
     measured = SentenceFilter(evaluation_sentences(held_out))
@@ -82,7 +82,7 @@ def test_held_out_text_is_found_by_thirteen_words(tmp_path: Path) -> None:
 
 
 def test_a_mixture_leaves_out_what_is_measured(tmp_path: Path) -> None:
-    """The command removes lines from documents, and documents that lose all lines."""
+    """The command also removes documents without remaining lines."""
     texts = tmp_path / "texts.txt"
     texts.write_text(f"Time is money.\n\nKeep this.\nTime is money, they say.\nAs {LONG}.\n")
     (tmp_path / "held_out.txt").write_text(LONG)

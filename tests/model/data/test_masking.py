@@ -1,8 +1,8 @@
 """BERT's corruption: its rates, untouched tokens and seeds.
 
 The tests check rates on about 50,000 ordinary tokens. A count of n draws with probability p has the
-standard deviation sqrt(n p (1 - p)). A bound of five deviations fails by chance once in a million.
-The seed never changes.
+standard deviation sqrt(n p (1 - p)). A bound of five deviations fails by chance once in a million,
+and the fixed seed makes the outcome repeatable.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def ordinary(input_ids: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("rate", [0.15, 0.4])
 def test_the_selected_share(original: Tensor, rate: float) -> None:
-    """The default share is 15 % of ordinary tokens."""
+    """The default share is 15 %."""
     result = corrupt(original) if rate == 0.15 else corrupt(original, select_rate=rate)
     assert_binomial(int(result.selected.sum()), int(ordinary(original).sum()), rate)
 
@@ -75,7 +75,6 @@ def test_of_the_selected_80_10_10(original: Tensor, masked: MaskedBatch) -> None
 
 
 def test_special_tokens_are_never_selected(original: Tensor, masked: MaskedBatch) -> None:
-    """Padding counts as a special token."""
     special = ~ordinary(original)
     assert special.sum() > 4000
     assert not (masked.selected & special).any()
@@ -83,13 +82,12 @@ def test_special_tokens_are_never_selected(original: Tensor, masked: MaskedBatch
 
 
 def test_special_tokens_are_never_drawn(original: Tensor, masked: MaskedBatch) -> None:
-    """Random tokens include all ordinary ones."""
     drawn = masked.input_ids[masked.selected & (masked.input_ids != original)]
     assert set(drawn.tolist()) - {MASK} == set(range(VOCAB_SIZE)) - set(SPECIAL)
 
 
 def test_other_positions_are_unchanged(original: Tensor, masked: MaskedBatch) -> None:
-    """The caller's batch stays unchanged too."""
+    """The caller's batch does not change."""
     untouched = ~masked.selected
     assert torch.equal(masked.input_ids[untouched], original[untouched])
     assert MASK in masked.input_ids[masked.selected]
@@ -123,7 +121,7 @@ def test_the_seed_decides_the_masks(original: Tensor, masked: MaskedBatch) -> No
 
 
 def test_rows_are_masked_independently(original: Tensor) -> None:
-    """Equal rows get different selections. One generator never repeats itself."""
+    """One generator never repeats a selection."""
     masker, generator = Masker(VOCAB_SIZE, MASK, SPECIAL), torch.Generator().manual_seed(0)
     twins = original[:1].repeat(2, 1)
     first, second = masker(twins, generator), masker(twins, generator)
@@ -133,7 +131,6 @@ def test_rows_are_masked_independently(original: Tensor) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_the_type_of_ids_is_kept(original: Tensor, dtype: torch.dtype) -> None:
-    """The corruption is the same for each integer type."""
     result = corrupt(original.to(dtype))
     assert result.input_ids.dtype == dtype
     assert torch.equal(result.input_ids.long(), corrupt(original).input_ids)
@@ -153,6 +150,6 @@ def test_a_rate_that_is_no_share_is_refused(rate: float) -> None:
 
 
 def test_the_mask_must_be_special() -> None:
-    """A mask that is not special could itself be selected or drawn."""
+    """A mask token that is not special could be selected or drawn."""
     with pytest.raises(ValueError, match="special_token_ids must contain mask_token_id"):
         Masker(VOCAB_SIZE, MASK, (0, 1))

@@ -24,7 +24,7 @@ def chosen(seed: int = 0, only: dict[str, tuple[str, ...]] | None = None, **shar
 
 
 def test_whole_shares_are_exact() -> None:
-    """A share of 1 takes every document once, 3 three times, 0 and unnamed sources none."""
+    """A share of 3 takes every document three times. Unnamed sources have a share of 0."""
     copies = Counter(chosen(news=3, books=0))
     assert set(copies) == NEWS
     assert set(copies.values()) == {3}
@@ -34,10 +34,7 @@ def test_whole_shares_are_exact() -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 2.25])
 def test_broken_shares_hold_on_average(share: float) -> None:
-    """A share's integer part is certain, its fraction a probability.
-
-    The bound is five deviations.
-    """
+    """The fraction of a share is a probability. The bound is five standard deviations."""
     copies = Counter(chosen(news=share))
     fraction = share % 1
     bound = 5 * math.sqrt(1000 * fraction * (1 - fraction))
@@ -46,7 +43,7 @@ def test_broken_shares_hold_on_average(share: float) -> None:
 
 
 def test_only_the_authors_named_are_taken() -> None:
-    """Documents of a named source stay only if their author contains a name. Other sources stay."""
+    """Documents of other sources stay."""
     taken = set(chosen(only={"news": ("Author 1", "hor 3,")}, news=1, books=1))
     for text, (source, author) in zip(DOCUMENTS, TITLES, strict=True):
         wanted = source == "books" or "Author 1" in author or "Author 3" in author
@@ -54,12 +51,10 @@ def test_only_the_authors_named_are_taken() -> None:
 
 
 def test_leaving_an_author_out_moves_no_other_choice() -> None:
-    """A restriction removes documents and adds none."""
     assert set(chosen(only={"news": ("Author 1",)}, news=0.5)) < set(chosen(news=0.5))
 
 
 def test_a_seed_decides_choice_and_order() -> None:
-    """The order differs from the file's."""
     first = chosen(news=0.5)
     assert first == chosen(news=0.5)
     assert set(first) != set(chosen(seed=1, news=0.5))
@@ -69,13 +64,12 @@ def test_a_seed_decides_choice_and_order() -> None:
 
 @pytest.mark.parametrize("titles", [TITLES[:-1], [*TITLES, ("news", "nobody")]])
 def test_a_table_of_another_length_is_refused(titles: list[tuple[str, str]]) -> None:
-    """One row too few or too many raises a ValueError."""
     with pytest.raises(ValueError, match="table"):
         mix(DOCUMENTS, titles, Mixture({"news": 1}, {}, 0))
 
 
 def test_titles_are_read_in_file_order(tmp_path: Path) -> None:
-    """Source and author come from a plain or a compressed table."""
+    """The table is plain or compressed."""
     table = "books\tEmma\tAusten\t99\nnews\tA: b\t\t7\n"
     (tmp_path / "titles.tsv").write_text(table)
     with lzma.open(tmp_path / "titles.tsv.xz", "wt") as stream:
@@ -94,7 +88,6 @@ def test_a_row_of_other_width_is_named(tmp_path: Path, row: str) -> None:
 
 
 def test_a_mixture_is_read(tmp_path: Path) -> None:
-    """Shares are numbers, names are tuples, and the seed is a whole number."""
     path = tmp_path / "mixture.json"
     fields = {"shares": {"news": 1}, "only_authors": {"news": ["A", "B"]}, "seed": 3}
     path.write_text(json.dumps(fields))
@@ -133,7 +126,6 @@ def test_a_broken_mixture_is_refused(tmp_path: Path, change: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"shares": {}, "seed": 1}', "3", "[[]]"])
 def test_a_mixture_lacking_fields_is_refused(tmp_path: Path, text: str) -> None:
-    """A mixture needs all three fields."""
     path = tmp_path / "mixture.json"
     path.write_text(text)
     with pytest.raises(ValueError, match="exactly the fields shares, only_authors and seed"):

@@ -45,7 +45,7 @@ def written(text: str) -> str:
 
 
 def test_texts_are_one_to_three_sentences_in_a_row() -> None:
-    """Titles and initials end no sentence. Over all seeds every run of one to three occurs."""
+    """Titles and initials do not end a sentence."""
     runs = {
         written(" ".join(SENTENCES[start : start + count]))
         for start in range(len(SENTENCES))
@@ -92,7 +92,7 @@ def groups() -> dict[int, NDArray[np.int32]]:
 
 
 def test_an_epoch_has_every_text_once_in_its_own_order() -> None:
-    """Batches never mix lengths. Enough texts make full batches."""
+    """Batches never mix lengths."""
     texts = ShortTexts(groups(), batch_tokens=32, seed=3)
     sizes = {6: [5] * 20, 17: [1] * 9, 40: [1] * 3}
     count = sum(map(len, sizes.values()))
@@ -115,7 +115,7 @@ def test_an_epoch_has_every_text_once_in_its_own_order() -> None:
 def test_passes_of_short_texts_come_at_even_distances(
     pretraining: Any, share: float, short: list[int]
 ) -> None:
-    """The run sets their share. Neither kind of pass skips a batch."""
+    """Neither kind of pass skips a batch."""
     run: Pretraining = pretraining(short_share=share)
     run.short_texts = ShortTexts(groups(), batch_tokens=32, seed=0)
     passes = [run._batch(number) for number in range(12)]
@@ -129,7 +129,7 @@ def test_passes_of_short_texts_come_at_even_distances(
 
 
 def test_a_run_of_short_texts_alone_learns_from_them(pretraining: Any, no_curve: None) -> None:
-    """The loss on one text falls, whatever the packed rows contain."""
+    """The packed rows contain other tokens."""
     run: Pretraining = pretraining(short_share=1.0, learning_rate=1e-2, steps=60)
     text = np.tile(np.arange(5, 17, dtype=np.int32), (8, 1))
     run.short_texts = ShortTexts({12: text}, batch_tokens=96, seed=0)

@@ -37,13 +37,11 @@ from tests.model.samples import SMALL, small_config
     ],
 )
 def test_a_bad_encoder_field_is_named(field: str, value: Any) -> None:
-    """A value out of range or of another type raises a ValueError with the field's name."""
     with pytest.raises(ValueError, match=field):
         small_config(**{field: value})
 
 
 def test_an_encoder_config_survives_json() -> None:
-    """The functions to_dict and from_dict keep a configuration, with defaults and without."""
     for config in (
         small_config(),
         small_config(norm_placement="pre", positions="fixed", norm_eps=1e-5, head_bias=False),
@@ -59,7 +57,6 @@ def test_from_dict_lists_unknown_fields() -> None:
 
 
 def test_from_dict_lists_missing_fields() -> None:
-    """The error names all missing sizes."""
     fields = small_config().to_dict()
     del fields["d_ff"], fields["vocab_size"]
     with pytest.raises(ValueError, match="missing configuration fields: d_ff, vocab_size"):
@@ -67,7 +64,6 @@ def test_from_dict_lists_missing_fields() -> None:
 
 
 def test_configurations_are_frozen() -> None:
-    """A record cannot change after its check."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         small_config().d_model = 32  # type: ignore[misc]  # the point of the test
     with pytest.raises(dataclasses.FrozenInstanceError):

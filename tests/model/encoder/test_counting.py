@@ -73,7 +73,6 @@ def counted(model: TiedEncoder, *prefixes: str) -> int:
 
 @pytest.mark.parametrize("config", CHOICES)
 def test_the_count_is_that_of_the_module(config: EncoderConfig) -> None:
-    """Every part and the total equal those of the real encoder."""
     model, count = TiedEncoder(config), count_parameters(config)
     assert count.tied == sum(p.numel() for p in model.parameters())
     assert count.untied == count.tied + model.embeddings.word.weight.numel()
@@ -88,7 +87,7 @@ def test_the_count_is_that_of_the_module(config: EncoderConfig) -> None:
 
 
 def test_published_count_of_a_50001_token_encoder() -> None:
-    """A separate projection gives 20,964,400 parameters, a head of two classes 10,964,602."""
+    """The counts are 20,964,400 with a separate projection and 10,964,602 with two classes."""
     count = count_parameters(FIFTY_THOUSAND_WORDS)
     assert count.untied == 20_964_400
     assert count.classifier(2) == 10_964_602
@@ -107,12 +106,11 @@ def test_published_count_of_gpt_2() -> None:
 
 
 def test_published_count_of_bert_base() -> None:
-    """Hugging Face's BertForMaskedLM of the base size has 109,514,298 parameters."""
+    """The count is that of Hugging Face's BertForMaskedLM."""
     assert count_parameters(BERT_BASE).tied == 109_514_298
 
 
 def test_the_table_for_people_says_what_tying_saves() -> None:
-    """The table has both totals, the saving and its share."""
     table = count_parameters(GPT_2).table()
     assert "124,439,808" in table
     assert "163,037,184" in table

@@ -57,7 +57,7 @@ def batch(config: EncoderConfig) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def expected(model: TiedEncoder, inputs: tuple[Tensor, ...]) -> tuple[list[oracle.Floats], Any]:
-    """The oracle's logits, and its hidden states as one array per sequence without padding."""
+    """The oracle's logits and hidden states. Hidden states are one array per sequence."""
     input_ids, mask_indicator, _, token_type_ids = (tensor.numpy() for tensor in inputs)
     weights = in_float64(model.state_dict())
     hidden = [
@@ -101,7 +101,6 @@ def test_agrees_with_the_oracle(config: EncoderConfig) -> None:
 def test_each_choice_moves_the_answer_as_the_oracle_says(
     base: dict[str, Any], change: dict[str, Any]
 ) -> None:
-    """The weights are the same for each choice."""
     before = random_encoder(small_config(**base))
     after = random_encoder(small_config(**(base | change)))
     after.load_state_dict(before.state_dict(), strict=False)
@@ -115,7 +114,6 @@ def test_each_choice_moves_the_answer_as_the_oracle_says(
 
 
 def test_token_types_count_and_default_to_zero() -> None:
-    """Type 0 is the default."""
     model = random_encoder(small_config())
     input_ids, mask_indicator, attention_mask, _ = batch(model.config)
     zeros = torch.zeros_like(input_ids)
@@ -171,7 +169,7 @@ def test_a_later_token_changes_an_earlier_prediction() -> None:
 
 
 def test_nothing_masked_gives_no_row() -> None:
-    """M = 0 gives (0, V)."""
+    """M = 0 gives a (0, V) array."""
     model = random_encoder(small_config())
     assert model(random_ids((2, 5), 61), torch.zeros(2, 5)).shape == (0, 61)
 
@@ -194,7 +192,6 @@ def test_only_masked_positions_reach_the_head(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_only_masked_positions_reach_the_last_feed_forward_part(placement: str) -> None:
-    """The last block computes only the selected positions after attention."""
     model, seen = random_encoder(small_config(norm_placement=placement)), []
     for name, module in model.named_modules():
         if name.endswith("ffn_in"):
@@ -206,7 +203,6 @@ def test_only_masked_positions_reach_the_last_feed_forward_part(placement: str) 
 
 
 def test_an_input_too_long_is_refused() -> None:
-    """One token too many raises a ValueError with both lengths."""
     model = random_encoder(small_config())
     model.hidden(random_ids((1, 17), 61))
     with pytest.raises(ValueError, match=r"at most 17 positions \(got 18\)"):
@@ -221,14 +217,13 @@ def test_fixed_positions_are_the_sinusoids_of_the_paper(positions: int, width: i
 
 
 def test_fixed_positions_are_no_parameters() -> None:
-    """Training and checkpoints exclude the sinusoids."""
     model = TiedEncoder(small_config(positions="fixed"))
     assert not [name for name in model.state_dict() if "sinusoid" in name or "position" in name]
     assert not [name for name, _ in model.named_parameters() if "position" in name]
 
 
 def test_first_weights_are_berts() -> None:
-    """Matrices are normal with mean 0 and deviation 0.02, biases 0 and scales 1."""
+    """Matrices have mean 0 and deviation 0.02, biases are 0, and scales are 1."""
     torch.manual_seed(0)
     model = TiedEncoder(small_config(vocab_size=2000, d_model=96, d_ff=400))
     for name, parameter in model.named_parameters():

@@ -15,7 +15,7 @@ from model.encoder.layers import attend
 
 
 def parts(tokens: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    """Return queries, keys and values (2, 3, tokens, 8), in another order in memory."""
+    """Return queries, keys and values (2, 3, tokens, 8) that are not contiguous."""
     generator = torch.Generator().manual_seed(tokens)
     drawn = [torch.randn(2, tokens, 3, 8, generator=generator).to(dtype) for _ in range(3)]
     return tuple(part.transpose(1, 2).detach().requires_grad_() for part in drawn)

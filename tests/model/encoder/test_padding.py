@@ -32,7 +32,6 @@ def test_padding_changes_no_answer(config: EncoderConfig) -> None:
 
 
 def test_without_its_mask_padding_would_count() -> None:
-    """The attention mask is necessary, because the result changes without it."""
     model = random_encoder(small_config())
     input_ids, attention_mask = random_ids((2, 6), 61), torch.tensor([[1] * 6, [1, 1, 1, 0, 0, 0]])
     mask_indicator = torch.tensor([[0, 1, 0, 0, 1, 0], [1, 0, 0, 0, 0, 0]])
@@ -44,7 +43,6 @@ def test_without_its_mask_padding_would_count() -> None:
 
 
 def test_a_sequence_of_padding_changes_no_other() -> None:
-    """The neighbours' results stay finite and the same to 1e-5."""
     model = random_encoder(small_config())
     input_ids, mask_indicator = random_ids((2, 5), 61), torch.tensor([[0, 1, 0, 0, 1], [0] * 5])
     attention_mask = torch.tensor([[1] * 5, [0] * 5])

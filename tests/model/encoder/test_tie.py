@@ -1,4 +1,4 @@
-"""The tie: one tensor for the lookup of tokens and the projection onto the vocabulary."""
+"""Tied embeddings: one tensor for the lookup of tokens and the projection onto the vocabulary."""
 
 from __future__ import annotations
 
@@ -80,7 +80,6 @@ TRANSFORMATIONS: dict[str, Callable[[TiedEncoder], TiedEncoder]] = {
 
 @pytest.mark.parametrize("transform", TRANSFORMATIONS.values(), ids=TRANSFORMATIONS)
 def test_tied_after(transform: Callable[[TiedEncoder], TiedEncoder]) -> None:
-    """Every way to copy or convert an encoder keeps one table in one storage."""
     assert_tied(transform(random_encoder(small_config())))
 
 
@@ -95,7 +94,6 @@ def test_tied_after_save_and_load(tmp_path: Path) -> None:
 
 
 def test_a_copy_is_tied_to_itself_only() -> None:
-    """A change to a copy's table does not change the original."""
     model = random_encoder(small_config(head_transform=False, head_bias=False))
     second = copy.deepcopy(model)
     with torch.no_grad():

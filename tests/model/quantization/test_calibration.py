@@ -10,7 +10,7 @@ from tests.model.samples import random_encoder, small_config
 
 
 def test_statistics_are_those_of_the_inputs() -> None:
-    """The first block's query reads the embeddings, so the Gram matrix is theirs."""
+    """The first block's query reads the embeddings."""
     model = random_encoder(small_config(num_layers=1))
     texts = [np.array([5, 6, 7, 8]), np.array([9, 10])]
     statistics = collect_statistics(model, texts, mask_token_id=0)
@@ -28,7 +28,7 @@ def test_statistics_are_those_of_the_inputs() -> None:
 
 
 def test_the_attention_output_is_seen_without_the_values_bias() -> None:
-    """The served graph adds it to the output's bias. A text of one token shows the difference."""
+    """The served graph moves the bias of the values into the bias of the output."""
     model = random_encoder(small_config(num_layers=1))
     statistics = collect_statistics(model, [np.array([5])], mask_token_id=0)
     weight = model.get_parameter("blocks.0.value.weight").detach().numpy()
@@ -37,7 +37,7 @@ def test_the_attention_output_is_seen_without_the_values_bias() -> None:
 
 
 def test_every_linear_map_has_statistics_and_no_hook_is_left() -> None:
-    """All maps of blocks and head have one hook each. The encoder has none afterwards."""
+    """Each map of blocks and head has one hook during calibration."""
     model = random_encoder(small_config())
     statistics = collect_statistics(model, [np.array([3, 4, 5])], mask_token_id=0)
     linear = {name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}

@@ -24,7 +24,7 @@ def rounded_encoder(**changes: Any) -> RoundedEncoder:
 
 
 def test_weights_lie_on_a_grid_of_their_own_row() -> None:
-    """A row has at most 255 values over its factors. Values on the grid stay there."""
+    """A row has at most 255 different values after division by its factors."""
     generator = torch.Generator().manual_seed(2)
     weight = torch.randn(7, 500, generator=generator)
     factors = torch.rand(500, generator=generator) + 0.5
@@ -40,7 +40,7 @@ def test_weights_lie_on_a_grid_of_their_own_row() -> None:
 
 
 def test_logits_move_a_little() -> None:
-    """Rounding changes logits far less than they differ, without a change of the encoder."""
+    """The change is far smaller than the differences of logits."""
     rounded = rounded_encoder()
     plain = rounded.model(IDS, ALL).detach()
     moved = rounded.logits(IDS, ALL).detach()
@@ -49,7 +49,6 @@ def test_logits_move_a_little() -> None:
 
 
 def test_the_rounded_copy_computes_what_training_computed() -> None:
-    """The copy contains every rounded tensor, including the shared table."""
     rounded = rounded_encoder()
     rounded_copy = rounded.rounded_copy()
     torch.testing.assert_close(rounded_copy(IDS, ALL), rounded.logits(IDS, ALL))
@@ -58,7 +57,6 @@ def test_the_rounded_copy_computes_what_training_computed() -> None:
 
 
 def test_gradients_reach_the_weights_behind_the_rounded_ones() -> None:
-    """Gradients are those of the rounded encoder."""
     rounded = rounded_encoder()
     gradients = []
     for model, logits in (
@@ -76,7 +74,7 @@ def test_gradients_reach_the_weights_behind_the_rounded_ones() -> None:
 
 
 def test_a_run_ends_on_the_grid(pretraining: Any, no_curve: None) -> None:
-    """The run learns. Its checkpoint records the rounding of the weights."""
+    """The checkpoint records the rounding of the weights."""
     run = pretraining(steps=60, learning_rate=1e-2, round_weights=True)
     run.run()
     losses = [line["loss"] for line in metrics_of(run.directory) if "loss" in line]
@@ -89,7 +87,6 @@ def test_a_run_ends_on_the_grid(pretraining: Any, no_curve: None) -> None:
 
 
 def test_a_run_without_it_says_nothing_of_rounding(pretraining: Any, no_curve: None) -> None:
-    """The checkpoint has no factors and the exact weights of the run."""
     run = pretraining(steps=10)
     run.run()
     saved = load_checkpoint(run.directory)
@@ -100,7 +97,6 @@ def test_a_run_without_it_says_nothing_of_rounding(pretraining: Any, no_curve: N
 def test_a_resumed_run_rounds_by_the_plan_it_began_with(
     pretraining: Any, no_curve: None, tmp_path: Path
 ) -> None:
-    """A run that stops half-way ends with the exact weights of an uninterrupted one."""
     settings = {"steps": 20, "round_weights": True, "checkpoint_every_steps": 10}
     whole = pretraining(name="whole", **settings)
     whole.run()

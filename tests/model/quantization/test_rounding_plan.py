@@ -42,17 +42,14 @@ def test_a_channel_that_widens_every_row_goes_before_one_that_is_widest_once() -
 
 
 def test_a_narrow_map_keeps_most_channels_in_int8() -> None:
-    """The float32 channels are at most an eighth."""
+    """At most an eighth of the channels stays in float32."""
     x = np.random.default_rng(2).normal(size=(50, 20))
     assert len(choose_float_channels(statistics_of(x), FLOAT_CHANNELS)) == 2
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_map_has_factors(name: str) -> None:
-    """Maps of one input share factors.
-
-    Zeros mark float32 channels, and other factors are positive.
-    """
+    """Maps of one input share factors. A zero marks a float32 channel."""
     model = random_encoder(CONFIGS[name])
     plan = searched_plan(model)
     plan.check(model)

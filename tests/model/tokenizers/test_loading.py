@@ -37,13 +37,11 @@ def added_tokens(files: TokenizerFiles) -> dict[str, dict[str, Any]]:
 
 
 def test_a_directory_without_a_tokenizer(tmp_path: Path) -> None:
-    """A missing tokenizer is no error."""
     write_json(tmp_path / "tokenizer_config.json", {"mask_token": "<mask>"})
     assert read_tokenizer_files(tmp_path, "bert") is None
 
 
 def test_a_complete_file_stays_as_it_is() -> None:
-    """The content stays the same to the byte."""
     files = read(minilm_directory(), "bert")
     assert files.tokenizer_json == (minilm_directory() / "tokenizer.json").read_bytes()
     assert files.mask_token == "[MASK]"  # noqa: S105 - a token of another kind
@@ -68,7 +66,7 @@ def test_two_texts(name: str, pair: str, tmp_path: Path) -> None:
 
 
 def test_ids_of_fairseq(tmp_path: Path) -> None:
-    """CamemBERT has 32,005 ids for 32,000 pieces, and XLM-RoBERTa 250,002 for 250,000."""
+    """CamemBERT has 32,000 pieces and 32,005 ids, XLM-RoBERTa 250,000 and 250,002."""
     processor = SentencePieceProcessor(model_proto=sentence_pieces())
     names = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     count = len(names)
@@ -86,7 +84,7 @@ def test_ids_of_fairseq(tmp_path: Path) -> None:
 
 
 def test_robertas_mask_takes_the_space_before_it(tmp_path: Path) -> None:
-    """The rule applies unless the file describes the token."""
+    """A description of the token in the file takes precedence."""
     byte_pair_files(tmp_path)
     with_space = encode(read(tmp_path, "roberta"), "a <mask>").tokens
     assert with_space == ["<s>", "a", " <mask>", "</s>"]
@@ -99,7 +97,7 @@ def test_robertas_mask_takes_the_space_before_it(tmp_path: Path) -> None:
 
 
 def test_a_bare_tokenizer_json_is_completed(tmp_path: Path) -> None:
-    """The class defines special tokens and framing. Nothing else changes."""
+    """The class defines special tokens and framing."""
     path = write(tmp_path, "BERT", fast=True) / "tokenizer.json"
     whole = read(path.parent, "bert")
     (path.parent / "tokenizer_config.json").unlink()
@@ -113,7 +111,6 @@ def test_a_bare_tokenizer_json_is_completed(tmp_path: Path) -> None:
 
 
 def test_tokens_added_beside_the_vocabulary(tmp_path: Path) -> None:
-    """added_tokens.json and added_tokens_decoder continue the vocabulary, in the order of ids."""
     directory = write(tmp_path, "BERT")
     size = (directory / "vocab.txt").read_bytes().count(b"\n")
     write_json(directory / "added_tokens.json", {"[TWO]": size + 1, "[ONE]": size})
@@ -133,7 +130,7 @@ def test_tokens_added_beside_the_vocabulary(tmp_path: Path) -> None:
 
 
 def test_extra_special_tokens_are_marked(tmp_path: Path) -> None:
-    """Both names of the list count. Tokens outside of the vocabulary do not."""
+    """The list has two names. Tokens outside of the vocabulary are not special."""
     directory = write(tmp_path, "BERT")
     for key in ("additional_special_tokens", "extra_special_tokens"):
         write_json(directory / "tokenizer_config.json", {key: ["the", "[NEW]"]})
@@ -154,7 +151,7 @@ def test_extra_special_tokens_are_marked(tmp_path: Path) -> None:
 def test_the_mask_of_a_class_unknown(
     special: list[str], mask_token: str | None, tmp_path: Path
 ) -> None:
-    """A usual name identifies the mask if only one is present. Otherwise a file must name it."""
+    """A usual name of the mask is enough if it is the only one."""
     vocabulary = {"[MASK]": 0, "<mask>": 1, "other": 2}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="other"))  # noqa: S106 - a token of another kind
     tokenizer.add_special_tokens(special)
@@ -179,7 +176,6 @@ def test_code_of_a_checkpoint_is_not_run(tmp_path: Path) -> None:
 
 
 def test_vocabulary_files_of_a_model_type_unknown(tmp_path: Path) -> None:
-    """The reader does not guess their format."""
     directory = write(tmp_path, "BERT")
     with pytest.raises(ValueError, match=r"no tokenizer\.json, and model_type 'own' is not"):
         read(directory, "own")
@@ -190,7 +186,7 @@ def test_vocabulary_files_of_a_model_type_unknown(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_carries_its_mask(tmp_path: Path) -> None:
-    """The loader of checkpoints reports errors of the tokenizer as its own."""
+    """Errors of the tokenizer become errors of the checkpoint."""
     save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)
     assert load_checkpoint(tmp_path).mask_token == "[MASK]"  # noqa: S105 - a token of another kind
     (tmp_path / "tokenizer.json").write_bytes(TOKENIZER_JSON.replace(b"[MASK]", b"[BLANK]"))

@@ -30,7 +30,7 @@ from tests.model.tokenizers.tokenizer_samples import BERT_SPECIAL, byte_pair_fil
 def test_settings_beside_a_tokenizer_json(
     options: dict[str, Any], tokens: list[str], tmp_path: Path
 ) -> None:
-    """The settings take precedence, unless their class follows tokenizer.json alone."""
+    """A tokenizer class that only follows tokenizer.json has no such settings."""
     vocabulary = {token: i for i, token in enumerate([*BERT_SPECIAL, "e", "é", "中", "文"])}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of another kind
     tokenizer.normalizer = normalizers.BertNormalizer()
@@ -49,7 +49,7 @@ def test_capital_letters_stay_where_nothing_is_said(tmp_path: Path) -> None:
 
 
 def test_a_space_before_the_text_by_setting(tmp_path: Path) -> None:
-    """The field add_prefix_space applies to byte-level BPE in a tokenizer.json too."""
+    """The field is add_prefix_space."""
     directory = write(tmp_path, "RoBERTa", fast=True)
     assert encode(read(directory, "roberta"), "a").tokens[1] == "a"
     edit(directory / "tokenizer_config.json", lambda fields: fields.update(add_prefix_space=True))
@@ -57,7 +57,6 @@ def test_a_space_before_the_text_by_setting(tmp_path: Path) -> None:
 
 
 def test_no_space_before_words_by_setting(tmp_path: Path) -> None:
-    """SentencePiece then reads words without the mark of their start."""
     directory = write(tmp_path, "XLM-RoBERTa")
     assert "▁" in encode(read(directory, "xlm-roberta"), "capital").tokens[1]
     write_json(directory / "tokenizer_config.json", {"add_prefix_space": False})
@@ -67,7 +66,7 @@ def test_no_space_before_words_by_setting(tmp_path: Path) -> None:
 
 
 def test_offsets_leave_the_space_out_or_not(tmp_path: Path) -> None:
-    """The field trim_offsets decides whether a byte-level token begins before its space."""
+    """The field is trim_offsets."""
     byte_pair_files(tmp_path)
     assert encode(read(tmp_path, "roberta"), "a .").offsets[2:-1] in ([(2, 3)], [(2, 2), (2, 3)])
     write_json(tmp_path / "tokenizer_config.json", {"trim_offsets": False})

@@ -1,4 +1,4 @@
-"""Directories of small tokenizers as published: vocabulary files or tokenizer.json."""
+"""Directories of small tokenizers, as published with vocabulary files or tokenizer.json."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def encode(files: TokenizerFiles, text: str, second: str | None = None) -> Encod
 
 
 def load(files: TokenizerFiles) -> Tokenizer:
-    """Return the tokenizer itself."""
+    """Return a tokenizer of the tokenizers library."""
     return Tokenizer.from_str(files.tokenizer_json.decode())
 
 

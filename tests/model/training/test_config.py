@@ -8,7 +8,7 @@ from model.training.config import TrainConfig, learning_rate
 
 
 def test_without_a_decay_length_the_rate_falls_from_the_peak() -> None:
-    """The rate rises linearly to the peak at the end of warm-up, then falls linearly to 0."""
+    """The rate rises linearly during warm-up and then falls linearly to 0."""
     config = TrainConfig(steps=40, warmup_steps=8, learning_rate=1e-3)
     rates = [learning_rate(config, step) for step in range(41)]
     assert rates[:9] == pytest.approx([1e-3 * step / 8 for step in range(9)])
@@ -31,7 +31,7 @@ def test_the_peak_is_kept_until_the_decay() -> None:
 
 
 def test_warm_up_and_decay_may_fill_a_run_but_not_more() -> None:
-    """A decay of 32 steps and a warm-up of 8 fit into 40 steps. A decay of 33 is a ValueError."""
+    """A warm-up of 8 steps and a decay of 32 fill 40 steps."""
     full = TrainConfig(steps=40, warmup_steps=8, decay_steps=32)
     assert learning_rate(full, 8) == full.learning_rate
     with pytest.raises(ValueError, match=r"\(8\) and decay_steps \(33\) must not exceed steps"):

@@ -22,7 +22,7 @@ SLOW_START_S = 120  # time to import torch on a busy machine
 
 
 def test_a_requested_stop_saves_and_ends(pretraining: Any, no_curve: None) -> None:
-    """A stop after step 7, far from a checkpoint, saves step 7. Resuming loses nothing."""
+    """The stop after step 7 is far from a checkpoint. Resuming loses nothing."""
     whole, stopped = pretraining(name="whole"), pretraining(name="stopped")
     whole.run()
     stopped.run(stop=lambda: stopped.step == 7)
@@ -36,7 +36,7 @@ def test_a_requested_stop_saves_and_ends(pretraining: Any, no_curve: None) -> No
 
 
 def test_a_time_limit_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit of 1.5 hours stops the run only afterwards. No limit means no stop."""
+    """The limit is 1.5 hours."""
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     limited, unlimited = StopRequest(1.5), StopRequest()
@@ -48,7 +48,7 @@ def test_a_time_limit_stops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sigterm_is_a_request_while_a_run_listens() -> None:
-    """The signal does not end the process. Its previous handler returns afterwards."""
+    """The previous handler returns afterwards."""
     before = signal.getsignal(signal.SIGTERM)
     with StopRequest() as stop:
         assert not stop()
@@ -99,7 +99,6 @@ class Training:
 
 
 def test_sigterm_saves_and_gives_status_0(workplace: Path) -> None:
-    """The test signals a real process in the middle of its run."""
     training = Training()
     training.wait_for_step(10)
     assert training.end(signal.SIGTERM) == 0
@@ -107,10 +106,7 @@ def test_sigterm_saves_and_gives_status_0(workplace: Path) -> None:
 
 
 def test_a_killed_process_loses_nothing_that_was_saved(workplace: Path) -> None:
-    """Each process after a SIGKILL resumes, three times.
-
-    The saved state is at most one step behind the log.
-    """
+    """The test kills three processes. The saved state is at most one step behind the log."""
     reached = 0
     for attempt in range(3):
         training = Training(*(["--resume"] if attempt else []))

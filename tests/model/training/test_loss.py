@@ -36,7 +36,6 @@ def test_loss_and_gradients_are_those_of_pytorch(*, positions: int, has_bias: bo
 
 
 def test_gradients_are_those_of_differences() -> None:
-    """The oracle is finite differences of the fused loss itself."""
     hidden, table, bias, labels = inputs(4, torch.float64)
     assert torch.autograd.gradcheck(
         lambda h, t, b: summed_cross_entropy(h, t, b, labels), (hidden, table, bias)
@@ -44,7 +43,6 @@ def test_gradients_are_those_of_differences() -> None:
 
 
 def test_a_table_used_twice_gets_both_gradients() -> None:
-    """A tied encoder has a gradient from the lookup and one from the projection."""
     _, table, _, labels = inputs(9, torch.float64)
 
     def gradient(*, fused: bool) -> Tensor:
@@ -59,7 +57,7 @@ def test_a_table_used_twice_gets_both_gradients() -> None:
 
 
 def test_under_autocast_products_are_bfloat16_and_the_rest_float32() -> None:
-    """Loss and gradients stay float32 for the optimizer, near those of full precision."""
+    """Loss and gradients are near those of full precision."""
     given = inputs(9, torch.float32)
     *differentiable, _ = given
     exact = summed_cross_entropy(*given)

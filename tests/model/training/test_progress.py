@@ -10,7 +10,7 @@ from tests.model.samples import metrics_of
 
 
 def test_figures_are_appended_one_object_a_line(tmp_path: Path) -> None:
-    """Each line is on disk immediately. Numbers keep their exact values."""
+    """Each line is on disk immediately."""
     log = MetricsLog(tmp_path, first_step=1)
     log.append(step=1, tokens=64, loss=1 / 3)
     assert metrics_of(tmp_path) == [{"step": 1, "tokens": 64, "loss": 1 / 3}]
@@ -20,10 +20,7 @@ def test_figures_are_appended_one_object_a_line(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_replaces_its_steps(tmp_path: Path) -> None:
-    """The resumed run drops lines from its first step on.
-
-    Earlier ones stay the same to the byte.
-    """
+    """The earlier lines do not change."""
     log = MetricsLog(tmp_path, first_step=1)
     log.append(step=1, loss=0.1)
     kept = log.path.read_bytes()
@@ -45,7 +42,7 @@ def test_a_line_cut_short_is_dropped(tmp_path: Path) -> None:
 
 
 def test_the_curve_is_a_picture(tmp_path: Path) -> None:
-    """The PNG has a readable size, with and without held-out figures."""
+    """The PNG may lack held-out figures."""
     log = MetricsLog(tmp_path, first_step=1)
     sizes = []
     for figures in (

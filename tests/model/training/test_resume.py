@@ -32,7 +32,7 @@ def interrupt_at(run: Pretraining, step: int, monkeypatch: pytest.MonkeyPatch) -
 def test_an_interrupted_run_resumes_bit_exact(
     pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch, accumulate_passes: int
 ) -> None:
-    """A kill between checkpoints does not change the final weights and the log.
+    """The log stays the same too.
 
     40 steps of 8 or 24 rows are several epochs of 56 rows. The kill at step 37 leaves lines after
     the checkpoint of step 20, which the resumed run repeats.
@@ -53,7 +53,7 @@ def test_an_interrupted_run_resumes_bit_exact(
 
 
 def test_a_run_may_stop_early_and_go_on(pretraining: Any, no_curve: None) -> None:
-    """A run that stops at step 20 continues to the weights of an uninterrupted run."""
+    """The weights are those of an uninterrupted run."""
     whole, halves = pretraining(name="whole"), pretraining(name="halves")
     whole.run()
     halves.run(until_step=20)
@@ -77,7 +77,6 @@ def test_resuming_nothing_is_refused(pretraining: Any) -> None:
 
 
 def test_resuming_another_run_is_refused(pretraining: Any, no_curve: None) -> None:
-    """The state of another configuration or encoder is invalid."""
     pretraining().run(until_step=1)
     with pytest.raises(ValueError, match="another configuration"):
         pretraining(learning_rate=1e-3).resume()
@@ -99,7 +98,7 @@ def test_resuming_another_run_is_refused(pretraining: Any, no_curve: None) -> No
 def test_length_decay_and_intervals_may_change(
     pretraining: Any, no_curve: None, changes: dict[str, int]
 ) -> None:
-    """A run that resumes at step 20 with another plan follows that plan."""
+    """The run follows the new plan after step 20."""
     pretraining(decay_steps=10).run(until_step=20)
     resumed = pretraining(**({"decay_steps": 10} | changes))
     resumed.resume()
@@ -120,14 +119,13 @@ def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve:
 
 
 def test_a_run_cannot_end_before_its_state(pretraining: Any, no_curve: None) -> None:
-    """Fewer steps than completed raise a ValueError."""
     pretraining().run(until_step=20)
     with pytest.raises(ValueError, match=r"steps must be at least 20.*\(got 19\)"):
         pretraining(steps=19).resume()
 
 
 def test_the_error_names_what_differs(pretraining: Any, no_curve: None) -> None:
-    """The message has the old and new values, and the fields that may change."""
+    """The message has the old and new values and the fields that may change."""
     pretraining().run(until_step=1)
     message = r"configuration: select_rate was 0\.3, is 0\.2; .* Only checkpoint_every_steps"
     with pytest.raises(ValueError, match=message):

@@ -1,6 +1,6 @@
-"""Check for schemathesis of rejected requests that fit the schema.
+"""Check for schemathesis that the schema describes all invalid values.
 
-`service.api.openapi.BEYOND_THE_SCHEMA` has the allowed reasons for people.
+`service.api.openapi.BEYOND_THE_SCHEMA` has the other reasons of a 422 for people.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Page at /docs without files from other hosts."""
+"""Page at /docs, which loads no files from other hosts."""
 
 import base64
 import hashlib
@@ -26,7 +26,6 @@ def test_there_is_no_second_page(client: TestClient) -> None:
 
 
 def test_only_its_own_script_may_run(client: TestClient) -> None:
-    """The policy names only the script in the page."""
     answer = client.get("/docs")
     policy = answer.headers["content-security-policy"]
     [script] = re.findall(r"<script>(.*?)</script>", answer.text, re.DOTALL)

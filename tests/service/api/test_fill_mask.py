@@ -1,4 +1,4 @@
-"""Threads of POST /fill-mask, and clients that disconnect."""
+"""Threads of POST /fill-mask, and cancellation after a disconnect."""
 
 import asyncio
 import json
@@ -92,7 +92,7 @@ def test_long_work_does_not_stall_the_event_loop(client: TestClient, watch: Watc
 
 
 def test_many_targets_do_not_stall_the_event_loop(client: TestClient, watch: Watch) -> None:
-    """Tokenizing a thousand targets takes long even with a short text."""
+    """The text is short, but tokenizing a thousand targets takes long."""
     targets = [f"word{i}" for i in range(1000)]
     body = {"inputs": "the [MASK]", "parameters": {"targets": targets}}
     assert client.post("/fill-mask", json=body).status_code == 422
@@ -102,7 +102,7 @@ def test_many_targets_do_not_stall_the_event_loop(client: TestClient, watch: Wat
 def test_ranking_many_targets_does_not_stall_the_event_loop(
     client: TestClient, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ranking takes long even if the request wants few targets."""
+    """The request wants few of its targets, but ranking takes long."""
     spied = watch._spy("rank targets", rank_targets)
     monkeypatch.setattr(strategies, "rank_targets", spied)
     for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
@@ -138,7 +138,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldRuntime]:
 
 @asynccontextmanager
 async def serving(service: FillMaskApp) -> AsyncIterator[int]:
-    """Run a server in this event loop, and yield its port."""
+    """Run a server in this event loop and yield its port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(service, lifespan="off", log_config=None, access_log=False)
         server = uvicorn.Server(config)
@@ -171,7 +171,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_request_of_a_disconnected_client_is_not_computed(
     tiny: Tiny, held: HeldRuntime, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The second of three clients disconnects while it waits. The others get their responses."""
+    """The second of three clients disconnects while it waits."""
     with caplog.at_level(logging.INFO):
         service = create_app(Settings(bundle=tiny.path, threads=1))
         async with serving(service) as port:

@@ -1,6 +1,6 @@
 """Unusual requests, from the OpenAPI document and from raw bytes.
 
-No response is a 500, none takes long, and every response fits the document. `make fuzz` runs more.
+Responses come soon, fit the document and are never a 500. `make fuzz` runs more.
 """
 
 import http.client
@@ -48,10 +48,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
-    """Schemathesis makes valid and invalid requests and sequences from the document.
+    """Requests are valid and invalid, alone and in sequences.
 
-    One check is our own: the service rejects requests that fit the schema only for reasons beyond
-    schemas.
+    A check of our own: requests that fit the schema fail only for reasons that no schema can
+    express.
     """
     done = subprocess.run(
         [
@@ -89,7 +89,7 @@ def value(draw: random.Random, depth: int = 0) -> Any:
 
 
 def bodies(draw: random.Random) -> Iterator[bytes]:
-    """Yield random bodies, nearly valid ones, and damaged valid ones."""
+    """Yield random bodies, nearly valid bodies, and damaged valid ones."""
     yield b"\xff\xfe" + draw.randbytes(draw.randrange(200))
     yield json.dumps(value(draw)).encode()
     parameters = {
@@ -123,7 +123,7 @@ def bodies(draw: random.Random) -> Iterator[bytes]:
 
 
 def test_no_body_breaks_it(url: str) -> None:
-    """Random bytes get a usual response soon, from every endpoint."""
+    """Every endpoint responds to random bytes soon."""
     draw = random.Random(EXAMPLES)  # noqa: S311 - a choice, not a secret
     types = ["application/json"] * 8
     types += ["text/plain", "", "application/json; charset=utf-16", "multipart/form-data"]
@@ -178,7 +178,7 @@ STATUSES = {b"100", b"200", b"400", b"404", b"405", b"413", b"415", b"422", b"50
 
 
 def test_no_bytes_break_it(url: str) -> None:
-    """Bytes that are not HTTP get a response or the end of the connection soon."""
+    """The server responds or closes the connection soon."""
     host, _, port = url.removeprefix("http://").partition(":")
     started_s = time.monotonic()
     for head in HEADS:
@@ -201,7 +201,6 @@ def test_no_bytes_break_it(url: str) -> None:
 
 
 def test_it_is_unharmed(url: str) -> None:
-    """The service still gives the same response."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=TIMEOUT_S)
     body = json.dumps({"inputs": "Paris is the [MASK] of France."})
     connection.request("POST", "/fill-mask", body, {"Content-Type": "application/json"})

@@ -1,4 +1,4 @@
-"""Bodies of up to 1 MB that are costly to process, rejected cheaply and briefly."""
+"""Bodies of up to 1 MB that are costly to process, and cheap errors for them."""
 
 import json
 import time

@@ -57,6 +57,5 @@ def test_fill_mask(url: str, path: str) -> None:
 
 
 def test_another_model(url: str) -> None:
-    """The path has its name, which the service does not ignore."""
     with pytest.raises(HfHubHTTPError, match='Unknown model "bert-base"; served models: "tiny"'):
         InferenceClient(model=f"{url}/models/bert-base").fill_mask(TEXT)

@@ -37,7 +37,7 @@ def fill(client: TestClient, path: str = "/fill-mask", **body: Any) -> Any:
 
 
 def rounded(value: Any) -> Any:
-    """Return the response without what sums of float32 in another order change."""
+    """Return the response with rounded scores, because float32 sums depend on the order."""
     if isinstance(value, dict):
         return {key: rounded(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -46,7 +46,7 @@ def rounded(value: Any) -> Any:
 
 
 def test_each_text_has_its_parameters(client: TestClient) -> None:
-    """Each text gets the same response as alone, in any order of computation."""
+    """Each text gets the same response as alone."""
     texts = [TEXT, "a [MASK]", TEXT, TEXT, "the [MASK] and [MASK]", "[MASK] and [MASK]"]
     answer = fill(client, inputs=texts, parameters=LIST_OF_WAYS)
     for text, parameters, own in zip(texts, LIST_OF_WAYS, answer, strict=True):
@@ -61,7 +61,7 @@ def test_a_list_of_one_is_a_list(client: TestClient) -> None:
 
 
 def test_bad_texts_are_reported_beside_the_others(client: TestClient) -> None:
-    """Each error has the index of its text and the message of a single request."""
+    """Each error has the index of its text."""
     texts = ["no mask", TEXT, "", f"{'dog ' * 40}[MASK]", "the [MASK]"]
     body: dict[str, Any] = {"inputs": texts, "parameters": {"top_k": 2}}
     answer = fill(client, on_error="report", **body)
@@ -76,13 +76,13 @@ def test_bad_texts_are_reported_beside_the_others(client: TestClient) -> None:
 
 
 def test_a_list_of_nothing_but_bad_texts(client: TestClient) -> None:
-    """The service responds without computing anything."""
+    """The service computes nothing."""
     answer = fill(client, inputs=["a", "b"], on_error="report")
     assert answer == [{"error": f"inputs[{index}] {NO_MASK}"} for index in range(2)]
 
 
 def test_targets_that_cannot_be_ranked_are_reported_behind_the_others(client: TestClient) -> None:
-    """Each mask reports its reasons. The scores of the other targets do not depend on them."""
+    """The scores of other targets do not change."""
     good = ["dog", "walks"]
     bad = ["Timbuktu", "Dog", "[SEP]"]
     body = {"inputs": "the [MASK] and [MASK]", "on_error": "report"}
@@ -102,7 +102,7 @@ def test_targets_that_cannot_be_ranked_are_reported_behind_the_others(client: Te
 
 
 def test_a_text_of_whose_targets_none_can_be_ranked(client: TestClient) -> None:
-    """The error is about the text. Other texts get their fills."""
+    """The error belongs to the text."""
     each = [{"targets": ["Timbuktu"]}, {"targets": ["dog"]}]
     answer = fill(client, inputs=[TEXT, TEXT], parameters=each, on_error="report")
     assert answer[0]["error"].startswith('The target "Timbuktu" has characters')
@@ -110,7 +110,7 @@ def test_a_text_of_whose_targets_none_can_be_ranked(client: TestClient) -> None:
 
 
 def test_scores_have_parameters_for_each_and_report(client: TestClient) -> None:
-    """The variant is that of the text. Ranks count only scored texts."""
+    """Ranks count only scored texts."""
     texts = ["She walks", "She [MASK]", "She walks", ""]
     each = [{"variant": "original"}, None, None, None]
     answer = fill(client, "/score", inputs=texts, parameters=each, on_error="report")
@@ -129,7 +129,7 @@ def test_scores_have_parameters_for_each_and_report(client: TestClient) -> None:
 
 
 def test_predictions_report(client: TestClient) -> None:
-    """V1 reports them in its own terms."""
+    """The response uses V1's own terms."""
     body = {"instances": ["no mask", TEXT], "parameters": [{}, {"top_k": 1}], "on_error": "report"}
     answer = fill(client, "/v1/models/tiny:predict", **body)
     assert answer["predictions"][0] == {"error": f"instances[0] {NO_MASK}"}
@@ -138,6 +138,5 @@ def test_predictions_report(client: TestClient) -> None:
 
 @pytest.mark.parametrize("on_error", [None, "error"])
 def test_the_default_is_to_refuse(client: TestClient, on_error: str | None) -> None:
-    """Null means the default."""
     body = {"inputs": ["no mask", TEXT], "on_error": on_error}
     assert client.post("/fill-mask", json=body).status_code == 422

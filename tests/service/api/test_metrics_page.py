@@ -25,10 +25,7 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 
 def test_requests_are_counted_by_their_route(client: TestClient) -> None:
-    """The count includes requests past FastAPI and through it.
-
-    Labels contain nothing from clients.
-    """
+    """Requests take two ways, past FastAPI and through it. Labels contain nothing from clients."""
     name = client.get("/info").json()["name"]
     for path in ("/fill-mask", "/", f"/models/{name}"):
         assert client.post(path, json=FILL).is_success
@@ -57,7 +54,6 @@ def test_requests_are_counted_by_their_route(client: TestClient) -> None:
 
 
 def test_passes_are_counted(client: TestClient) -> None:
-    """Each text has a wait, and counts with its tokens."""
     before = scrape(client)
     [model] = [dict(labels)["model"] for name, labels in before if name == "fillmask_model_info"]
     assert client.post("/fill-mask", json=FILL).is_success
@@ -88,7 +84,7 @@ def test_a_service_that_stops_is_not_ready(tiny: Tiny) -> None:
 
 
 def test_it_may_have_a_port_of_its_own(start_server: StartServer) -> None:
-    """The public port then does not answer /metrics."""
+    """The public port then has no /metrics."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with start_server(f"--metrics-port={port}") as (_, url):

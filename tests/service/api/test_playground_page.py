@@ -26,7 +26,7 @@ FORBIDDEN = re.compile(
 
 
 def test_has_a_strict_policy(client: TestClient) -> None:
-    """Only this server's own files may run or load. No page may frame it."""
+    """The policy allows only this server's own files, and no frames."""
     answer = client.get("/")
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -37,7 +37,7 @@ def test_has_a_strict_policy(client: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/playground/main.js"])
 def test_is_asked_for_again_only_when_it_has_changed(client: TestClient, path: str) -> None:
-    """The response has an ETag, and 304 follows it. HEAD has the same headers as GET."""
+    """The response has an ETag. HEAD has the same headers as GET."""
     answer = client.get(path)
     assert answer.headers["Cache-Control"] == "no-cache"
     again = client.get(path, headers={"If-None-Match": answer.headers["ETag"]})
@@ -57,7 +57,6 @@ def test_post_still_fills_masks(client: TestClient) -> None:
 
 
 def test_its_files_are_not_in_the_openapi_document(client: TestClient) -> None:
-    """The page is one method of the path. Its files are not part of the API."""
     paths = client.get("/openapi.json").json()["paths"]
     assert set(paths["/"]) == {"get", "post"}
     assert list(paths["/"]["get"]["responses"]["200"]["content"]) == ["text/html"]
@@ -66,7 +65,7 @@ def test_its_files_are_not_in_the_openapi_document(client: TestClient) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_each_file_is_served_by_its_type(client: TestClient, name: str) -> None:
-    """Browsers do not run a script of another type with nosniff."""
+    """Browsers reject a script of another type because of nosniff."""
     answer = client.get(f"/playground/{name}")
     assert answer.status_code == 200
     types = {".js": "javascript", ".css": "text/css", ".svg": "image/svg", ".html": "text/html"}
@@ -76,13 +75,12 @@ def test_each_file_is_served_by_its_type(client: TestClient, name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_no_file_asks_for_trouble(name: str) -> None:
-    """Files have no markup from texts, no inline style or script, and only relative addresses."""
+    """Files must not render texts as markup, use inline styles or scripts, or name other hosts."""
     text = (PLAYGROUND / name).read_text(encoding="utf-8")
     assert FORBIDDEN.findall(text) == []
 
 
 def test_each_file_is_used(client: TestClient) -> None:
-    """The page or another file names it."""
     page = client.get("/").text
     texts = [page, *((PLAYGROUND / name).read_text(encoding="utf-8") for name in FILES)]
     for name in FILES:
@@ -90,7 +88,7 @@ def test_each_file_is_used(client: TestClient) -> None:
 
 
 def test_what_is_not_there_is_said_in_json(client: TestClient) -> None:
-    """The error is JSON, without a listing or a way out of the folder."""
+    """The error is JSON, without a listing of the folder."""
     for path in ("/playground/", "/playground/none.js", "/playground/..%2fapp.py"):
         answer = client.get(path)
         assert answer.status_code == 404

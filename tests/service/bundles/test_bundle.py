@@ -152,7 +152,7 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 
 @pytest.mark.parametrize("case", BAD_DESCRIPTIONS)
 def test_refuses(case: str, edit_bundle: EditBundle) -> None:
-    """The message of an invalid bundle.json names the field."""
+    """The message names the field."""
     change, reason = BAD_DESCRIPTIONS[case]
     with pytest.raises(BundleError) as caught:
         read_bundle(edit_bundle(change))
@@ -186,7 +186,7 @@ def test_a_bundle_cannot_be_changed(bundle_copy: Path) -> None:
 
 @pytest.mark.parametrize("more", [-1, 1])
 def test_refuses_a_file_of_another_size(more: int, edit_bundle: EditBundle) -> None:
-    """The error of a truncated download has both sizes."""
+    """Incomplete downloads have the wrong size."""
     path = edit_bundle(lambda _: None)
     size = (path / "model.onnx").stat().st_size
     os.truncate(path / "model.onnx", size + more)
@@ -196,7 +196,7 @@ def test_refuses_a_file_of_another_size(more: int, edit_bundle: EditBundle) -> N
 
 @pytest.mark.parametrize("name", ["model.onnx", "weights.bin", "tokenizer.json"])
 def test_refuses_a_changed_byte(name: str, bundle_copy: Path) -> None:
-    """One flipped bit changes the hash, not the size."""
+    """The size stays the same."""
     content = bytearray((bundle_copy / name).read_bytes())
     content[len(content) // 2] ^= 1
     (bundle_copy / name).write_bytes(content)
@@ -212,7 +212,7 @@ def test_refuses_a_missing_file(name: str, bundle_copy: Path) -> None:
 
 
 def test_refuses_a_link_out_of_the_directory(bundle_copy: Path, tmp_path: Path) -> None:
-    """A bundle must not cause the service to read other files."""
+    """A bundle must not make the service read other files."""
     (bundle_copy / "tokenizer.json").rename(tmp_path / "elsewhere")
     (bundle_copy / "tokenizer.json").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(BundleError, match=r"tokenizer.json is a link to a file outside"):
@@ -223,7 +223,7 @@ def test_refuses_a_link_out_of_the_directory(bundle_copy: Path, tmp_path: Path) 
 def test_refuses_what_is_too_large_to_be_read(
     name: str, bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The check is independent of bundle.json and comes before reading."""
+    """The size in bundle.json does not matter."""
     size = (bundle_copy / name).stat().st_size
     monkeypatch.setitem(MAX_BYTES, name, size)
     read_bundle(bundle_copy)

@@ -1,4 +1,4 @@
-"""Runs of the command in this process, and files for them."""
+"""Runs of the command in this process, and files for the runs."""
 
 import io
 import json

@@ -37,7 +37,7 @@ def test_a_text_that_looks_like_an_option() -> None:
 
 
 def test_targets_of_both_kinds(tmp_path: Path) -> None:
-    """Targets keep their order. A file has one per line, with its spaces."""
+    """A file has one target per line, with its spaces."""
     path = tmp_path / "targets.txt"
     path.write_bytes("\ufeffone\r\n two\u2028\nthree".encode())
     parsed = parse_arguments([TEXT, "--target", "a", "--targets", str(path), "--target=b"])
@@ -47,7 +47,7 @@ def test_targets_of_both_kinds(tmp_path: Path) -> None:
 
 
 def test_parameters_are_not_validated_yet() -> None:
-    """Validation later gives the same messages as over HTTP."""
+    """The later validation gives the same messages as over HTTP."""
     parameters = {"top_k": "five", "max_word_tokens": "-1", "strategy": "x"}
     parsed = ["--top-k=five", "--max-word-tokens=-1", "--strategy=x"]
     assert parse_arguments([TEXT, *parsed]).command == TextCommand(TEXT, parameters)

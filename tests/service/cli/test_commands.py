@@ -1,4 +1,4 @@
-"""Shards, of which exactly one has each row."""
+"""Shards of rows, each with its part of the range."""
 
 import pytest
 

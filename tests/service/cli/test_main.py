@@ -101,7 +101,7 @@ def arguments(source: Path, output: Path, tiny: Tiny) -> list[str]:
 def test_killed_at_any_moment_it_writes_the_same(
     tiny: Tiny, source: Path, tmp_path: Path, ending: str
 ) -> None:
-    """SIGKILL comes again and again. The output appears only when it is complete."""
+    """SIGKILL comes repeatedly. The output appears only when it is complete."""
     whole, output = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"
     assert fillmask(*arguments(source, whole, tiny)).code == 0
     rng = dice(ending)
@@ -129,10 +129,10 @@ def test_killed_at_any_moment_it_writes_the_same(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the process is copied for each crash")
 def test_crashed_before_any_step_it_goes_on(tiny: Tiny, tmp_path: Path) -> None:
-    """The crash comes before each opening, renaming and removing of one of its files.
+    """The crash precedes an operation on the output or its parts.
 
-    The command is a new job when the output has its name and the parts are gone. The new job
-    refuses to replace the output.
+    A job ends when the output has its name and the parts are gone. A repeated command is then a new
+    job, which does not replace the output.
     """
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(45)))
     whole = tmp_path / "out.jsonl"
@@ -151,7 +151,7 @@ def test_crashed_before_any_step_it_goes_on(tiny: Tiny, tmp_path: Path) -> None:
 def test_told_to_stop_it_keeps_what_is_done(
     tiny: Tiny, source: Path, tmp_path: Path, number: int, code: int
 ) -> None:
-    """The message has the number of completed rows, after which the command continues."""
+    """The message has the number of completed rows."""
     whole, output = tmp_path / "whole.jsonl", tmp_path / "out.jsonl"
     fillmask(*arguments(source, whole, tiny))
     parts = tmp_path / "out.jsonl.parts"
@@ -172,7 +172,7 @@ def test_told_to_stop_it_keeps_what_is_done(
 
 
 def test_it_serves_nothing_and_needs_no_torch(tiny: Tiny, tmp_path: Path) -> None:
-    """The process imports no web framework and no torch, and pyarrow only for Parquet."""
+    """The process imports no web framework and no torch. It imports pyarrow only for Parquet."""
     code = (
         "import sys\n"
         "from service.cli.__main__ import execute\n"

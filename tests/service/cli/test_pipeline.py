@@ -68,7 +68,6 @@ class Written:
 
 
 def blocks(items: Sequence[Item], size: int) -> Iterator[RequestBlock]:
-    """Yield the items in blocks."""
     for first in range(0, len(items), size):
         some = items[first : first + size]
         yield JsonBlock(first, [b"{}"] * len(some)), some
@@ -84,7 +83,7 @@ async def run(
     asked: Iterator[RequestBlock],
     write: Callable[[Block, Sequence[bytes]], None],
 ) -> None:
-    """Run a pipeline, and check that it leaves no task behind."""
+    """Run a pipeline and check that no task remains."""
     tasks = asyncio.all_tasks()
     try:
         async with asyncio.timeout(30):
@@ -107,7 +106,7 @@ def answer_of(number: int) -> bytes:
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 async def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
-    """Rows take different times. Another thread than the event loop's writes them."""
+    """The rows take different times. The writer runs outside of the event loop's thread."""
     rng = dice(size)
 
     async def answering(_text: str) -> None:
@@ -130,7 +129,7 @@ async def test_no_rows() -> None:
 
 
 async def test_long_answers_are_written_in_order() -> None:
-    """Another thread makes them."""
+    """A thread makes long answers."""
     written = Written()
     items: list[Item] = [RowRequest(str(n), FillOptions(top_k=1)) for n in range(5)]
     await run(FakeFillMask(), blocks(items, 5), written.write)
@@ -138,7 +137,7 @@ async def test_long_answers_are_written_in_order() -> None:
 
 
 async def test_rows_that_cannot_be_filled_are_problems() -> None:
-    """Problems of the row and of the pipeline keep the row's place in the order."""
+    """A problem has the same place as its row."""
 
     async def answering(text: str) -> None:
         if text == "1":
@@ -153,7 +152,7 @@ async def test_rows_that_cannot_be_filled_are_problems() -> None:
 
 
 async def test_no_more_rows_begin_while_enough_waits() -> None:
-    """Two rows or more run, so that the next row's passes are ready when those of one end."""
+    """The next row's passes must be ready when those of one row end."""
     fake = FakeFillMask()
     fake.accepted_tokens = 10**9
     fake._answering = lambda _text: asyncio.sleep(0.001)
@@ -164,7 +163,7 @@ async def test_no_more_rows_begin_while_enough_waits() -> None:
 
 
 async def test_passes_that_end_make_room() -> None:
-    """Passes end without the end of a row, which would wake the pipeline."""
+    """The pipeline must not wait for the end of a row."""
     async with asyncio.timeout(30):
         fake, go = FakeFillMask(), asyncio.Event()
         fake._answering = lambda _text: go.wait()
@@ -188,7 +187,7 @@ async def test_passes_that_end_make_room() -> None:
 async def test_rows_that_are_not_written_are_bounded(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int, text: str
 ) -> None:
-    """The bounds are on their number and their characters, also during slow writes."""
+    """The bounds are on rows and on characters."""
     monkeypatch.setattr(pipeline, limit, most)
     begun = 0
     written = Written()
@@ -243,7 +242,7 @@ async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.Monk
 async def test_answers_do_not_wait_for_a_row_that_takes_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The pipeline writes answers before their block ends, so that a kill loses few of them."""
+    """A kill then loses few answers."""
     monkeypatch.setattr(pipeline, "_WRITE_EVERY_S", 0.0)
     written = Written()
 
@@ -267,7 +266,6 @@ async def test_answers_do_not_wait_for_a_row_that_takes_long(
 
 @pytest.mark.parametrize("kind", ["reading", "answering", "writing"])
 async def test_failure_is_raised_after_the_rows_before_it(kind: str) -> None:
-    """The pipeline writes the rows before the failure and no others. No task remains."""
     written = Written()
     items = questions(50)
 
@@ -293,7 +291,7 @@ async def test_failure_is_raised_after_the_rows_before_it(kind: str) -> None:
 
 
 async def test_cancelled_pipeline_writes_ready_answers() -> None:
-    """The pipeline writes the answers of an incomplete block. No task remains."""
+    """No task remains."""
     written = Written()
 
     async with asyncio.timeout(30):
@@ -335,7 +333,7 @@ async def test_end_does_not_wait_for_the_reader() -> None:
 
 
 class Watched:
-    """Slower runtime of the tiny model that records the sizes of batches."""
+    """Slow runtime of the tiny model, which records the sizes of batches."""
 
     def __init__(self, tiny: Tiny) -> None:
         self._runtime = Runtime(tiny.path / "model.onnx")

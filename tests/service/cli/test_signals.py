@@ -29,7 +29,7 @@ def send_after(started: threading.Event, *numbers: int) -> threading.Thread:
 
 
 def test_coroutine_ends_without_a_signal() -> None:
-    """The coroutine runs on another thread. Earlier signal handlers return."""
+    """The coroutine runs on another thread."""
     before = signal.getsignal(signal.SIGINT)
     threads: list[threading.Thread] = []
 
@@ -53,7 +53,7 @@ def test_errors_of_the_coroutine_are_raised() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_cancels(number: int) -> None:
-    """The coroutine may clean up."""
+    """The coroutine can release its resources."""
     started, cleared = threading.Event(), threading.Event()
 
     async def main() -> None:
@@ -74,7 +74,7 @@ def test_a_signal_cancels(number: int) -> None:
 def never_ends(
     started: threading.Event, go: threading.Event
 ) -> Callable[[], Coroutine[Any, Any, None]]:
-    """Block the event loop, as loading a model does."""
+    """Block the event loop, like the load of a model."""
 
     async def main() -> None:
         started.set()

@@ -29,7 +29,7 @@ def test_small_batches_do_not_count() -> None:
 
 
 def test_largest_batches_count_most() -> None:
-    """The weight of a batch is its tokens and its time."""
+    """A batch counts by its tokens and its time."""
     speed = Throughput(10)
     speed.record(2000, 1)
     for _ in range(3):
@@ -49,7 +49,7 @@ def test_old_batches_are_forgotten() -> None:
 
 
 async def test_overload_is_rejected_at_once() -> None:
-    """Waiting and running tokens count. Above the limit the response has a Retry-After."""
+    """Waiting and running tokens count. The response has a Retry-After."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:
@@ -82,14 +82,14 @@ async def test_texts_are_admitted_together_or_not_at_all() -> None:
 
 
 async def test_request_above_the_limit_is_invalid() -> None:
-    """A request above the limit itself is not an overload, because a retry would not help."""
+    """A retry would not help, so the error is not an overload."""
     async with running_batcher(FakeRuntime(), max_waiting_tokens=10) as batcher:
         with pytest.raises(InvalidRequestError, match="has 11 tokens in all; at most 10 are"):
             await batcher.submit([text(1, 11)])
 
 
 async def test_cancelled_requests_are_not_computed() -> None:
-    """A cancelled request leaves the queue and releases its tokens immediately."""
+    """The tokens of the request are free immediately."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:
@@ -125,7 +125,7 @@ async def test_retry_after_is_measured() -> None:
 
 
 async def test_bulk_passes_do_not_delay_interactive_requests() -> None:
-    """Bulk passes have a limit of their own, and run when no interactive request waits."""
+    """Bulk passes have their own limit and run when no interactive request waits."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=6, max_bulk_tokens=24) as batcher:
@@ -143,7 +143,7 @@ async def test_bulk_passes_do_not_delay_interactive_requests() -> None:
 
 
 async def test_cancelled_bulk_request_gives_back_its_tokens() -> None:
-    """The tokens of the bulk lane are free immediately."""
+    """The tokens are free immediately."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10, max_bulk_tokens=10) as batcher:
@@ -163,7 +163,7 @@ async def test_cancelled_bulk_request_gives_back_its_tokens() -> None:
 
 
 async def test_wait_that_would_be_too_long_is_rejected() -> None:
-    """Recent throughput gives the wait, for any number of tokens."""
+    """The wait follows from recent throughput, for any number of tokens."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_wait_s=4) as batcher:
@@ -189,7 +189,7 @@ async def test_lone_request_may_take_longer_than_the_limit() -> None:
 
 
 async def test_rejections_are_counted_by_reason() -> None:
-    """The reasons are a full queue and too long a wait. Invalid requests do not count."""
+    """Invalid requests do not count."""
     fake, statistics = FakeRuntime(), BatchStatistics()
 
     async with running_batcher(fake, max_waiting_tokens=10, statistics=statistics) as batcher:
@@ -218,7 +218,7 @@ async def test_rejections_are_counted_by_reason() -> None:
 
 
 async def test_requests_that_are_still_being_read_count() -> None:
-    """The service would otherwise admit many requests at once and read them in vain."""
+    """Otherwise the service would read many requests in vain."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_wait_s=4) as batcher:

@@ -23,14 +23,13 @@ def test_short_texts_share_rows() -> None:
 
 
 def test_texts_of_one_length_have_a_row_each() -> None:
-    """A shared row would be wider than necessary."""
     packing = RowPacking.first_fit([20, 20, 20])
     assert (packing.count, packing.width, packing.offsets) == (3, 32, (0, 0, 0))
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_no_two_texts_share_a_slot(seed: int) -> None:
-    """Texts of random lengths fit, are disjoint and aligned, and leave no row empty."""
+    """The lengths are random. Slots are aligned, and no row is empty."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 120, rng.integers(1, 40)).tolist()
     packing = RowPacking.first_fit(lengths)

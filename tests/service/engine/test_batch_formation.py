@@ -12,7 +12,7 @@ def waiting(interactive: int = 0, bulk: int = 0, tokens: int = 2) -> LaneQueue[s
 
 
 def test_interactive_items_go_first() -> None:
-    """The order of arrival does not matter. A batch has items of one lane."""
+    """A batch has items of one lane."""
     lanes = waiting(interactive=1, bulk=3)
     assert lanes.next_batch(4) == ["f0"]
     assert lanes.next_batch(4) == ["s0", "s1"]
@@ -39,7 +39,7 @@ def test_an_item_above_the_budget_is_taken_alone() -> None:
 
 
 def test_items_are_removed_from_both_lanes() -> None:
-    """The remaining items keep their order."""
+    """The other items keep their order."""
     lanes = waiting(interactive=3, bulk=3)
     assert lanes.remove(lambda item: item.endswith("1")) == ["f1", "s1"]
     assert lanes.next_batch(100) == ["f0", "f2"]

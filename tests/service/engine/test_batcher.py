@@ -23,7 +23,7 @@ async def test_every_caller_gets_its_own_answer() -> None:
 
 
 async def test_accepted_tokens_count_until_they_are_computed() -> None:
-    """Both lanes count, with waiting and running requests."""
+    """Waiting and running requests of both lanes count."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -46,7 +46,7 @@ async def test_several_texts_are_answered_in_their_order() -> None:
 
 
 async def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
-    """Requests are first in, first out up to the budget. A larger text runs alone."""
+    """Requests are first in, first out up to the token budget. A larger text runs alone."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_batch_tokens=6) as batcher:
@@ -61,7 +61,6 @@ async def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
 
 
 async def test_lone_request_is_not_held_back() -> None:
-    """An idle worker takes a request immediately."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -107,7 +106,7 @@ async def test_bad_request_does_not_fail_its_neighbours() -> None:
 
 
 async def test_bad_text_fails_its_caller_and_frees_the_rest() -> None:
-    """The caller gets the error immediately. Its other texts do not run."""
+    """The caller gets the error immediately. Other texts of the caller do not run."""
     fake = FakeRuntime()
     fake.stop_after_bad = True
 
@@ -122,7 +121,7 @@ async def test_bad_text_fails_its_caller_and_frees_the_rest() -> None:
 
 
 async def test_death_of_a_worker_fails_all_waiting_callers() -> None:
-    """All present and later callers get an error."""
+    """Later callers get the error too."""
     fake = FakeRuntime()
 
     failures: list[str] = []
@@ -141,7 +140,6 @@ async def test_death_of_a_worker_fails_all_waiting_callers() -> None:
 
 
 async def test_close_answers_accepted_requests() -> None:
-    """Closing rejects new requests and finishes accepted ones."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, workers=2) as batcher:

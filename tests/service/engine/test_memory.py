@@ -30,7 +30,7 @@ class RecordedLibrary:
 
 
 def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The call excludes the pages at the ends of a large array. Rejected calls do not count."""
+    """The call excludes the pages at the ends of an array. Rejected calls do not count."""
     array = np.ones(BYTES, np.uint8)
     library = RecordedLibrary()
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
@@ -50,7 +50,7 @@ def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPa
 
 
 def test_content_of_memory_stays() -> None:
-    """The test makes the real call, which this kernel may reject."""
+    """This kernel may reject the real call of the test."""
     array = np.random.default_rng(0).integers(0, 255, BYTES, np.uint8)
     before = array.tobytes()
     assert collapse_heap() >= 0

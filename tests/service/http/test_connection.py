@@ -111,7 +111,7 @@ def test_idle_connections_stay_open(address: tuple[str, int]) -> None:
 
 
 def test_head_has_a_size_limit(address: tuple[str, int]) -> None:
-    """The limit applies to one read or many, with the end of the head or without."""
+    """The head is complete or not, and arrives in one read or many."""
     field = b"X-Much: " + b"x" * 8000 + b"\r\n"
     for parts in ([HEAD + field * 5 + b"\r\n"], [HEAD, *[field] * 5]):
         check(exchange(address, *parts), 431, "The request head is larger than 32768 bytes;")
@@ -156,7 +156,7 @@ def test_too_many_connections_get_429(address: tuple[str, int]) -> None:
 
 
 def test_unread_response_is_aborted(address: tuple[str, int]) -> None:
-    """The abort frees its memory."""
+    """The abort frees the memory of the response."""
     request = HEAD + b"Content-Length: %d\r\n\r\n" % len(LONG_ANSWER) + LONG_ANSWER
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -234,14 +234,14 @@ def test_line_ends_do_not_extend_keep_alive(start_server: StartServer) -> None:
 
 
 def test_rejected_request_gets_one_response(address: tuple[str, int]) -> None:
-    """A missing body causes no second response after a rejection for the length."""
+    """A request with too large a length gets no second response when its body does not arrive."""
     answer = exchange(address, HEAD + b"Content-Length: 99999999\r\n\r\n", b"x" * 1000)
     assert answer.count(b"HTTP/1.1 ") == 1
     assert answer.startswith(b"HTTP/1.1 413 ")
 
 
 def test_half_closed_clients_get_their_response(start_server: StartServer) -> None:
-    """Interim responses detect the client's disconnect while the model computes."""
+    """Interim responses show that the client still reads."""
     with start_server("--threads=1", command=("-c", SLOW)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), timeout=20) as client:

@@ -87,7 +87,7 @@ async def test_cancellation_by_the_server_is_not_a_disconnect(
     connection: Connection,
     leaves: bool,  # noqa: FBT001 - pytest passes it
 ) -> None:
-    """The server's cancellation remains, with or without a disconnect at that moment."""
+    """The client may disconnect at the same moment."""
     async with asyncio.timeout(20):
 
         async def request() -> None:

@@ -27,7 +27,6 @@ def test_slowest_reader_is_aborted_first() -> None:
 
 
 def test_response_above_the_limit_is_sent_alone() -> None:
-    """The service aborts all other responses for it."""
     unsent = UnsentResponses(10)
     first, second = Client(), Client()
     with unsent.sending(first, 3), unsent.sending(second, 11):

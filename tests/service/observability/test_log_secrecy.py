@@ -1,4 +1,4 @@
-"""Logs of a real process never contain texts of clients."""
+"""Logs of a real process, which contain no texts of clients."""
 
 import contextlib
 import json
@@ -158,7 +158,7 @@ def test_no_secret_is_logged(style: str, keys: Path, tiny: Tiny) -> None:
 
 
 def test_log_texts_logs_bodies(tiny: Tiny) -> None:
-    """A warning appears at the start. The log omits headers even then."""
+    """A warning appears at the start. Headers are not in the log."""
     flags = ("--log-level=debug", "--log-texts=true", "--log-format=json")
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, *flags, output=output) as (_, url):

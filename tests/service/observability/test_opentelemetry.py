@@ -29,7 +29,7 @@ WRITTEN = "what the user wrote"
 
 @pytest.fixture
 def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    """Collector of the service's spans in memory."""
+    """Exporter that keeps the service's spans in memory."""
     kept = InMemorySpanExporter()
     monkeypatch.setattr(opentelemetry, "OTLPSpanExporter", lambda: kept)
     return kept
@@ -83,7 +83,7 @@ def test_request_and_child_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> 
 
 
 def test_scores_have_the_same_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """FastAPI routes them. The span has the name of the path's template."""
+    """FastAPI routes /score. The span has the name of the path's template."""
     body = {"inputs": "the dog"}
     server, *parts = spans_of(tiny, exporter, ("POST", "/models/tiny/score", body))
     assert server.name == "POST /models/{name}/score"
@@ -204,7 +204,7 @@ def collector() -> Iterator[Collector]:
 def test_otel_variables_enable_tracing(
     start_server: StartServer, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A real process sends its last spans before it ends, with the configured service name."""
+    """The process sends its last spans before its end, under the configured service name."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     monkeypatch.setenv("OTEL_SERVICE_NAME", "fills-of-ours")
     with start_server("--access-log=all", "--drain-delay-s=0") as (process, url):
@@ -223,7 +223,7 @@ def test_otel_variables_enable_tracing(
 def test_unreachable_collector_delays_nothing(
     start_server: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Requests get responses and the process exits with 0, without the spans."""
+    """Requests get responses and the process exits with 0."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     # a process exits with 1 if it takes longer than the grace period and 5 s
     with start_server("--drain-delay-s=0", "--shutdown-grace-s=1") as (process, url):
@@ -253,7 +253,7 @@ sys.exit(main())
 
 
 def test_missing_package_stops_the_start(tiny: Tiny) -> None:
-    """The message says how to install it."""
+    """The message explains the installation."""
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, f"--bundle={tiny.path}", "--port=0", "--traces=on"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""axe, a checker of accessibility, run on an open page."""
+"""The accessibility checker axe, run on an open page."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def expect_accessible(page: Page) -> None:
 
 
 def _passed(page: Page, **options: Any) -> set[str]:
-    """Return the rules that the page passes. A failed rule is an error."""
+    """Return the rules that the page passes, without a failed one."""
     options["resultTypes"] = ["violations"]  # listing the nodes of other results takes long
     result = page.evaluate("(options) => axe.run(options)", options)
     problems = [

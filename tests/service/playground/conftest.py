@@ -23,14 +23,14 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Headless Chromium of a module. A session's event loop would disturb other tests."""
+    """Headless Chromium of a module. The event loop of a session would disturb other tests."""
     with running_browser() as browser:
         yield browser
 
 
 @pytest.fixture(scope="package")
 def shared_context(browser: Browser) -> Iterator[BrowserContext]:
-    """Shared context of pages. A context of its own takes one more process."""
+    """Shared context of pages, which saves a process per page."""
     context = new_context(browser)
     context.new_page()  # one page always exists, so that the process stays
     yield context
@@ -39,11 +39,11 @@ def shared_context(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Iterator[OpenPage]:
-    """Open the playground, which must have no errors at the end.
+    """Factory of open pages, which must have no errors at the end.
 
-    Arguments are the path, a step before it opens, whether requests may fail, whether the page
-    needs its own context (for its clock or storage), the address of another service, and options of
-    Playwright's context, which then is the page's own.
+    Arguments are the path, a step before the page opens, whether requests may fail, whether the
+    page needs a separate context (for its clock or storage), the address of another service, and
+    options of Playwright's context, which is then separate too.
     """
     closing: list[Page | BrowserContext] = []
     complaints: list[str] = []
@@ -106,7 +106,7 @@ def playground(open_page: OpenPage) -> Playground:
 
 @pytest.fixture
 def refusing(open_page: OpenPage) -> Playground:
-    """The page with requests that may fail, which the browser's console reports."""
+    """The page, in which requests may fail."""
     playground = open_page(failing_requests=True)
     playground.wait_until_answered()
     return playground

@@ -1,4 +1,4 @@
-"""Page object of the playground."""
+"""Actions and checks on the playground's page."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ def inputs_of(request: Request) -> str:
 
 @dataclass(frozen=True)
 class Playground:
-    """Open page.
+    """Page object of the playground.
 
     Attributes:
         page: page of Playwright.
@@ -43,7 +43,7 @@ class Playground:
 
     @property
     def tokens(self) -> Locator:
-        """The buttons of the tokens of a text with its surprisal."""
+        """The buttons of a scored text's tokens."""
         return self.page.locator("#view .token")
 
     @property
@@ -65,7 +65,7 @@ class Playground:
         self.wait_until_answered()
 
     def wait_until_answered(self) -> None:
-        """Wait until the shown results are those of the text."""
+        """Wait until the results belong to the text."""
         self.page.locator("#view:not([inert]) > :is(.lists, .score):not(.stale)").wait_for()
 
     def ask(self, path: str, body: dict[str, Any]) -> Any:
@@ -76,7 +76,7 @@ class Playground:
         return answer.json()
 
     def service_fills(self, text: str, **parameters: Any) -> Any:
-        """Return the service's own fills, in the number that the page has."""
+        """Return as many fills of the service as the page shows."""
         if "targets" not in parameters:
             parameters = {"top_k": 5, **parameters}
         return self.ask("fill-mask", {"inputs": text, "parameters": parameters})
@@ -89,7 +89,7 @@ class Playground:
         self.page.set_viewport_size(SCREEN)
 
     def expect_fills(self, buttons: Locator, fills: list[dict[str, Any]]) -> None:
-        """Check that the buttons have the service's words and shares, in its order."""
+        """Check that the buttons have the service's fills in order."""
         shares = [fill.get("target_score", fill["score"]) for fill in fills]
         words = [" ".join(fill.get("token_strs", [fill["token_str"]])) for fill in fills]
         expect(buttons.locator(".words")).to_have_text(words)

@@ -1,4 +1,4 @@
-"""Runs of the code in the playground's panel."""
+"""Runs of the code in the playground's code panel."""
 
 import json
 import os

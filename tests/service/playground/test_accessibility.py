@@ -81,14 +81,14 @@ def test_every_state_is_for_everybody(open_page: OpenPage) -> None:
 
 
 def test_long_words_are_not_wider_than_the_page(playground: Playground) -> None:
-    """Lines break within them."""
+    """Lines break within long words."""
     for long in ("x" * 400, "x" * 300 + " [MASK] " + "y" * 300):
         playground.write(long)
         playground.expect_to_fit()
 
 
 def test_structure_as_it_is_read_out(playground: Playground) -> None:
-    """The structure has landmarks, headings, groups and their names."""
+    """The structure has landmarks, headings and groups with names."""
     playground.write("The [MASK] barked.")
     expect(playground.page.locator("body")).to_match_aria_snapshot(
         """
@@ -128,7 +128,7 @@ def test_structure_as_it_is_read_out(playground: Playground) -> None:
 
 
 def test_answers_are_announced(playground: Playground) -> None:
-    """The announcement is a sentence, after a pause in typing."""
+    """The announcement is a sentence after a pause in typing."""
     announcer = playground.page.locator("#announcer")
     text = "The [MASK] barked."
     playground.write(text)

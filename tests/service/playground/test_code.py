@@ -1,4 +1,4 @@
-"""Code in the panel, whose output equals the page."""
+"""Code in the code panel, run and compared with the page."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +44,7 @@ def targets_of_several(playground: Playground) -> None:
 
 
 def words(playground: Playground) -> None:
-    """Fill words, in a window."""
+    """Fill words in a window."""
     playground.mode("Whole words")
     playground.page.get_by_label("words of up to").select_option("1 token")
     playground.page.get_by_label("read around the masks").check()
@@ -101,7 +101,7 @@ def test_the_code_gives_what_is_shown(
     lines: Callable[[Any], list[str]],
     tmp_path: Path,
 ) -> None:
-    """The test runs curl, Python and JavaScript without changes."""
+    """The languages are curl, Python and JavaScript."""
     if set_up is words:
         playground.page.get_by_label("read around the masks").check()
     set_up(playground)
@@ -121,14 +121,14 @@ def test_the_code_gives_what_is_shown(
 
 
 def test_python_uses_hugging_faces_client_where_that_can_ask_it(playground: Playground) -> None:
-    """The client takes one mask and a number of fills. Other requests use httpx."""
+    """Other requests use httpx."""
     assert "InferenceClient" in code_of(playground, "Python")
     playground.mode("Whole words")
     expect(playground.page.get_by_role("tabpanel")).to_contain_text("httpx")
 
 
 def test_copy(playground: Playground) -> None:
-    """The clipboard has the code, and the button confirms it."""
+    """The button confirms the copy."""
     page = playground.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     playground.write("It's [MASK].\n")
@@ -141,7 +141,7 @@ def test_copy(playground: Playground) -> None:
 
 
 def test_copy_without_the_clipboard_api(open_page: OpenPage) -> None:
-    """Pages over plain http from another machine have no clipboard API."""
+    """Browsers without TLS have no clipboard API."""
 
     def without(page: Any) -> None:
         page.add_init_script("delete Navigator.prototype.clipboard")
@@ -168,7 +168,7 @@ def page_code(playground: Playground) -> str:
 
 
 def test_copy_that_is_not_allowed(open_page: OpenPage) -> None:
-    """The button reports the failure and an alternative."""
+    """The button reports the failure and names an alternative."""
 
     def without(page: Any) -> None:
         page.add_init_script(

@@ -38,7 +38,7 @@ def double_click(playground: Playground, at: int) -> None:
 
 
 def test_double_click_masks_a_word(playground: Playground) -> None:
-    """The word becomes a mask with fills."""
+    """The page shows the fills of the new mask."""
     playground.write(SENTENCE)
     double_click(playground, SENTENCE.index("dog"))
     expect(playground.text).to_have_value("The old man's [MASK] barked.")
@@ -48,7 +48,7 @@ def test_double_click_masks_a_word(playground: Playground) -> None:
 
 
 def test_double_click_and_typing_replaces_the_word(playground: Playground) -> None:
-    """The selection moves from the word to the mask."""
+    """The mask replaces the word in the selection."""
     playground.write(SENTENCE)
     double_click(playground, SENTENCE.index("dog"))
     playground.page.keyboard.type("cat")
@@ -56,7 +56,7 @@ def test_double_click_and_typing_replaces_the_word(playground: Playground) -> No
 
 
 def test_double_click_on_a_mask_selects_it(playground: Playground) -> None:
-    """The selection includes its brackets, so that typing replaces it."""
+    """The selection includes the brackets, so that typing replaces the mask."""
     playground.write("The [MASK] barked.")
     double_click(playground, 7)
     expect(playground.text).to_have_value("The [MASK] barked.")
@@ -103,7 +103,6 @@ def test_the_button_says_what_it_masks(playground: Playground) -> None:
 
 
 def test_there_is_nothing_to_mask_in_a_mask(playground: Playground) -> None:
-    """The button explains why it does nothing."""
     put_caret(playground, 15)
     button = playground.page.locator("#mask")
     expect(button).to_have_attribute("aria-disabled", "true")
@@ -112,7 +111,6 @@ def test_there_is_nothing_to_mask_in_a_mask(playground: Playground) -> None:
 
 
 def test_a_selection_that_cuts_a_mask_takes_it_whole(playground: Playground) -> None:
-    """Half a mask is neither a mask nor a word."""
     playground.write("The old [MASK] barked.")
     put_caret(playground, 4, 11)
     playground.page.keyboard.press("Alt+M")
@@ -120,7 +118,7 @@ def test_a_selection_that_cuts_a_mask_takes_it_whole(playground: Playground) -> 
 
 
 def test_a_mask_is_put_between_spaces_where_it_must(playground: Playground) -> None:
-    """Spaces follow a word and precede one."""
+    """Spaces separate the mask from words before and after it."""
     playground.write("one,two")
     put_caret(playground, 4)
     playground.text.evaluate("(area) => area.setRangeText('', 4, 7)")
@@ -149,7 +147,7 @@ def test_what_the_page_put_in_is_taken_back(playground: Playground) -> None:
 
 
 def test_masks_are_numbered_where_there_are_several(playground: Playground) -> None:
-    """The pointer on a fill highlights its mask."""
+    """The pointer on a fill highlights the mask."""
     playground.write("The [MASK] barked at the [MASK].")
     masks = playground.page.locator("#mirror .mask")
     expect(masks).to_have_count(2)
@@ -162,7 +160,7 @@ def test_masks_are_numbered_where_there_are_several(playground: Playground) -> N
 
 
 def test_the_caret_stays_in_view_in_a_long_text(playground: Playground) -> None:
-    """The text scrolls below its tools, so that the end is visible during typing."""
+    """The text scrolls, so that its end is visible during typing."""
     playground.text.fill("A line.\n" * 80)
     playground.page.keyboard.press("ControlOrMeta+End")
     playground.page.keyboard.type("The end [MASK].")

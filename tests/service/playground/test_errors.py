@@ -1,4 +1,4 @@
-"""Page without a response, and with errors."""
+"""Errors of requests, and pages that wait."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ def refuse(status: int, sentence: str, **headers: str) -> Callable[[Route], None
 
 
 def test_a_request_that_is_not_done(refusing: Playground) -> None:
-    """The service's message is beside the text. Clicks on fills of another text do nothing."""
+    """The service's message is beside the text. Fills of another text do nothing."""
     masks = "[MASK] " * 129
     refusing.text.fill(masks)
     expect(refusing.problem).to_have_text("The request has 129 masks; at most 128 are allowed.")
@@ -83,7 +83,7 @@ def test_a_service_that_stays_overloaded(refusing: Playground) -> None:
 
 
 def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
-    """An error 500 has a message and a button. The text does not look wrong."""
+    """The page has a message and a button. The text has no error mark."""
     refusing.page.route("**/fill-mask", refuse(500, "Internal error. Request id: 7"))
     refusing.text.fill(TEXT)
     expect(refusing.problem).to_contain_text("Internal error. Request id: 7")
@@ -103,7 +103,7 @@ def test_an_answer_that_is_not_the_services(refusing: Playground) -> None:
 
 
 def test_a_service_that_starts(open_page: OpenPage) -> None:
-    """The page waits until the service is ready, and then sends the latest text."""
+    """The page sends the latest text after the start."""
     starting = {"is": True}
 
     def start(page: Page) -> None:
@@ -151,7 +151,7 @@ def test_a_network_that_is_lost(refusing: Playground) -> None:
 
 
 def test_an_answer_that_comes_too_late_is_dropped(playground: Playground) -> None:
-    """The page shows only the response to the latest text, in any order of responses."""
+    """Responses may arrive in another order than their requests."""
     held: list[Route] = []
 
     def hold_the_first(route: Route) -> None:
@@ -193,7 +193,6 @@ def test_fills_of_an_older_text_cannot_be_chosen(playground: Playground) -> None
 
 @pytest.mark.parametrize("status", [422, 500])
 def test_errors_of_alternatives(refusing: Playground, status: int) -> None:
-    """The errors appear in place of the alternatives."""
     refusing.write("The dog barked.")
     refusing.page.route("**/fill-mask", refuse(status, "Not this one."))
     refusing.tokens.nth(1).click()

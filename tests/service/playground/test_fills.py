@@ -1,4 +1,4 @@
-"""Fills of the service in the list and in the text."""
+"""Fills in the list and in the text."""
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -9,7 +9,7 @@ DRANK = "She drank a cup of [MASK]."
 
 
 def test_fills_follow_what_is_typed(playground: Playground) -> None:
-    """Each key sends a request, without a button."""
+    """Each key sends a request."""
     playground.text.fill("")
     playground.text.press_sequentially("The [MASK] barked at the mailman.")
     fills = playground.service_fills("The [MASK] barked at the mailman.")
@@ -28,7 +28,7 @@ def test_a_chosen_fill_is_put_into_the_text(playground: Playground) -> None:
 
 
 def test_several_masks_have_a_list_each(playground: Playground) -> None:
-    """A choice fills one mask. The page requests the other again with the new text."""
+    """A choice fills one mask. The page requests the fills of the other again."""
     text = "The [MASK] barked at the [MASK]."
     playground.write(text)
     first, second = playground.service_fills(text)
@@ -46,7 +46,7 @@ def test_several_masks_have_a_list_each(playground: Playground) -> None:
 
 
 def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
-    """A bar's length is its share of the scale above."""
+    """A bar shows its share of the scale above."""
     text = "He lives in [MASK] [MASK], California."
     playground.write(text)
     shares = [fill["score"] for fills in playground.service_fills(text) for fill in fills]
@@ -63,7 +63,6 @@ def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
 
 
 def test_how_many(playground: Playground) -> None:
-    """The list has the requested number of fills."""
     playground.page.get_by_label("Fills per mask").fill("12")
     expect(playground.fills).to_have_count(12)
     fills = playground.service_fills("Paris is the [MASK] of France.", top_k=12)
@@ -71,7 +70,7 @@ def test_how_many(playground: Playground) -> None:
 
 
 def test_targets_are_ranked_alone(playground: Playground) -> None:
-    """Targets are words and phrases. The bar is the share among them, beside the probability."""
+    """Targets are words and phrases. The bar is the share among the targets."""
     playground.mode("Your words")
     playground.page.get_by_label("Rank only these").fill("tea, coffee,, hot chocolate , sand")
     playground.write(DRANK)
@@ -93,7 +92,7 @@ def test_whole_words(playground: Playground) -> None:
 
 
 def test_masks_together(playground: Playground) -> None:
-    """One list is for all masks, and a choice fills them all."""
+    """A choice fills all masks."""
     text = "He lives in [MASK] [MASK], California."
     playground.mode("Together")
     playground.write(text)
@@ -122,7 +121,7 @@ def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
 
 
 def test_fills_of_nothing_but_space_can_be_seen(playground: Playground) -> None:
-    """A sign shows a token of white space. Tokens with a space before them have no sign."""
+    """A sign shows a token of white space."""
     fills = [
         {"score": score, "token": token, "token_str": text, "sequence": f"A{text}."}
         for token, (text, score) in enumerate([(" ", 0.5), (" house", 0.25), ("\n", 0.125)])
@@ -137,7 +136,7 @@ def test_fills_of_nothing_but_space_can_be_seen(playground: Playground) -> None:
 
 
 def test_a_mask_that_no_word_fits(playground: Playground) -> None:
-    """The list has a message. Other masks have their fills."""
+    """Other masks have their fills."""
     fill = {"score": 0.5, "token": 1, "token_str": "x", "sequence": "A x [MASK]"}
     playground.page.route("**/fill-mask", lambda route: route.fulfill(json=[[fill], []]))
     playground.write("A [MASK] [MASK]")

@@ -1,4 +1,4 @@
-"""API keys in the playground: entered on the page, sent with requests and never stored."""
+"""API keys in the playground, entered on the page, sent with requests and never stored."""
 
 import json
 import time
@@ -37,7 +37,7 @@ class Keyed:
 
     Attributes:
         url: address of the service.
-        file: file of its keys.
+        file: file with its keys.
     """
 
     url: str
@@ -89,7 +89,7 @@ def refuse(route: Route) -> None:
 
 
 def test_is_asked_for_in_place_and_goes_with_every_request(locked: Playground) -> None:
-    """The test uses only the keyboard. Afterwards the page starts as without keys."""
+    """The test uses only the keyboard."""
     expect(sentence(locked)).to_have_text(WANTED)
     expect(locked.page.get_by_role("status").filter(has_text=WANTED)).to_be_visible()
     expect(field(locked)).to_be_focused()
@@ -119,7 +119,7 @@ def test_is_asked_for_in_place_and_goes_with_every_request(locked: Playground) -
 
 
 def test_is_kept_nowhere(locked: Playground) -> None:
-    """Storage, address, link and page do not contain the key. Another page does not have it."""
+    """Storage, address, link and page do not contain the key."""
     page = locked.page
     page.get_by_label("API key").fill(KEY)
     page.get_by_role("button", name="Use this key").click()
@@ -142,7 +142,7 @@ def test_is_kept_nowhere(locked: Playground) -> None:
 
 
 def test_one_that_is_refused_is_asked_for_again(locked: Playground) -> None:
-    """The page shows a message. The field is empty and has the focus."""
+    """The field is empty and has the focus."""
     for wrong in ("not-one-of-the-keys", "€" * 20):
         give(locked, wrong)
         expect(sentence(locked)).to_have_text(REFUSED)
@@ -155,7 +155,7 @@ def test_one_that_is_refused_is_asked_for_again(locked: Playground) -> None:
 
 
 def test_one_that_is_taken_back_while_the_page_is_open(locked: Playground, keyed: Keyed) -> None:
-    """The page requests another key. The visitor's latest text gets its response."""
+    """The visitor continues to write. The latest text gets its response."""
     give(locked, OLD_KEY)
     locked.wait_until_answered()
     keys = keyed.file.read_text(encoding="utf-8")
@@ -177,7 +177,6 @@ def test_one_that_is_taken_back_while_the_page_is_open(locked: Playground, keyed
 
 
 def test_what_a_link_asks_for_is_asked_for_with_the_key(open_page: OpenPage, keyed: Keyed) -> None:
-    """The link keeps its text and options."""
     playground = open_page("/#text=A+[MASK].&top_k=3", url=keyed.url, failing_requests=True)
     give(playground, KEY)
     expect(playground.fills).to_have_count(3)
@@ -199,7 +198,7 @@ def test_alternatives_wait_for_a_key_too(locked: Playground) -> None:
 
 
 def test_an_answer_to_the_key_before(locked: Playground) -> None:
-    """The page ignores a response to an older key and repeats the request with the latest key."""
+    """The page repeats the request with the latest key."""
     give(locked, VARIABLE["FILLMASK_API_KEY"])
     locked.wait_until_answered()
     held: list[Route] = []
@@ -234,7 +233,7 @@ def test_one_that_is_wanted_no_more(refusing: Playground) -> None:
 
 
 def test_a_proxy_that_wants_something_else(refusing: Playground) -> None:
-    """A key would not help, so the error is like others."""
+    """A key would not help."""
     refusing.page.route(
         "**/fill-mask",
         lambda route: route.fulfill(
@@ -247,7 +246,7 @@ def test_a_proxy_that_wants_something_else(refusing: Playground) -> None:
 
 
 def test_the_code_has_the_key_from_where_it_runs(locked: Playground, tmp_path: Path) -> None:
-    """The code reads an environment variable, or a prompt in a browser."""
+    """The code reads an environment variable, or prompts in a browser."""
     give(locked, KEY)
     locked.wait_until_answered()
     locked.page.on("dialog", lambda dialog: dialog.accept(VARIABLE["FILLMASK_API_KEY"]))
@@ -272,7 +271,7 @@ def test_without_keys_the_code_has_none(playground: Playground) -> None:
 
 
 def test_everybody_can_give_one(open_page: OpenPage, keyed: Keyed) -> None:
-    """The test covers the first prompt and a rejected key, in any colours and on small screens."""
+    """The test covers the first prompt and a rejected key, in all colours and on small screens."""
     playground = open_page(url=keyed.url, failing_requests=True, **AXE_CONTEXT)
     expect(sentence(playground)).to_have_text(WANTED)
     expect_accessible(playground.page)

@@ -71,7 +71,7 @@ def test_from_a_sentence_to_filled_masks(playground: Playground) -> None:
 
 
 def test_each_group_is_one_stop_of_the_tab_key(playground: Playground) -> None:
-    """The order of the few stops is that of the page."""
+    """The order of the stops is that of the page."""
     playground.text.focus()
     way = [focused(playground)]
     while way[-1] != "snippet":
@@ -86,7 +86,7 @@ def test_each_group_is_one_stop_of_the_tab_key(playground: Playground) -> None:
 
 
 def test_tabs_by_arrow_keys(playground: Playground) -> None:
-    """Left and right continue around the ends."""
+    """The left and right keys wrap around at the ends."""
     playground.page.get_by_role("tab", name="curl").focus()
     playground.page.keyboard.press("ArrowLeft")
     expect(playground.page.get_by_role("tab", name="JavaScript")).to_be_focused()
@@ -97,7 +97,7 @@ def test_tabs_by_arrow_keys(playground: Playground) -> None:
 
 
 def test_the_focus_can_be_seen(playground: Playground) -> None:
-    """Each stop of the Tab key has an outline, on itself or on its frame."""
+    """The outline is on the stop or on its frame."""
     is_seen = """() => {
         const focused = document.activeElement;
         const framed = focused.closest("textarea")?.closest(".editor");

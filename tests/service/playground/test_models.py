@@ -83,7 +83,6 @@ def other_fills(playground: Playground, text: str) -> Any:
 
 
 def test_begins_with_the_default(several: Playground) -> None:
-    """Requests are the same as for a service of one model."""
     names = [one["name"] for one in httpx.get(f"{several.url}/models").json()]
     assert names == [OTHER, DEFAULT]
     expect(choice(several).get_by_role("option")).to_have_text(names)
@@ -94,7 +93,7 @@ def test_begins_with_the_default(several: Playground) -> None:
 
 
 def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
-    """The keyboard chooses it. Masks, limits, facts and all requests then belong to that model."""
+    """The test uses the keyboard. Masks, limits, facts and requests belong to the chosen model."""
     several.write(TEXT)
     paths: list[str] = []
 
@@ -128,7 +127,6 @@ def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
 
 
 def test_undo_writes_masks_as_the_chosen_model_does(several: Playground) -> None:
-    """Undo restores masks with the current mask token."""
     several.write(TEXT)
     fill = several.service_fills(TEXT)[0]
     several.fills.first.click()
@@ -195,7 +193,7 @@ def test_a_link_to_a_model_that_is_not_served(open_page: OpenPage, models_url: s
 
 
 def test_everybody_can_choose(open_page: OpenPage, models_url: str) -> None:
-    """The test covers any colours, small screens and long names."""
+    """The test covers all colours, small screens and long names."""
     playground = open_page(url=models_url, **AXE_CONTEXT)
     playground.wait_until_answered()
     choose(playground, OTHER)

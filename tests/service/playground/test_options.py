@@ -1,4 +1,4 @@
-"""Disabled options, which explain the reason and are never sent."""
+"""Disabled options and invalid values."""
 
 from playwright.sync_api import expect
 
@@ -16,7 +16,7 @@ def requests_of(playground: Playground) -> list[str]:
 
 
 def test_what_excludes_each_other_is_one_choice(playground: Playground) -> None:
-    """Targets, words and masks together exclude each other."""
+    """The modes are targets, words and masks together."""
     for name in ("Whole words", "Together", "Tokens"):
         playground.mode(name)
         expect(playground.page.get_by_role("radio", checked=True)).to_have_count(1)
@@ -24,7 +24,7 @@ def test_what_excludes_each_other_is_one_choice(playground: Playground) -> None:
 
 
 def test_a_number_that_is_not_allowed(playground: Playground) -> None:
-    """The server sets the limit. The page sends nothing until the number is valid."""
+    """The page sends nothing until the number is valid."""
     asked = requests_of(playground)
     number = playground.page.get_by_label("Fills per mask")
     for wrong in ("0", "101", "", "2.5"):
@@ -41,7 +41,7 @@ def test_a_number_that_is_not_allowed(playground: Playground) -> None:
 
 
 def test_no_targets_yet_is_no_error(playground: Playground) -> None:
-    """A hint explains what to write. The page sends no request."""
+    """The page sends no request."""
     asked = requests_of(playground)
     playground.mode("Your words")
     expect(playground.page.get_by_text("Write the words to rank")).to_be_visible()
@@ -60,7 +60,7 @@ def test_a_target_that_is_given_twice(refusing: Playground) -> None:
 
 
 def test_coming_back_to_what_is_shown_asks_nothing(open_page: OpenPage) -> None:
-    """The page already has the response. The next request is for another text."""
+    """The page already has the response."""
     playground = open_page(own_context=True)
     playground.wait_until_answered()
     asked: list[str] = []

@@ -9,7 +9,6 @@ from tests.service.playground.playground import Playground, inputs_of
 
 
 def test_begins_with_an_example_that_is_answered(playground: Playground) -> None:
-    """The first example shows the service's own fills."""
     expect(playground.text).to_have_value("Paris is the [MASK] of France.")
     fills = playground.service_fills("Paris is the [MASK] of France.")
     playground.expect_fills(playground.fills, fills)
@@ -26,7 +25,7 @@ def test_says_which_model_is_served_and_its_limits(playground: Playground) -> No
 
 
 def test_every_example_is_answered(playground: Playground) -> None:
-    """Each example has a text and options that fit it."""
+    """Each example has a text and matching options."""
     examples = playground.page.get_by_role("group", name="Try").get_by_role("button")
     for example in examples.all():
         example.click()
@@ -37,7 +36,7 @@ def test_every_example_is_answered(playground: Playground) -> None:
 
 
 def test_works_below_a_prefix_of_a_proxy(open_page: OpenPage, url: str) -> None:
-    """All addresses are relative, also in modules, calls and the code panel."""
+    """All addresses are relative, including those in modules and in the code panel."""
 
     def behind_a_proxy(page: Page) -> None:
         page.route(
@@ -55,7 +54,6 @@ def test_works_below_a_prefix_of_a_proxy(open_page: OpenPage, url: str) -> None:
 
 
 def test_another_models_mask_token(open_page: OpenPage, url: str) -> None:
-    """Examples, the button and calls use the mask token of the service."""
     asked: list[str] = []
 
     def another_model(page: Page) -> None:
@@ -87,7 +85,7 @@ def test_another_models_mask_token(open_page: OpenPage, url: str) -> None:
 
 
 def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
-    """Tags in names, fills and errors appear as text."""
+    """Names, fills and errors may contain tags."""
     tag = "<img src=x onerror=alert(1)>"
 
     def hostile(page: Page) -> None:
@@ -115,7 +113,7 @@ def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
 
 
 def test_the_last_text_of_a_link_is_there_again(playground: Playground) -> None:
-    """A link's fragment, which no server receives, has the text and the options."""
+    """The fragment of a link, which no server receives, has the text and the options."""
     text = "Line one & 100 %: #[MASK]\n😀 [MASK] 'quoted'"
     playground.mode("Together")
     playground.page.get_by_label("in the order").select_option("left to right")
@@ -147,7 +145,7 @@ def test_a_link_that_asks_for_what_there_is_not(open_page: OpenPage) -> None:
 
 
 def test_an_empty_text_asks_for_one(playground: Playground) -> None:
-    """The page sends no request and shows a hint instead of an error."""
+    """The page sends no request."""
     asked: list[str] = []
     playground.page.on("request", lambda request: asked.append(request.url))
     playground.text.fill(" \n ")

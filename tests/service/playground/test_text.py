@@ -14,7 +14,7 @@ def call(playground: Playground, module: str, function: str, *arguments: Any) ->
 
 
 def test_difference(playground: Playground) -> None:
-    """The difference turns one text into the other and cuts no character."""
+    """No edit cuts a character."""
     cases = [
         ("a b c", "a x c", "x"),
         ("", "new", "new"),
@@ -44,7 +44,7 @@ def test_around(playground: Playground) -> None:
 
 
 def test_percent(playground: Playground) -> None:
-    """Percentages have two decimals, or two significant figures if these would be zero."""
+    """Two decimals are enough, unless they are zero."""
     cases = {
         1: "100.00 %",
         0.72784: "72.78 %",

@@ -38,7 +38,7 @@ def truncate(file: Path) -> None:
 
 
 def answers(url: str) -> list[object]:
-    """Return fills of many words, which read many rows of the table."""
+    """Return the fills of many words, for which the graph reads many rows of the table."""
     texts = [f"{word} is the [MASK] of {other}" for word in WORDS for other in WORDS]
     found: list[object] = []
     for start in range(0, len(texts), 50):
@@ -52,10 +52,7 @@ def answers(url: str) -> list[object]:
 def test_weights_that_change_under_the_process(
     harm: Callable[[Path], None], start_server: StartServer, tmp_path: Path
 ) -> None:
-    """Every response stays the same.
-
-    A reload finds the change, rejects the bundle and logs the reason.
-    """
+    """A reload rejects the changed bundle and logs the reason."""
     bundle = tmp_path / "bundle"
     shutil.copytree(default_bundle_path(), bundle)
     with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
@@ -72,7 +69,6 @@ def test_weights_that_change_under_the_process(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the weights stay mapped")
 def test_nothing_of_the_file_is_mapped(tiny: Tiny) -> None:
-    """The process maps no file of the bundle, with or without work."""
     runtime = Runtime(tiny.path / "model.onnx")
     assert str(tiny.path) not in Path("/proc/self/maps").read_text()
     assert runtime.weights_copied
@@ -94,7 +90,7 @@ sys.exit(main())
 def test_weights_too_large_for_a_copy_are_watched(
     harm: Callable[[Path], None], bundle_copy: Path
 ) -> None:
-    """The service ends within seconds. The log has the reason."""
+    """The service exits within seconds. The log has the reason."""
     command = [sys.executable, "-c", LARGE, "--port=0", "--bundle", str(bundle_copy)]
     with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
         assert process.stdout is not None

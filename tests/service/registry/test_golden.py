@@ -1,4 +1,4 @@
-"""Golden prompts of bundles, with and without differences."""
+"""Golden prompts and the tolerance of their check."""
 
 import math
 from collections.abc import Sequence
@@ -23,12 +23,11 @@ FIGURES = {"mean_log_prob_difference": 0.03, "p99_log_prob_difference": 0.12}
 
 
 def tolerance(edit_bundle: EditBundle, **changes: Any) -> GoldenTolerance:
-    """Return the tolerance of the tiny bundle, which has three masks, after changes."""
+    """Return the tolerance of the tiny bundle after changes. The bundle has three masks."""
     return GoldenTolerance.of(read_bundle(edit_bundle(lambda bundle: bundle.update(changes))))
 
 
 def test_fp32_keeps_the_tolerance_it_names(edit_bundle: EditBundle) -> None:
-    """Figures of int8 do not matter to fp32."""
     found = tolerance(edit_bundle, verification={"int8": FIGURES})
     assert found == GoldenTolerance(mean=1e-4, largest=1e-4)
 
@@ -41,7 +40,7 @@ def test_int8_is_bound_by_its_distance_from_fp32(edit_bundle: EditBundle) -> Non
 
 
 def test_a_larger_tolerance_that_int8_names_holds(edit_bundle: EditBundle) -> None:
-    """The named tolerance bounds the largest difference. The figures bound the mean."""
+    """The tolerance bounds the largest difference. The figures bound the mean."""
     golden = read_golden(edit_bundle) | {"log_prob_tolerance": 0.6}
     found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES}, golden=golden)
     assert found.largest == 0.6
@@ -165,7 +164,7 @@ async def test_int8_that_differs_everywhere_is_rejected(edit_bundle: EditBundle)
 
 
 async def test_int8_with_one_answer_far_off_is_rejected(edit_bundle: EditBundle) -> None:
-    """A single fill may differ by four times the 99th percentile of int8's differences."""
+    """The bound is four times the 99th percentile of int8's differences."""
 
     def change(bundle: dict[str, Any]) -> None:
         in_int8(bundle)
@@ -207,7 +206,7 @@ async def test_tokens_may_change_places_within_the_tolerance(
 async def test_twice_as_many_fills_are_compared(
     rank: int, message: str, tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    """The comparison finds the model's tenth fill, although the bundle has five."""
+    """The model's tenth fill counts, although the bundle has five."""
     token = (await actual_fills(tiny.path, rank))[-1].token
     path = edit_bundle(lambda bundle: first_fills(bundle)[0].update(token=token))
     with pytest.raises(BundleError, match=f"golden prompt 0, mask 0 {message}"):
@@ -230,7 +229,7 @@ async def test_fills_may_be_more_than_half_of_the_tokens(
 async def test_unlisted_token_with_low_expectation_has_no_difference(
     others_by: float, tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    """A difference of 0 neither adds to the mean nor hides the differences of other fills."""
+    """The token neither adds to the mean nor hides the differences of other fills."""
     token = (await actual_fills(tiny.path, 11))[-1].token
 
     def change(bundle: dict[str, Any]) -> None:
@@ -246,7 +245,7 @@ async def test_unlisted_token_with_low_expectation_has_no_difference(
 
 
 async def test_other_token_is_rejected(edit_bundle: EditBundle) -> None:
-    """The error names the expected tokens and the ones found."""
+    """The error names the expected and the actual tokens."""
 
     def change(bundle: dict[str, Any]) -> None:
         first_fills(bundle)[0]["token"] = 0

@@ -1,4 +1,4 @@
-"""Reloads of a real process: last requests of the old model, and its memory."""
+"""Reloads of a real process, its memory, and the last requests of the old model."""
 
 import asyncio
 import gc
@@ -32,7 +32,7 @@ MOST_GROWTH_MB = 90
 
 
 def serve_next(process: Popen[str], url: str, source: Path, path: Path, name: str) -> None:
-    """Reload a bundle with another name and wait until it is served."""
+    """Reload a bundle with another name and wait until the service uses it."""
     put_bundle(source, path, name)
     os.kill(process.pid, signal.SIGHUP)
     until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == name))
@@ -53,7 +53,7 @@ def deleted_maps(process: Popen[str]) -> list[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
-    """The process maps no file of an old bundle after 20 reloads. Memory has not grown."""
+    """The test makes 20 reloads."""
     bundle, source = tmp_path / "bundle", default_bundle_path()
     put_bundle(source, bundle, "version-0")
     with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
@@ -69,7 +69,6 @@ def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
 def test_long_request_keeps_its_model(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
 ) -> None:
-    """The request precedes the reload."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     with (
@@ -116,7 +115,6 @@ def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> No
 def test_hangups_in_a_row_are_one_reload(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
 ) -> None:
-    """Reloads without a change load nothing."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     with start_server("--bundle", str(bundle), command=("-c", SLOW)) as (process, url):
@@ -171,7 +169,7 @@ def _no_collections() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_no_collections")
 async def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
-    """The service freezes loaded objects, so that no collection would find a cycle."""
+    """The service freezes loaded objects, so no collection would find a cycle."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
 

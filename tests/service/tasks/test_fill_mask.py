@@ -28,7 +28,7 @@ def check(tiny: Tiny, text: str, masks: Sequence[Sequence[Fill]], top_k: int) ->
 
 
 async def test_many_texts_of_many_lengths(tiny: Tiny) -> None:
-    """Texts that share batches get the fills that the oracle gives each alone."""
+    """The oracle computes each text alone."""
     texts = [f"{'the dog ' * (i % 12)}[MASK] {'cat ' * (i % 5)}" for i in range(40)]
     texts += ["a [MASK] of [MASK] and [MASK]"]
     for text, masks in zip(texts, await fill(tiny, texts, top_k=4), strict=True):
@@ -49,7 +49,6 @@ async def test_special_tokens_are_never_offered(tiny: Tiny) -> None:
 
 
 async def test_token_str_and_sequence(tiny: Tiny) -> None:
-    """Each fill has its token and the entire text with it."""
     [[fills]] = await fill(tiny, ["The  [MASK], here"], targets=["dog", "##s"])
     assert {(one.token_str, one.sequence) for one in fills} == {
         ("dog", "The  dog, here"),
@@ -58,7 +57,7 @@ async def test_token_str_and_sequence(tiny: Tiny) -> None:
 
 
 async def test_targets_are_ranked_with_their_own_probabilities(tiny: Tiny) -> None:
-    """A target's probability is over the entire vocabulary, in every mask."""
+    """The probability of a target is over the entire vocabulary."""
     text = "the [MASK] and [MASK]"
     targets = ["dog", "cat", "tea"]
     [masks] = await fill(tiny, [text], targets=targets)
@@ -117,7 +116,7 @@ async def test_rejects(
 
 
 async def test_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each fill repeats its text, so that a small request may have a huge response."""
+    """A small request may have a huge response, because each fill repeats its text."""
     monkeypatch.setattr(response_size, "MAX_RESPONSE_BYTES", 2620)
     text = "the [MASK]"
     assert len((await fill(tiny, [text], top_k=10))[0][0]) == 10

@@ -52,7 +52,7 @@ def search(tiny: Tiny, order: str, beam: int) -> list[tuple[tuple[int, ...], flo
 @pytest.mark.parametrize("order", ["confidence", "left_to_right"])
 @pytest.mark.parametrize("top_k", [1, 3, 8])
 def test_the_best_of_the_beam(client: TestClient, tiny: Tiny, order: str, top_k: int) -> None:
-    """Each fill has its joint log-probability and the text with both tokens."""
+    """A fill has its joint log-probability and the text with both tokens."""
     fills = fill(client, TEXT, top_k=top_k, order=order)
     expected = search(tiny, order, max(top_k, MIN_BEAM_WIDTH))[:top_k]
     assert [tuple(one["tokens"]) for one in fills] == [tokens for tokens, _ in expected]
@@ -72,7 +72,6 @@ def test_the_order_is_confidence_unless_told_otherwise(client: TestClient) -> No
 
 
 def test_one_mask_is_answered_as_ever(client: TestClient) -> None:
-    """One mask alone has no joint fills."""
     text = "the [MASK] barked"
     alone = client.post("/fill-mask", json={"inputs": text, "parameters": {"top_k": 7}}).json()
     for one, other in zip(fill(client, text, top_k=7), alone, strict=True):
@@ -84,7 +83,7 @@ def test_one_mask_is_answered_as_ever(client: TestClient) -> None:
 
 
 def test_the_text_is_the_users_but_for_the_masks(client: TestClient) -> None:
-    """A continuation joins the word before it, also a filled one."""
+    """The word before a continuation may be a fill too."""
     for one in fill(client, TEXT, top_k=20):
         first, second = one["token_strs"]
         joined = [name.removeprefix("##") for name in (first, second)]
@@ -94,14 +93,13 @@ def test_the_text_is_the_users_but_for_the_masks(client: TestClient) -> None:
 
 
 def test_a_list_of_texts(client: TestClient) -> None:
-    """Each text has one list of fills for any number of masks."""
     body = {"inputs": [TEXT, "a [MASK]"], "parameters": {"strategy": "joint", "top_k": 2}}
     answer = client.post("/fill-mask", json=body).json()
     assert [[len(one["tokens"]) for one in fills] for fills in answer] == [[2, 2], [1, 1]]
 
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
-    """The first mask needs one pass, each further mask as many as the width of the beam."""
+    """Each mask after the first needs as many passes as the beam is wide."""
     assert max_joint_passes(1, 5) == 1
     assert max_joint_passes(3, 5) == 11
     assert max_joint_passes(2, 20) == 21

@@ -50,7 +50,7 @@ CASES: dict[str, tuple[list[str], FillOptions]] = {
 
 
 async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[Any, int, int]:
-    """Return the response, the memory reserved for it, and the peak of its memory."""
+    """Return the response, the bytes reserved for it, and the peak of traced memory."""
     batcher = Batcher(Runtime(tiny.path / "model.onnx").run, 1, 64, 10**5, 10**5, 10, pytest.fail)
     use_case = FillMaskPipeline(
         make_tokenizer(tiny),
@@ -80,7 +80,7 @@ async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[
 
 
 def size_of(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> ResponseSize:
-    """Return the estimated size, without computing."""
+    """Return the estimated size of a response."""
     planner = FillPlanner(make_tokenizer(tiny), MAX_TOKENS, 1_000)
     return estimate_response_size(
         [planner.plan(text, options, "inputs", report_errors=True) for text in texts]
@@ -154,7 +154,7 @@ async def test_answer_without_room_is_not_computed(tiny: Tiny) -> None:
 
 
 def test_largest_answer_is_bounded(tiny: Tiny) -> None:
-    """Memory has a bound too: 40 MB per request."""
+    """The bound on memory is 40 MB per request."""
     for text in (f"the{' ' * 1900}[MASK]", "😀" + " " * 1900 + "[MASK]", "\1" * 1900 + "[MASK]"):
         largest = 0
         for fills in range(10, 5_000, 10):

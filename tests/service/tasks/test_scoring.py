@@ -26,7 +26,7 @@ def score(client: TestClient, inputs: Any, **parameters: Any) -> Any:
 
 
 def expected(tiny: Tiny, variant: str) -> list[float]:
-    """Return the scores by one masked pass per token of TEXT."""
+    """Return the scores from one masked pass per token of TEXT."""
     ids = [VOCABULARY.index(token) for token in ["[CLS]", *TOKENS, "[SEP]"]]
     log_probs = []
     for place, word in enumerate(WORDS):
@@ -42,7 +42,7 @@ def expected(tiny: Tiny, variant: str) -> list[float]:
 def test_each_token_is_predicted_from_the_rest(
     variant: str, client: TestClient, tiny: Tiny
 ) -> None:
-    """Each token has its place in the text. The total is the sum over all."""
+    """The total is the sum over all tokens."""
     answer = score(client, TEXT, variant=variant)
     log_probs = expected(tiny, variant)
     assert [one["token_str"] for one in answer["tokens"]] == TOKENS
@@ -66,7 +66,7 @@ def test_the_word_is_masked_unless_told_otherwise(client: TestClient) -> None:
 
 
 def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
-    """The order is that of the sum. Equal variants have the same rank."""
+    """Equal variants have the same rank."""
     texts = ["the dog barked", "the cat barked", "the dog barked", "the tea barked"]
     answer = score(client, texts)
     totals = [text["log_prob"] for text in answer]
@@ -107,7 +107,6 @@ def test_bad_requests(client: TestClient, inputs: Any, parameters: Any, reason: 
 
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
-    """Each token of all texts needs one pass."""
     settings = Settings(bundle=tiny.path, threads=1, max_passes=5)
     with TestClient(create_app(settings)) as client:
         assert client.post("/score", json={"inputs": ["a dog", "a cat ."]}).status_code == 200

@@ -55,7 +55,7 @@ def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
 @pytest.mark.parametrize("longest", [1, 2, 3])
 @pytest.mark.parametrize("top_k", [2, 12])
 def test_best_words(client: TestClient, tiny: Tiny, longest: int, top_k: int) -> None:
-    """Words of one to three tokens have the order of the log-probability of the entire word."""
+    """The log-probability is that of the entire word."""
     fills = fill(client, TEXT, max_word_tokens=longest, top_k=top_k)
     expected = search(tiny, longest, top_k)
     assert [one["token_str"] for one in fills] == [word for word, _ in expected]
@@ -75,14 +75,13 @@ def test_words_are_whole(client: TestClient) -> None:
 
 
 def test_words_have_three_tokens_by_default(client: TestClient) -> None:
-    """Every mask of every text has its own words."""
     assert fill(client, TEXT) == fill(client, TEXT, max_word_tokens=3)
     [first, second] = fill(client, "a [MASK] and a [MASK]", top_k=3)
     assert len(first) == len(second) == 3
 
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
-    """The search needs one pass per length, and the width of the beam per further token."""
+    """Each length needs one pass, and each further token as many as the beam is wide."""
     assert max_word_passes(1) == 1
     assert max_word_passes(3) == 1 + (1 + BEAM_WIDTH) + (1 + 2 * BEAM_WIDTH)
     settings = Settings(bundle=tiny.path, threads=1, max_passes=max_word_passes(3))
@@ -124,7 +123,6 @@ async def test_word_keeps_its_most_likely_tokens(log_prob: float, parts: int) ->
 
 
 async def test_mask_where_no_word_fits(tiny: Tiny) -> None:
-    """The search ends without fills if no candidate is a word."""
     tokenizer = make_tokenizer(tiny)
     calls = 0
 

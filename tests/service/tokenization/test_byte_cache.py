@@ -19,7 +19,6 @@ def test_the_oldest_entries_are_dropped() -> None:
 
 
 def test_a_used_entry_stays() -> None:
-    """The cache drops the least recently used entry instead."""
     cache: ByteCache[str, int] = ByteCache(2)
     cache.put("a", 1, 1)
     cache.put("b", 2, 1)

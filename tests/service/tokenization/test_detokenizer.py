@@ -42,7 +42,7 @@ def added(tokens: list[str], vocabulary: list[str], *, lstrip: bool) -> list[dic
 
 
 def finish(tokenizer: TokenizersTokenizer, vocabulary: list[str], *, lstrip: bool) -> Tokenizer:
-    """Add special tokens, and load the result as the service does."""
+    """Add special tokens and load the result as the service does."""
     tokenizer.post_processor = processors.TemplateProcessing(
         single=["<s>", "$A", "</s>"], special_tokens=[("<s>", 0), ("</s>", 2)]
     )
@@ -103,14 +103,14 @@ def fill(tokenizer: Tokenizer, text: str, token_id: int) -> str:
     ],
 )
 def test_sequence(kind: str, text: str, token: str, sequence: str) -> None:
-    """A token with a space starts a word. A token without one continues the word before it."""
+    """A token without a space continues the word before it."""
     tokenizer, vocabulary = TOKENIZERS[kind]
     token_id = vocabulary.index(NAMES[kind].get(token, token))
     assert fill(tokenizer, text, token_id) == sequence
 
 
 def test_a_mask_that_does_not_include_the_space_before_it() -> None:
-    """The space is then a separate token, which stays."""
+    """The space is then a separate token."""
     tokenizer = byte_level(lstrip=False)
     assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("Paris")) == "a Paris."
     assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("ĠParis")) == "a  Paris."
@@ -124,7 +124,7 @@ def test_a_mask_that_does_not_include_the_space_before_it() -> None:
     ],
 )
 def test_bytes_as_text(name: str, text: str) -> None:
-    """The text is not the vocabulary's name. An incomplete character is U+FFFD."""
+    """An incomplete character is U+FFFD."""
     tokenizer = byte_level()
     assert tokenizer.token_str(BYTE_LEVEL.index(name)) == text
     assert "\ufffd" not in text or fill(tokenizer, "a <mask>", BYTE_LEVEL.index(name)) == "a\ufffd"
@@ -183,7 +183,7 @@ def test_targets_of_one_token(kind: str, target: str, name: str) -> None:
 def test_targets_of_several_tokens(
     kind: str, target: str, names: list[str], shown: str, sequence: str
 ) -> None:
-    """The response shows them as written. A target that starts a word has a space before it."""
+    """A target that starts a word has a space before it."""
     tokenizer, vocabulary = TOKENIZERS[kind]
     ids = tokenizer.encode_target(target)
     assert [vocabulary[i] for i in ids] == names
@@ -202,7 +202,6 @@ def test_targets_of_several_tokens(
     ],
 )
 def test_invalid_targets(kind: str, target: str, reason: str) -> None:
-    """The service does not replace them."""
     with pytest.raises(InvalidRequestError, match=reason):
         TOKENIZERS[kind][0].encode_target(target)
 

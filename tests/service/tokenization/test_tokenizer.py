@@ -41,7 +41,7 @@ def test_finds_the_masks(tokenizer: Tokenizer) -> None:
 
 
 def test_does_not_truncate_or_pad(tokenizer: Tokenizer) -> None:
-    """The tokenizer ignores truncation in the file, so that it cuts no text silently."""
+    """The file asks for truncation, which would cut texts silently."""
     assert len(tokenizer.encode("the " * 50).input_ids) == 52
     assert len(tokenizer.encode("the").input_ids) == 3
 
@@ -56,7 +56,7 @@ def test_agrees_with_hugging_face_on_ordinary_text(tokenizer: Tokenizer) -> None
 
 
 def test_a_special_token_in_a_text_is_ordinary_text(tokenizer: Tokenizer) -> None:
-    """A [SEP] in a text is brackets and letters. So is a mask in lower case."""
+    """A [SEP] in a text is brackets and letters. A mask in lower case is ordinary too."""
     assert tokens(tokenizer, "the [SEP]") == ["[CLS]", "the", "[", "sep", "]", "[SEP]"]
     assert tokens(tokenizer, "[CLS] [mask]")[1:-1] == ["[", "cls", "]", "[", "mask", "]"]
 
@@ -128,7 +128,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
 def test_a_long_text_starts_no_threads() -> None:
-    """The tokenizers library starts one per CPU by default, beside the computing threads."""
+    """The tokenizers library starts one thread per CPU by default, beside the computing threads."""
     done = subprocess.run(
         [sys.executable, "-c", ENCODE_A_LONG_TEXT, str(MASK_ID)],
         input=build_tokenizer().to_str().encode(),
@@ -139,7 +139,6 @@ def test_a_long_text_starts_no_threads() -> None:
 
 
 def test_targets(tokenizer: Tokenizer) -> None:
-    """A target is in the vocabulary, or needs tokenization."""
     for target, names in {
         "dog": ["dog"],
         "Paris": ["paris"],
@@ -187,7 +186,7 @@ def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
     ],
 )
 def test_sequence(text: str, token: str, sequence: str, tokenizer: Tokenizer) -> None:
-    """The text does not change. A continuation joins the word before it, if there is one."""
+    """A continuation joins the word before it, if there is one."""
     span = tokenizer.encode(text).mask_spans[0]
     assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token)) == (token, sequence)
     assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token))[1] == sequence

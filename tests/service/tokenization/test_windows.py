@@ -81,7 +81,7 @@ def fill_in_windows(client: TestClient, text: str, **parameters: Any) -> Any:
 
 
 def test_a_mask_is_filled_from_its_window(client: TestClient) -> None:
-    """The fills equal those of the window alone. The sequence is the entire text."""
+    """The sequence of a fill is the entire text."""
     text = f"{TEXT}the [MASK] run {TEXT}"
     fills = fill_in_windows(client, text, top_k=3).json()
     start, end = fills[0]["window"]
@@ -97,7 +97,6 @@ def test_a_mask_is_filled_from_its_window(client: TestClient) -> None:
 
 
 def test_several_windows_of_a_text(client: TestClient) -> None:
-    """Each mask has its list of fills, in any window."""
     text = f"[MASK] {TEXT}[MASK] and [MASK]"
     fills = fill_in_windows(client, text, top_k=2).json()
     assert [len(mask) for mask in fills] == [2, 2, 2]

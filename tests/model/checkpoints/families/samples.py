@@ -156,7 +156,10 @@ SAMPLES: dict[str, Sample] = {
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Three texts of different length with masks, also at their ends: (N, T) each."""
+    """Three texts of different length with masks, also at their ends.
+
+    The tensors are (N, T).
+    """
 
     input_ids: Tensor
     attention_mask: Tensor

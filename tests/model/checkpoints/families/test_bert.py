@@ -21,13 +21,13 @@ TABLE = "bert.embeddings.word_embeddings.weight"
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A small BERT as transformers saves it, which a test may damage."""
+    """Directory of a small BERT that a test may damage."""
     SAMPLES["BERT, three heads"].make().save_pretrained(tmp_path)
     return tmp_path
 
 
 def test_old_names_are_read(directory: Path) -> None:
-    """TensorFlow's gamma and beta, position_ids, the pooler and the NSP head change nothing."""
+    """Norms have TensorFlow's gamma and beta. The encoder does not need the other tensors."""
     before = load_checkpoint(directory).model.state_dict()
 
     def age(tensors: dict[str, Tensor]) -> None:
@@ -44,8 +44,6 @@ def test_old_names_are_read(directory: Path) -> None:
 
 
 def test_a_tied_decoder_may_be_stored_twice(directory: Path) -> None:
-    """The encoder ignores second copies of the table and of its bias."""
-
     def store_twice(tensors: dict[str, Tensor]) -> None:
         tensors["cls.predictions.decoder.weight"] = tensors[TABLE].clone()
         tensors["cls.predictions.decoder.bias"] = tensors["cls.predictions.bias"].clone()
@@ -122,7 +120,7 @@ def test_wrong_tensors_are_listed(
     ],
 )
 def test_a_value_that_changes_the_maths_is_refused(directory: Path, field: str, value: Any) -> None:
-    """The encoder cannot compute such a configuration. The error contains the value."""
+    """The error contains the value."""
     change_config(directory, **{field: value})
     shown = str(value) if field == "hidden_size" else repr(value)
     with pytest.raises(CheckpointError, match=rf"config\.json: .*{re.escape(shown)}"):

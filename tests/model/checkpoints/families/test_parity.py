@@ -24,7 +24,7 @@ TOLERANCE = 1e-4
 @pytest.mark.parametrize("name", SAMPLES)
 @torch.inference_mode()
 def test_log_probs_equal_those_of_transformers(name: str, tmp_path: Path) -> None:
-    """Masks are anywhere, in texts of the maximum length and in padded ones."""
+    """Texts have the maximum length or padding."""
     sample = SAMPLES[name]
     theirs = sample.make()
     theirs.save_pretrained(tmp_path)
@@ -41,7 +41,6 @@ def test_log_probs_equal_those_of_transformers(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_parameters_are_counted_from_the_configuration(name: str, tmp_path: Path) -> None:
-    """The count agrees with the actual weights."""
     SAMPLES[name].make().save_pretrained(tmp_path)
     model = load_checkpoint(tmp_path).model
     count = count_parameters(model.config)
@@ -64,7 +63,6 @@ def test_tensors_have_their_names_of_the_checkpoint(name: str, tmp_path: Path) -
 
 
 def test_each_family_has_two_samples(tmp_path: Path) -> None:
-    """Every family needs a test."""
     kinds = [sample.make().config.model_type for sample in SAMPLES.values()]
     assert set(kinds) == set(FAMILIES)
     assert all(kinds.count(kind) >= 2 for kind in FAMILIES)

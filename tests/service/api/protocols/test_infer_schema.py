@@ -72,7 +72,6 @@ def test_what_the_schema_takes_is_taken(request_body: dict[str, Any]) -> None:
     ],
 )
 def test_what_the_schema_refuses_is_refused(request_body: dict[str, Any]) -> None:
-    """Schema and service reject the same requests."""
     assert not SCHEMA.is_valid(request_body)
     with pytest.raises(InvalidRequestError):
         InferRequest.read(to_json(request_body), None, LIMITS)

@@ -51,13 +51,12 @@ def tensor(name: str, texts: list[str], *, binary: bool, shape: list[int] | None
 
 
 def texts_of(result: Any, name: str) -> list[list[str]]:
-    """Return the texts of an output. The client gives bytes for binary data and text for JSON."""
+    """Return the texts of an output. Binary data has bytes, JSON has strings."""
     rows = result.as_numpy(name).tolist()
     return [[v.decode() if isinstance(v, bytes) else v for v in row] for row in rows]
 
 
 def test_the_server_and_the_model_are_described(client_of_triton: Any) -> None:
-    """The test reads metadata, readiness and versions."""
     assert client_of_triton.is_server_live()
     assert client_of_triton.is_server_ready()
     assert client_of_triton.is_model_ready("tiny")
@@ -84,7 +83,7 @@ def test_the_server_and_the_model_are_described(client_of_triton: Any) -> None:
 @pytest.mark.parametrize("binary_out", [False, True])
 @pytest.mark.parametrize("binary_in", [False, True])
 def test_infer(client_of_triton: Any, server: str, *, binary_in: bool, binary_out: bool) -> None:
-    """Several texts with several masks get the fills of /fill-mask, with a row per mask."""
+    """Each mask of several texts has a row with the fills of /fill-mask."""
     result = client_of_triton.infer(
         "tiny",
         [tensor("text", TEXTS, binary=binary_in)],
@@ -110,7 +109,7 @@ def test_infer(client_of_triton: Any, server: str, *, binary_in: bool, binary_ou
 
 @pytest.mark.parametrize("binary", [False, True])
 def test_targets_are_a_second_tensor(client_of_triton: Any, *, binary: bool) -> None:
-    """Texts may have any order and shape. The response ranks the targets alone."""
+    """Texts may have any order and shape."""
     inputs = [
         tensor("targets", ["city", "capital"], binary=binary),
         tensor("text", TEXTS[:1], binary=binary, shape=[1, 1]),
@@ -129,7 +128,7 @@ def test_only_what_is_asked_for_is_sent(client_of_triton: Any) -> None:
 
 
 def test_errors_reach_the_client(client_of_triton: Any) -> None:
-    """The error has the status and the message."""
+    """The client shows the status and the message."""
     with pytest.raises(InferenceServerException, match=r"text\[1\] has no mask: write") as caught:
         client_of_triton.infer("tiny", [tensor("text", [TEXTS[0], "No mask."], binary=True)])
     assert caught.value.status() == "422"
@@ -185,7 +184,6 @@ def test_bad_requests(client: TestClient, request_body: Any, reason: str) -> Non
 
 
 def test_an_input_twice(client: TestClient) -> None:
-    """The service ignores neither."""
     text = body()["inputs"][0]
     answer = client.post(INFER, json={"inputs": [text, text]})
     assert answer.status_code == 422
@@ -193,7 +191,6 @@ def test_an_input_twice(client: TestClient) -> None:
 
 
 def test_bytes_that_belong_to_no_input(client: TestClient) -> None:
-    """The service ignores no bytes."""
     content = b'{"inputs":[{"name":"t","shape":[1],"datatype":"BYTES","data":["[MASK]"]}]}'
     headers = {"Inference-Header-Content-Length": str(len(content))}
     assert client.post(INFER, content=content, headers=headers).status_code == 200
@@ -203,7 +200,6 @@ def test_bytes_that_belong_to_no_input(client: TestClient) -> None:
 
 
 def test_other_models_and_versions(client: TestClient) -> None:
-    """The service has one model with one version."""
     for path in ("/v2/models/other/infer", "/v2/models/tiny/versions/2/infer"):
         answer = client.post(path, json=body())
         assert answer.status_code == 404
@@ -232,7 +228,6 @@ def test_masks_filled_together(client: TestClient) -> None:
 
 
 def test_rows_of_different_lengths_are_filled_up() -> None:
-    """Tensors are rectangular."""
     fill = Fill(0.5, 7, "dog", "the dog")
     read = InferRequest.read(json.dumps(body()).encode(), None, LIMITS)
     content, _ = response_body("tiny", read, [[[fill, fill]], [[fill], []]])

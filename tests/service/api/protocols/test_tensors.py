@@ -62,7 +62,7 @@ def test_shapes_that_fit() -> None:
 
 
 def test_a_body_is_split_where_the_header_says() -> None:
-    """A body without the header is JSON."""
+    """A body without the header is only JSON."""
     assert split_body(b"{}ab", "2") == (b"{}", b"ab")
     assert split_body(b"{}", None) == (b"{}", b"")
     for wrong in ("-1", "5", "x", "", "²", "9" * 5000):

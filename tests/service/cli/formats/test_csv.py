@@ -126,7 +126,7 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, end: str) -> None:
 
 
 def test_an_empty_cell_of_one_column_is_a_row(tmp_path: Path) -> None:
-    """Quotation marks distinguish it from a blank line."""
+    """Quotation marks distinguish an empty cell from a blank line."""
     path = csv_file(tmp_path, b'text\na\n""\n')
     assert fields_of(path) == [{"text": "a"}, {"text": ""}]
 
@@ -159,7 +159,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_output_has_a_line_for_each_fill(source: Path) -> None:
-    """Each line has its row's cells, the row, mask and rank from 1, and the fill."""
+    """A line has the cells of its row, then row, mask and rank from 1, then the fill."""
     other = FILL | {"token": 8, "score": 1e-7}
     header, *lines = write(source, [[[FILL, other], [FILL]], [other]])
     assert header == ["id", "inputs", *ALWAYS]
@@ -194,7 +194,7 @@ def test_the_header_has_what_the_options_give(
 
 
 def test_errors_have_a_column(source: Path) -> None:
-    """The column is empty beside fills. The fields of a fill are empty beside an error."""
+    """The column is empty beside fills."""
     header, *lines = write(source, [Problem("so"), [FILL]], errors=True)
     assert header == ["id", "inputs", *ALWAYS, "error"]
     assert lines == [

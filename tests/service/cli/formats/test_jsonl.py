@@ -1,4 +1,4 @@
-"""JSONL rows that keep every byte before their fills."""
+"""JSONL rows, which keep all their bytes and get one more field."""
 
 import io
 import json
@@ -37,7 +37,7 @@ def jsonl(tmp_path: Path) -> Path:
 
 
 def test_json_lines(jsonl: Path) -> None:
-    """The strict reader of test_strict_json.py, which has the other cases, reads the lines."""
+    """The other cases are in test_strict_json.py."""
     rows = fields_of(jsonl)
     assert open_rows(jsonl, "text").count() == len(rows) == 6
     assert rows[0] == {"a": 1}
@@ -51,7 +51,6 @@ def test_json_lines(jsonl: Path) -> None:
 
 
 def test_json_lines_are_kept_to_the_byte(tmp_path: Path) -> None:
-    """Numbers, escapes and spaces do not change."""
     line = b'{ "a":1.00e3,  "b" : "\\u00e9"}'
     path = tmp_path / "rows.ndjson"
     path.write_bytes(b"  " + line + b" \r\n")
@@ -125,7 +124,7 @@ GIVEN = OutputOptions(FillOptions(), report_errors=True)
 
 
 def written(row: bytes, answer: bytes) -> bytes:
-    """Return the line that a row becomes."""
+    """Return the output line of a row."""
     stream = io.BytesIO()
     write_lines(stream)(JsonBlock(0, [row]), [answer])
     return stream.getvalue()
@@ -140,7 +139,6 @@ def written(row: bytes, answer: bytes) -> bytes:
     ],
 )
 def test_row_is_kept_to_the_byte(row: bytes, line: bytes) -> None:
-    """The row keeps every number, escape and space, and gets one more field."""
     assert written(row, b"[]") == line
     assert json.loads(line) == json.loads(row) | {"fills": []}
 
@@ -153,7 +151,7 @@ def test_problems_are_in_a_field_of_their_own() -> None:
 
 
 def test_a_column_of_the_same_name_is_refused(tmp_path: Path) -> None:
-    """The error comes before the first row. Rows of JSONL differ, so theirs come row by row."""
+    """The error comes before the first row. In JSONL it comes with each such row."""
     path = tmp_path / "rows.csv"
     path.write_text("inputs,error\na,b\n")
     rows = open_rows(path, "inputs")

@@ -1,4 +1,4 @@
-"""Parquet rows from any part of a file, and output with the input's columns and typed fills."""
+"""Parquet rows from any part of a file, and output with typed fills."""
 
 import datetime as dt
 import json
@@ -145,7 +145,7 @@ def write(source: Path, answers: Sequence[Any], *, errors: bool = False) -> pa.T
 
 
 def test_columns_keep_their_types_and_values(tmp_path: Path) -> None:
-    """The schema keeps its metadata."""
+    """The schema also keeps its metadata."""
     columns = {
         "inputs": pa.array(["x", None], pa.large_string()),
         "time": pa.array([1, 2], pa.timestamp("ns", "Europe/Berlin")),
@@ -168,7 +168,7 @@ def test_columns_keep_their_types_and_values(tmp_path: Path) -> None:
 
 
 def test_fills_have_one_type_whatever_was_asked(tmp_path: Path) -> None:
-    """One list contains the fills of all masks. Fields that a fill lacks are null."""
+    """One list contains the fills of all masks."""
     path = parquet_file(tmp_path, {"inputs": ["x", "y", "z"]})
     joint = FILL | {"log_prob": -1.5, "tokens": [1, 2], "token_strs": ["p", "q"], "window": [0, 9]}
     table = write(path, [[FILL, FILL], [[FILL], [], [joint]], []])
@@ -190,7 +190,7 @@ def test_errors_are_a_column(tmp_path: Path) -> None:
 
 
 def test_rows_of_json_become_columns(tmp_path: Path) -> None:
-    """A column's type fits all values. Columns have the order in which fields appear."""
+    """A column has a type that fits all its values."""
     rows: list[dict[str, Any]] = [{"inputs": "x", "n": 1, "s": {"a": 1}} for _ in range(300)]
     rows += [{"n": 2.5, "inputs": "y", "s": {"b": "c"}, "late": [True]}, {"inputs": None}]
     path = write_rows(tmp_path / "rows.jsonl", rows)
@@ -258,7 +258,7 @@ def test_texts_of_csv_and_plain_text(tmp_path: Path) -> None:
 def test_row_groups_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_rows: int, most_bytes: int
 ) -> None:
-    """The bounds are in rows and in bytes. Columns with dictionaries keep all rows in order."""
+    """The bounds are in rows and in bytes."""
     monkeypatch.setattr(parquet, "_GROUP_ROWS", most_rows)
     monkeypatch.setattr(parquet, "_GROUP_BYTES", most_bytes)
     texts = [f"x{n // 300}" for n in range(1200)]

@@ -36,7 +36,7 @@ def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:
 
 
 def send(client: socket.socket, parts: tuple[bytes, ...]) -> None:
-    """Send the parts. A server that has rejected one need not read the others."""
+    """Send the parts, of which a server that rejects one need not read the others."""
     with contextlib.suppress(ConnectionError):
         for part in parts:
             client.sendall(part)
@@ -46,7 +46,7 @@ def send(client: socket.socket, parts: tuple[bytes, ...]) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
 def test_rule(address: tuple[str, int], case: Case) -> None:
-    """The responses have the statuses of the case. The connection stays usable or closes."""
+    """The connection then stays usable or closes."""
     method = "HEAD" if case.sent[0].startswith(b"HEAD") else "GET"
     with socket.create_connection(address, timeout=10) as client, client.makefile("rb") as stream:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -71,7 +71,6 @@ def test_rule(address: tuple[str, int], case: Case) -> None:
 
 
 def test_cases_are_many_and_distinct() -> None:
-    """The 60 cases or more have different rules."""
     assert len({case.rule for case in CASES}) == len(CASES) > 60
 
 

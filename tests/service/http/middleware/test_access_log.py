@@ -79,7 +79,6 @@ async def test_paths_without_a_route_count_as_one() -> None:
 
 
 async def test_disconnected_client_has_a_status_of_its_own() -> None:
-    """A disconnected client gets no response."""
     assert counted(await call(silent)) == {("POST", OTHER_ROUTE): {CLIENT_CLOSED_REQUEST: 1}}
 
 
@@ -112,7 +111,7 @@ async def test_other_connections_pass() -> None:
 async def test_setting_decides_which_requests_are_logged(
     logged: LoggedRequests, levels: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The errors are the service's own. A temporary one is a warning."""
+    """Responses with status 503 are warnings, and other 5xx are errors."""
 
     async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": scope["answer"], "headers": []})

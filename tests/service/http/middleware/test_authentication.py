@@ -1,4 +1,4 @@
-"""API keys, and their rotation without a restart."""
+"""API keys and their rotation without a restart."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -64,13 +64,13 @@ def test_requests_need_a_valid_key(path: str, client: TestClient) -> None:
 
 
 def test_the_scheme_is_not_case_sensitive(client: TestClient) -> None:
-    """RFC 9110, section 11.1."""
+    """The rule is in RFC 9110, section 11.1."""
     headers = {"Authorization": f"bearer  {KEYS[0]}"}
     assert client.post("/fill-mask", json=BODY, headers=headers).is_success
 
 
 def test_public_paths_need_no_key(client: TestClient) -> None:
-    """Probes have no keys. All other paths need one, even unknown ones."""
+    """All other paths need a key, even unknown ones."""
     for path in OPEN:
         assert client.get(path).is_success, path
     for path in CLOSED:
@@ -78,13 +78,12 @@ def test_public_paths_need_no_key(client: TestClient) -> None:
 
 
 def test_without_a_file_no_key_is_needed(tiny: Tiny) -> None:
-    """The service ignores tokens, which clients of Hugging Face always send."""
+    """Clients of Hugging Face always send tokens, which the service ignores."""
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
         assert client.post("/fill-mask", json=BODY, headers=bearer("hf_whatever")).is_success
 
 
 def test_keys_are_rotated(client: TestClient, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The keys of the old file become invalid."""
     monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     new = file.with_name("new")
     new.write_text("a-key-that-is-quite-new\n")

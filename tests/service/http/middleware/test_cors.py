@@ -1,4 +1,4 @@
-"""CORS requests of pages from allowed and other origins."""
+"""CORS requests of pages, from allowed and other origins."""
 
 import pytest
 from fastapi.testclient import TestClient

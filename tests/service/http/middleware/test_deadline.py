@@ -106,7 +106,7 @@ async def test_timeout_of_the_application_is_not_the_deadline() -> None:
 
 
 async def test_late_requests_are_not_computed() -> None:
-    """The texts leave the queue. The tokens are free for other requests."""
+    """The tokens are free for other requests."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:

@@ -66,7 +66,7 @@ def test_allow_has_head_where_it_has_get(
 
 
 def test_head_is_counted_as_head(client: TestClient) -> None:
-    """The count is that of the route of GET."""
+    """The route is that of GET."""
     client.head("/health/live")
     line = 'fillmask_requests_total{method="HEAD",route="/health/live",status="200"}'
     assert line in client.get("/metrics").text

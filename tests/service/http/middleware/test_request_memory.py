@@ -32,7 +32,7 @@ def limit(
 
 
 class Echo:
-    """Application that records its messages."""
+    """Application that records its received messages."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
@@ -107,7 +107,7 @@ async def test_growing_body_is_rejected_as_soon_as_it_is_too_large() -> None:
 
 
 async def test_wrong_content_length_does_not_raise_the_limit() -> None:
-    """Received bytes count, not the Content-Length."""
+    """Only received bytes count."""
     echo = Echo()
     sent, _ = await call(echo, [b"x" * 6, b"x" * 6], content_length=b"2")
     assert sent[0]["status"] == 413
@@ -147,13 +147,13 @@ async def test_body_must_not_be_encoded(encoding: bytes) -> None:
     [(b"9" * 5000, 413), (b"0" * 5000 + b"11", 413), (b"0" * 5000 + b"1", 200), (b"\xb2", 200)],
 )
 async def test_lengths_of_any_number_of_digits(length: bytes, status: int) -> None:
-    """The server has checked that the length is a number. No length gives a 500."""
+    """No length causes a 500."""
     sent, _ = await call(Echo(), [b"1"], length)
     assert sent[0]["status"] == status
 
 
 async def test_bodies_of_all_requests_are_bounded() -> None:
-    """Received bytes count, not the Content-Length."""
+    """Only received bytes count."""
     bodies = MemoryBudget("bodies", 10, 0)
     with bodies.claim() as other:
         other.add(7)
@@ -221,7 +221,7 @@ async def one_request(
 
 
 async def test_memory_of_an_answer_is_held_until_it_is_made() -> None:
-    """The next request gets an error meanwhile. The connection limits unsent responses."""
+    """The next request gets an error meanwhile."""
     answers, excluded_requests = MemoryBudget("answers", 100, 0), ExcludedRequests()
     sent: list[tuple[int, int]] = []
 
@@ -259,7 +259,7 @@ async def test_failed_request_gives_back_the_memory_of_its_answer() -> None:
 
 
 async def test_request_is_freed_when_it_is_answered() -> None:
-    """A reference cycle would keep it, with its body, until the next collection."""
+    """A reference cycle would keep the request and its body until the next collection."""
     seen: list[weakref.ref[Body]] = []
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
