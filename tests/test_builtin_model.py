@@ -42,7 +42,7 @@ def test_fills_everyday_masks(client: TestClient, text: str, accepted: set[str])
 
 
 def test_prefers_words_to_what_looks_like_them() -> None:
-    """Nine of ten sentences prefer the word, which mostly has several tokens."""
+    """The model prefers the word in nine of ten sentences. Most words have several tokens."""
     pairs = list(compare(default_bundle_path()))
     assert sum(min(pair.tokens) > 1 for pair in pairs) >= 50
     assert sum(pair.won for pair in pairs) >= 0.9 * len(pairs)

@@ -94,7 +94,7 @@ def write_fp32_bundle(path: Path) -> Path:
 
 
 def broken_bundles(directory: Path) -> dict[str, tuple[Path, str]]:
-    """Make bundles that must not start; return them with the expected error messages."""
+    """Return bundles that must not start, with the expected error messages."""
     byte = copy_bundle(directory / "byte")
     flip_bits(byte, "blocks.0.query.weight", 0, 1)
     scale = copy_bundle(directory / "scale")

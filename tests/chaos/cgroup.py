@@ -48,7 +48,11 @@ class MemoryGroup:
 
 
 def unavailable() -> str | None:
-    """Return the reason why this machine cannot have a group; None if it can."""
+    """Return the reason why this machine cannot have a group.
+
+    Returns:
+        None if a group is possible.
+    """
     if os.name != "posix" or os.geteuid() != 0:
         return "a limit on memory needs root and Linux's control groups"
     if _parent() is None:

@@ -44,7 +44,7 @@ def render() -> str:
 
 
 def _allowed(name: str, schema: dict[str, Any]) -> str:
-    """Return the allowed values; empty for any text or path."""
+    """Return the allowed values. Texts and paths have none."""
     bounded = {"enum", "allowed"} & schema.keys() or schema.get("type") in {"integer", "boolean"}
     return allowed(name) if bounded else ""
 

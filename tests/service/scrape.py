@@ -19,7 +19,7 @@ def samples(text: str) -> Samples:
 
 
 def value(scraped: Samples, name: str, **labels: str) -> float:
-    """Return one sample; 0 if the metric is missing."""
+    """Return one sample, by default 0."""
     return scraped.get((name, frozenset(labels.items())), 0)
 
 

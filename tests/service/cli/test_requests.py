@@ -114,7 +114,7 @@ def test_parameters_of_a_row_override_the_defaults(tmp_path: Path) -> None:
     ],
 )
 def test_bad_rows(tmp_path: Path, row: dict[str, Any], sentence: str) -> None:
-    """The messages are those of HTTP where it has one."""
+    """The messages equal those of HTTP."""
     assert ask(tmp_path, row) == Problem(sentence)
 
 

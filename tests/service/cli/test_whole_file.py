@@ -243,7 +243,7 @@ def stop(*_: object) -> NoReturn:
 def test_interrupted_job_writes_the_same_output(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, seed: int
 ) -> None:
-    """Neither the sizes of parts and batches nor the moments of interruption matter."""
+    """Sizes of parts and batches and the moments of interruption do not matter."""
     rows = numbered(random_texts(120, seed))
     source = write_rows(tmp_path / "in.jsonl", rows)
     undisturbed, output = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"

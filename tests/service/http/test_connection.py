@@ -35,7 +35,7 @@ LONG_ANSWER = json.dumps(
 
 @pytest.fixture
 def address(start_server: StartServer) -> Iterator[tuple[str, int]]:
-    """Start a service with short timeouts and at most four connections; return its address."""
+    """Return the address of a service with short timeouts and at most four connections."""
     with start_server("--max-connections", "4", command=("-c", HASTY)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
         yield host, int(port)

@@ -20,7 +20,7 @@ def fail():
 
 
 def logged(code: str, level: str = "info", style: str = "json") -> str:
-    """Run code in a process with logging; return its standard error."""
+    """Return the standard error of a process that runs code with logging."""
     done = subprocess.run(
         [sys.executable, "-c", START + code, level, style, WRITTEN],
         capture_output=True,

@@ -24,7 +24,11 @@ def address(tiny: Tiny) -> Iterator[tuple[str, int]]:
 
 
 def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:
-    """Return the status and body of the next response; None at the end of the connection."""
+    """Return the status and body of the next response.
+
+    Returns:
+        None at the end of the connection.
+    """
     line = stream.readline()
     if not line:
         return None
