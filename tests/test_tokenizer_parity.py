@@ -1,8 +1,7 @@
 """Agreement of the service's tokenizers with transformers, for every class.
 
 The independent oracle is transformers on the same directory. The tests omit texts in which a user
-types a special token other than the mask. Such a text becomes that token in transformers, but not
-in the service.
+types a special token other than the mask. Only transformers reads it as that token.
 """
 
 # ruff: noqa: RUF001 - other scripts are what this is about

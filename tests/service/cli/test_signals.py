@@ -74,7 +74,7 @@ def test_a_signal_cancels(number: int) -> None:
 def never_ends(
     started: threading.Event, go: threading.Event
 ) -> Callable[[], Coroutine[Any, Any, None]]:
-    """Block the event loop, like the load of a model."""
+    """Block the event loop, as loading a model does."""
 
     async def main() -> None:
         started.set()
