@@ -1,4 +1,4 @@
-"""Batch formation: interactive items go first, and bulk items still get their turn."""
+"""Batch formation, in which interactive items go first and bulk items still get their turn."""
 
 from service.engine.batch_formation import BATCHES_PER_BULK_BATCH, LaneQueue
 
