@@ -23,6 +23,7 @@ def test_short_texts_share_rows() -> None:
 
 
 def test_texts_of_one_length_have_a_row_each() -> None:
+    """A shared row would be wider than necessary."""
     packing = RowPacking.first_fit([20, 20, 20])
     assert (packing.count, packing.width, packing.offsets) == (3, 32, (0, 0, 0))
 

@@ -111,6 +111,7 @@ def test_there_is_nothing_to_mask_in_a_mask(playground: Playground) -> None:
 
 
 def test_a_selection_that_cuts_a_mask_takes_it_whole(playground: Playground) -> None:
+    """Half a mask is neither a mask nor a word."""
     playground.write("The old [MASK] barked.")
     put_caret(playground, 4, 11)
     playground.page.keyboard.press("Alt+M")
