@@ -1,4 +1,4 @@
-"""Copies of a bundle that are broken in one way each, with the hashes put right."""
+"""Copies of a bundle with one defect each and correct hashes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from service.bundles.bundle import (
     default_bundle_path,
 )
 
-LEAST, MOST = -(2.0**15), 2.0**15 - 1  # what 16 bits hold
+LEAST, MOST = -(2.0**15), 2.0**15 - 1  # range of 16 bits
 
 
 def copy_bundle(directory: Path, source: Path | None = None) -> Path:
-    """A copy of the built-in bundle, or of another."""
+    """Copy a bundle, by default the built-in one."""
     shutil.copytree(source or default_bundle_path(), directory)
     return directory
 
 
 def put_hashes_right(path: Path) -> None:
-    """Have bundle.json describe the files as they are."""
+    """Update the sizes and hashes of files in bundle.json."""
 
     def files(bundle: dict[str, Any]) -> None:
         for name in FILES:
@@ -50,13 +50,13 @@ def edit_description(path: Path, change: Any) -> None:
 
 
 def flip_bits(path: Path, tensor: str, byte: int, bits: int) -> None:
-    """Flip bits of one byte of a tensor in the weights' file; hashes stay as they are.
+    """Flip bits of one byte of a tensor in the weights file, without an update of the hashes.
 
     Args:
         path: the bundle.
         tensor: its name in the graph.
         byte: counted from the tensor's first.
-        bits: those to flip, as a mask.
+        bits: mask of the bits to flip.
     """
     graph = onnx.load(path / MODEL_FILE, load_external_data=False).graph
     [stored] = [one for one in graph.initializer if one.name == tensor]
@@ -69,7 +69,7 @@ def flip_bits(path: Path, tensor: str, byte: int, bits: int) -> None:
 
 
 def shift_vocabulary(path: Path) -> None:
-    """Give each ordinary token the id of the one after it."""
+    """Give each ordinary token the id of the next one."""
     file = path / TOKENIZER_FILE
     tokenizer = json.loads(file.read_text(encoding="utf-8"))
     special = {token["id"] for token in tokenizer["added_tokens"]}
@@ -84,7 +84,7 @@ def shift_vocabulary(path: Path) -> None:
 
 
 def saturate_products(path: Path) -> None:
-    """Have int8 products saturate as on x86 without VNNI, where pairs are added in 16 bits."""
+    """Make int8 products saturate as on x86 without VNNI, which adds pairs in 16 bits."""
     model = onnx.load(path / MODEL_FILE)
     _saturate(model.graph, {})
     (path / WEIGHTS_FILE).unlink()
@@ -93,7 +93,7 @@ def saturate_products(path: Path) -> None:
 
 
 def _saturate(graph: GraphProto, zero_points: dict[str, int]) -> None:
-    """Write each MatMulIntegerToFloat of a graph, and of the graphs in it, as sums of pairs."""
+    """Replace each MatMulIntegerToFloat of a graph and its subgraphs by sums of pairs."""
     zero_points = zero_points | {
         one.name: int(numpy_helper.to_array(one).item())
         for one in graph.initializer
@@ -113,7 +113,10 @@ def _saturate(graph: GraphProto, zero_points: dict[str, int]) -> None:
 
 
 def _sums_of_pairs(product: NodeProto, zero_point: int) -> list[NodeProto]:
-    """The nodes of one product. R rows of unsigned K, N columns, P pairs of K."""
+    """Return the nodes of one product.
+
+    Shapes: R rows of unsigned K, N columns, P pairs of K.
+    """
     [result] = product.output
     nodes: list[NodeProto] = []
 

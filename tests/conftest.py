@@ -5,5 +5,5 @@ import pytest
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
-    """The event loop of async tests, which is the only one that the service knows."""
+    """Event loop of async tests, the only one that the service supports."""
     return "asyncio"

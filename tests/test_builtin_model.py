@@ -1,4 +1,4 @@
-"""The built-in model is there, small, described, and fills everyday masks sensibly."""
+"""Built-in model: size, model card and fills of everyday masks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_fills_everyday_masks(client: TestClient, text: str, accepted: set[str])
 
 
 def test_prefers_words_to_what_looks_like_them() -> None:
-    """In nine sentences of ten, most of them with words of several tokens."""
+    """The model prefers the word in nine of ten sentences. Most words have several tokens."""
     pairs = list(compare(default_bundle_path()))
     assert sum(min(pair.tokens) > 1 for pair in pairs) >= 50
     assert sum(pair.won for pair in pairs) >= 0.9 * len(pairs)
@@ -50,7 +50,7 @@ def test_prefers_words_to_what_looks_like_them() -> None:
 
 @pytest.mark.parametrize("target", ["photosynthesis", "osmosis", "a chemical reaction"])
 def test_targets_are_scored_as_by_one_pass_a_token(client: TestClient, target: str) -> None:
-    """Asked as one request, and pass by pass with the runtime alone."""
+    """The oracle runs one pass per token with the runtime alone."""
     bundle = read_bundle(default_bundle_path())
     tokenizer, runtime = Tokenizer.from_bundle(bundle), Runtime(bundle.model_path)
     text = "Plants turn sunlight into sugar by [MASK]."
@@ -73,7 +73,6 @@ def test_targets_are_scored_as_by_one_pass_a_token(client: TestClient, target: s
 
 
 def test_is_at_most_30_mb_and_carries_its_card() -> None:
-    """The bundle's files fit the limit, and the model card lies beside them."""
     directory = default_bundle_path()
     assert sum(file.stat().st_size for file in directory.iterdir()) <= 30e6
     card = (directory / "MODEL_CARD.md").read_text(encoding="utf-8")
@@ -83,7 +82,7 @@ def test_is_at_most_30_mb_and_carries_its_card() -> None:
 
 
 def test_holds_one_table() -> None:
-    """A byte a parameter and an eighth more at most: there is no room for a second table."""
+    """The limit is a byte and an eighth per parameter, without room for a second table."""
     bundle = read_bundle(default_bundle_path())
     architecture = bundle.architecture
     assert architecture.tied
@@ -95,7 +94,7 @@ def test_holds_one_table() -> None:
 
 @pytest.mark.parametrize("threads_per_run", [1, 2])
 def test_neighbours_change_nothing(threads_per_run: int) -> None:
-    """A text among 32 strangers, at any place, has the log-probabilities it has alone, to 2e-3."""
+    """A text has the same log-probabilities alone and among 32 other texts, to 2e-3."""
     bundle = read_bundle(default_bundle_path())
     runtime = Runtime(bundle.model_path, threads_per_run)
     generator = np.random.default_rng(0)
@@ -119,7 +118,7 @@ def test_neighbours_change_nothing(threads_per_run: int) -> None:
 
 
 def test_neighbours_change_no_bit() -> None:
-    """Held-out texts in batches of any size have the very bits that each has alone."""
+    """The texts are held-out ones, in batches of any size."""
     bundle = read_bundle(default_bundle_path())
     runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.from_bundle(bundle)
     encoded = [tokenizer.encode(text) for text in masked_texts()]
@@ -141,7 +140,6 @@ def test_neighbours_change_no_bit() -> None:
 
 
 def test_verification_figures_are_within_the_gates() -> None:
-    """The bundle says how closely it agrees with PyTorch, and it does."""
     verification = json.loads((default_bundle_path() / "bundle.json").read_text())["verification"]
     assert verification["graph"]["max_log_prob_difference"] <= 1e-3
     assert verification["graph"]["same_top_5"] is True

@@ -1,4 +1,4 @@
-"""From a Hugging Face directory to answers over HTTP, against transformers' own pipeline."""
+"""An exported Hugging Face directory over HTTP, compared with transformers' pipeline."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def client(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def pipeline(checkpoint: Path) -> Any:
-    """What people use today, on the same directory."""
+    """The pipeline of transformers on the same directory."""
     return transformers.pipeline("fill-mask", model=str(checkpoint), device="cpu")
 
 
@@ -75,7 +75,7 @@ def _by_token(fills: list[dict[str, Any]]) -> dict[int, float]:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_scores_are_the_pipelines(client: TestClient, pipeline: Any, text: str) -> None:
-    """The same tokens with the same scores at every mask, special tokens aside."""
+    """The comparison excludes special tokens."""
     ours = client.post("/fill-mask", json={"inputs": text}).json()
     theirs = pipeline(text, top_k=10)
     special = set(pipeline.tokenizer.all_special_ids)
@@ -89,7 +89,6 @@ def test_scores_are_the_pipelines(client: TestClient, pipeline: Any, text: str) 
 
 
 def test_targets_score_as_in_the_pipeline(client: TestClient, pipeline: Any) -> None:
-    """Named targets get the pipeline's scores, in its order."""
     text, targets = "the [MASK] sat on the mat", ["cat", "dog", "sea"]
     ours = client.post(
         "/fill-mask", json={"inputs": text, "parameters": {"targets": targets}}
@@ -100,7 +99,7 @@ def test_targets_score_as_in_the_pipeline(client: TestClient, pipeline: Any) -> 
 
 
 def test_texts_sent_together_score_as_alone(client: TestClient) -> None:
-    """A list is answered as its texts one by one, to 1e-6."""
+    """The tolerance is 1e-6."""
     together = client.post("/fill-mask", json={"inputs": TEXTS}).json()
     alone = [client.post("/fill-mask", json={"inputs": text}).json() for text in TEXTS]
 

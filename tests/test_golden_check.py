@@ -1,4 +1,4 @@
-"""The built-in model's golden check: broken kernels, weights and tokenizers do not start."""
+"""Golden check of the built-in model, with broken kernels, weights and tokenizers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def flip_a_scale(path: Path) -> None:
 async def test_broken_bundle_does_not_start(
     damage: Callable[[Path], None], message: str, tmp_path: Path
 ) -> None:
-    """The hashes are corrected, so that only the answers differ."""
+    """The hashes are correct, so that only the golden check can fail."""
     path = copy_bundle(tmp_path / "bundle")
     damage(path)
     put_hashes_right(path)
@@ -70,7 +70,7 @@ async def test_broken_bundle_does_not_start(
 
 
 async def test_any_flipped_bit_changes_a_hash(tmp_path: Path) -> None:
-    """The lowest bit of an int8 weight changes hardly any answer."""
+    """The lowest bit of an int8 weight changes hardly any fill."""
     path = copy_bundle(tmp_path / "bundle")
     flip_bits(path, "blocks.0.query.weight", 0, 1)
     with pytest.raises(BundleError, match=r"weights\.bin is not the file bundle\.json describes"):

@@ -1,4 +1,4 @@
-"""The serving install, made from nothing as `make serve` makes it: small, whole, without torch."""
+"""The serving install of `make serve`: its size, packages and commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_INSTALL_BYTES = 350e6
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh virtual environment with the built wheel in it, away from the checkout."""
+    """Fresh virtual environment with the built wheel, outside of the checkout."""
     path = tmp_path_factory.mktemp("serve") / "venv"
     subprocess.run([sys.executable, "-m", "venv", path], check=True)
     pip = [str(path / "bin/pip"), "install", "--quiet", "--disable-pip-version-check"]
@@ -30,13 +30,13 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_is_under_350_mb(environment: Path) -> None:
-    """All files of the environment together, pip and the built-in model included."""
+    """The size includes all files of the environment, pip and the built-in model."""
     total = sum(f.stat().st_size for f in environment.rglob("*") if not f.is_symlink())
     assert 30e6 < total < MAX_INSTALL_BYTES
 
 
 def test_has_no_torch_and_installs_only_pinned_versions(environment: Path) -> None:
-    """What is there is what the constraint file says, to the version."""
+    """The versions are those of the constraint file."""
     freeze = [str(environment / "bin/pip"), "freeze", "--exclude", "fillmask"]
     listed = subprocess.run(freeze, capture_output=True, text=True, check=True).stdout.split()
     pinned = (ROOT / "constraints" / "serve.txt").read_text().split()
@@ -45,7 +45,7 @@ def test_has_no_torch_and_installs_only_pinned_versions(environment: Path) -> No
 
 
 def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_path: Path) -> None:
-    """The installed command starts anywhere, fills a mask, and exits 0 on SIGTERM."""
+    """The working directory does not matter."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
     command = (str(environment / "bin/fillmask-serve"),)
     with running_server(command=command, cwd=tmp_path, env=variables) as server:
@@ -62,7 +62,6 @@ def test_serves_the_builtin_model_and_stops_on_sigterm(environment: Path, tmp_pa
 
 
 def test_carries_the_playground(environment: Path) -> None:
-    """Each file of the page is installed, as it is in the checkout."""
     [installed] = environment.glob("lib/python*/site-packages/service/playground")
     files = {path.name: path.read_bytes() for path in (ROOT / "service" / "playground").iterdir()}
     assert "index.html" in files
@@ -70,7 +69,7 @@ def test_carries_the_playground(environment: Path) -> None:
 
 
 def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
-    """A text, and a file; Parquet is left out of the install, and it says how to get it."""
+    """The command fills a text and a file. The message about Parquet names another package."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
 
     def fillmask(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -95,7 +94,7 @@ def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["fillmask-train", "fillmask-export"])
 def test_commands_that_need_torch_say_so(environment: Path, command: str) -> None:
-    """One line that names what is missing and how to get it, instead of a traceback."""
+    """One line names the missing package and its installation."""
     done = subprocess.run(
         [environment / "bin" / command], capture_output=True, text=True, check=False
     )

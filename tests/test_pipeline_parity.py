@@ -1,7 +1,7 @@
-"""Every family over HTTP, from a directory as people publish it, against transformers' pipeline.
+"""Published directories of every family, exported and compared with transformers' pipeline.
 
-Known defects of the pipeline are left out of the comparison: it offers special tokens, and its
-sequences lose capital letters, accents and white space (docs/tokenizers.md).
+The comparison omits known defects of the pipeline. The pipeline returns special tokens. The
+sequences of the pipeline lose capital letters, accents and white space (docs/tokenizers.md).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ CLASSES = {
     "roberta": "Roberta",
     "xlm-roberta": "XLMRoberta",
 }
-# words to stand where texts of a kind have their mask, while a bundle is verified
+# words in place of the mask in the verification texts of a kind
 FILLERS = {"ESM-2": "LA", "DNABERT": "ACG"}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A bundle's service and the pipeline of the checkpoint it was made from."""
+    """Service of a bundle, and the pipeline of its checkpoint."""
 
     name: str
     kind: Kind
@@ -72,7 +72,7 @@ def case(
 
 
 def make_model(model_type: str, tokenizer: Any) -> Any:
-    """A small model of a family, every weight random."""
+    """Return a small model of a family with random weights."""
     ids = {f"{role}_token_id": getattr(tokenizer, f"{role}_token_id") for role in ("pad", "mask")}
     fields: dict[str, Any] = {
         "vocab_size": len(tokenizer),
@@ -96,13 +96,13 @@ def make_model(model_type: str, tokenizer: Any) -> Any:
 
 
 def letters(text: str) -> str:
-    """What is left when capital letters and white space do not count."""
+    """Return the text in lower case and without white space."""
     return "".join(text.lower().split())
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])
 def test_fills_are_the_pipelines(case: Case, index: int) -> None:
-    """The same tokens with the same scores at every mask, and the same text for one mask."""
+    """Texts with one mask also have the same sequences."""
     template = (*case.kind.around, "{}".join(("", " ", case.kind.around[0])))[index]
     text = template.replace("{}", case.kind.mask_token)
     body = {"inputs": text, "parameters": {"top_k": TOP_K}}
@@ -124,19 +124,18 @@ def test_fills_are_the_pipelines(case: Case, index: int) -> None:
 
 
 def scores(fills: list[dict[str, Any]]) -> dict[int, float]:
-    """By token."""
+    """Return the scores by token."""
     return {fill["token"]: fill["score"] for fill in fills}
 
 
 def test_no_family_is_left_out() -> None:
-    """Each has a kind of tokenizers here."""
     assert {kind.model_type for kind in KINDS.values()} == set(FAMILIES) == set(CLASSES)
 
 
 @pytest.mark.parametrize("variant", ["within_word", "original"])
 @torch.inference_mode()
 def test_scores_are_those_of_the_definition(case: Case, variant: str) -> None:
-    """One masked pass a token, by transformers: the token, and in a word all that follows it."""
+    """The oracle is one masked pass per token, with the rest of a word masked too."""
     texts = [around.replace("{}", FILLERS.get(case.name, "the")) for around in case.kind.around]
     answer = case.client.post("/score", json={"inputs": texts, "parameters": {"variant": variant}})
     assert answer.status_code == 200
@@ -144,7 +143,7 @@ def test_scores_are_those_of_the_definition(case: Case, variant: str) -> None:
     for text, ours in zip(texts, answer.json(), strict=True):
         encoding = tokenizer(text, return_special_tokens_mask=True)
         framing = encoding["special_tokens_mask"]
-        # transformers' Python tokenizers, such as ESM's of single letters, know no words
+        # transformers' Python tokenizers, such as ESM's of single letters, have no words
         words = encoding.word_ids() if encoding.encodings else range(len(framing))
         own = [i for i, special in enumerate(framing) if not special]
         expected = []

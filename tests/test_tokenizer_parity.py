@@ -1,8 +1,7 @@
-"""The service reads a text as transformers does, with every class of tokenizer.
+"""Agreement of the service's tokenizers with transformers, for every class.
 
-transformers is the independent oracle, on the very directory that our reader got. Left out are
-texts in which a user types a special token other than the mask: transformers lets them become that
-token, the service does not.
+The independent oracle is transformers on the same directory. The tests omit texts in which a user
+types a special token other than the mask. Only transformers reads it as that token.
 """
 
 # ruff: noqa: RUF001 - other scripts are what this is about
@@ -30,7 +29,7 @@ from tests.model.tokenizers.tokenizer_directories import (
     write_directory,
 )
 
-# {} stands for the mask
+# {} is the mask
 TEXTS = (
     *("", " ", "{}", "{} is", "is {}", "is{}", "{}{}", "{} {}", " {} ", "The capital is {}."),
     *("a {}  {}\t{}\nb", "un{}able", "  lead {} trail  ", "tab\tand\nline\r\nend {}\n\n"),
@@ -65,7 +64,7 @@ TARGETS = (
 
 @dataclass(frozen=True)
 class Pair:
-    """Our tokenizer and the oracle, of one directory."""
+    """Our tokenizer and the oracle, from one directory."""
 
     kind: Kind
     ours: Tokenizer
@@ -73,7 +72,7 @@ class Pair:
 
 
 def read(directory: Path, model_type: str) -> Tokenizer:
-    """The tokenizer as an exported bundle would have it."""
+    """Return the tokenizer as in an exported bundle."""
     files = read_tokenizer_files(directory, model_type)
     assert files is not None
     special = SpecialTokens.from_tokenizer(read_tokenizer(files.tokenizer_json), files.mask_token)
@@ -90,7 +89,7 @@ PUBLICATIONS = [
 
 @pytest.fixture(scope="module", params=PUBLICATIONS)
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    """One of the classes, in one of the ways to publish it."""
+    """One of the classes, in one of its published forms."""
     name, fast = request.param
     directory = tmp_path_factory.mktemp("tokenizer") / "files"
     write_directory(directory, KINDS[name], fast=fast)
@@ -100,7 +99,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def agrees(ours: Tokenizer, oracle: Any, template: str) -> bool:
-    """Whether the ids are the same; and each mask is found where it was written."""
+    """Return whether the ids are the same and each mask is in its place."""
     text = template.replace("{}", ours.mask_token)
     encoded = ours.encode(text)
     pieces = [text[start:end] for start, end in encoded.mask_spans]
@@ -112,13 +111,13 @@ def agrees(ours: Tokenizer, oracle: Any, template: str) -> bool:
 
 
 def test_ids_are_those_of_transformers(pair: Pair) -> None:
-    """Whatever the text; and a mask's span is its own text, whatever normalization does."""
+    """Texts are arbitrary. A mask's span is its own text after any normalization."""
     assert pair.ours.mask_token == pair.oracle.mask_token == pair.kind.mask_token
     assert [text for text in TEXTS if not agrees(pair.ours, pair.oracle, text)] == []
 
 
 def test_ids_of_a_published_tokenizer() -> None:
-    """The same for a real vocabulary of 30,522 pieces."""
+    """The real vocabulary has 30,522 pieces."""
     directory = minilm_directory()
     oracle = AutoTokenizer.from_pretrained(directory)
     ours = read(directory, "bert")
@@ -126,7 +125,7 @@ def test_ids_of_a_published_tokenizer() -> None:
 
 
 def test_special_tokens_are_those_of_transformers(pair: Pair) -> None:
-    """Each is kept from being offered, and nothing else but CamemBERT's placeholders."""
+    """CamemBERT's placeholders count as special too."""
     roles = pair.oracle.special_tokens_map
     named = {pair.oracle.convert_tokens_to_ids(roles[r]) for r in roles if r.endswith("_token")}
     assert len(named) >= 5
@@ -136,7 +135,7 @@ def test_special_tokens_are_those_of_transformers(pair: Pair) -> None:
 
 
 def test_tokens_read_as_those_of_transformers(pair: Pair) -> None:
-    """Up to white space; a byte-level name or half a character is never shown as it is stored."""
+    """White space may differ. No token appears as a byte-level name or half a character."""
     for token_id in range(len(pair.oracle)):
         text = pair.ours.token_str(token_id)
         assert text.strip() == pair.oracle.decode([token_id]).strip()
@@ -144,7 +143,7 @@ def test_tokens_read_as_those_of_transformers(pair: Pair) -> None:
 
 
 def test_what_a_token_reads_is_the_target_that_means_it(pair: Pair) -> None:
-    """What a fill said can be asked for, " Paris" as well as "Paris"; half a character cannot."""
+    """Both " Paris" and "Paris" are valid targets. Half a character is not."""
     texts = {i: pair.ours.token_str(i) for i in range(len(pair.oracle))}
     special = pair.ours.special_token_ids
     ordinary = [i for i, text in texts.items() if i not in special and "\ufffd" not in text]
@@ -153,7 +152,7 @@ def test_what_a_token_reads_is_the_target_that_means_it(pair: Pair) -> None:
 
 
 def test_targets_mean_what_they_mean_to_transformers(pair: Pair) -> None:
-    """That token or those; transformers would put the first of several in their place."""
+    """The pipeline of transformers replaces a target by the first of its tokens."""
     logging.getLogger("transformers").setLevel(logging.ERROR)
     resolve: Any = FillMaskPipeline.get_target_ids
     pipeline = SimpleNamespace(tokenizer=pair.oracle)
@@ -171,11 +170,12 @@ def test_targets_mean_what_they_mean_to_transformers(pair: Pair) -> None:
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_sequences_are_those_of_transformers(pair: Pair, index: int) -> None:
-    """For every ordinary token in place of a mask within a text.
+    """The test fills a mask with every ordinary token.
 
-    Up to what transformers changes outside of the mask: WordPiece loses capital letters, accents
-    and white space, ESM's letters move apart, and SentencePiece puts a space behind every mask.
-    Byte-level BPE and SentencePiece lose nothing here, so that every space counts.
+    The comparison ignores changes that transformers makes outside of the mask. WordPiece loses
+    capital letters, accents and white space. ESM's letters move apart. SentencePiece puts a space
+    behind every mask. Byte-level BPE and SentencePiece lose nothing here, so that every space
+    counts.
     """
     text = pair.kind.around[index].replace("{}", pair.ours.mask_token)
     encoded = pair.ours.encode(text)

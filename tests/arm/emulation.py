@@ -1,6 +1,6 @@
 """An aarch64 Debian with the serving install, run by QEMU's user-mode emulation.
 
-All of it lies in build/arm: nothing is installed on this machine.
+The emulation installs nothing on this machine. Its files are in build/arm.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 STORE = ROOT / "build/arm"
-PYTHON = "python3.11"  # what constraints/serve.txt was resolved for
-PYTHON_RELEASE = "bookworm"  # the Debian release that has it
-QEMU_RELEASE = "trixie"  # whose QEMU is 10.0
-LEAST_QEMU = 8  # onnxruntime 1.28 and newer end with a segmentation fault under QEMU 7.2
+PYTHON = "python3.11"  # the Python version of constraints/serve.txt
+PYTHON_RELEASE = "bookworm"  # the Debian release with this Python
+QEMU_RELEASE = "trixie"  # a Debian release with QEMU 10.0
+LEAST_QEMU = 8  # QEMU 7.2 gives onnxruntime 1.28 and newer a segmentation fault
 PLATFORMS = ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64")
 
 
 class UnavailableError(Exception):
-    """The emulation cannot be set up on this machine; the text says why."""
+    """Failed set-up of the emulation. The message has the reason."""
 
 
 class Emulation:
-    """Sets the emulation up, once a checkout, and names the commands that run in it."""
+    """Emulation of aarch64 in a Debian directory, shared by all runs of a checkout."""
 
     def __init__(self) -> None:
         self._root = STORE / "root"
@@ -40,16 +40,16 @@ class Emulation:
         self._make(self._packages, self._install_packages)
 
     def python(self, cpu: str) -> tuple[str, ...]:
-        """The command that runs the emulated Python on a CPU model.
+        """Return the command that runs the emulated Python on a CPU model.
 
         Raises:
-            UnavailableError: there is no QEMU that is new enough.
+            UnavailableError: no QEMU is new enough.
         """
         python = self._root / "usr/bin" / PYTHON
         return (self.qemu("aarch64"), "-cpu", cpu, "-L", str(self._root), str(python))
 
     def qemu(self, architecture: str) -> str:
-        """QEMU for programs of an architecture: this machine's where it is new enough."""
+        """Return QEMU for programs of an architecture, this machine's own if it is new enough."""
         for name in (f"qemu-{architecture}", f"qemu-{architecture}-static"):
             found = shutil.which(name)
             if found and _major_version(found) >= LEAST_QEMU:
@@ -59,11 +59,11 @@ class Emulation:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables for the emulated Python."""
+        """Return the environment variables of the emulated Python."""
         return environment(self._packages)
 
     def _make(self, directory: Path, make: Callable[[Path], None]) -> None:
-        """Call `make` with a directory that takes its place only once it is whole."""
+        """Call `make` with a temporary directory, which replaces the target when it is complete."""
         if directory.exists():
             return
         unfinished = directory.with_suffix(".unfinished")
@@ -83,7 +83,7 @@ class Emulation:
                 _run("dpkg-deb", "-x", str(package), str(directory))
 
     def _install_packages(self, directory: Path) -> None:
-        """Install the serving install's wheels for aarch64, each at its pinned version."""
+        """Install the wheels of the serving install for aarch64 at their pinned versions."""
         project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         requirements = [one.partition(";")[0].strip() for one in project["dependencies"]]
         _run(
@@ -96,14 +96,14 @@ class Emulation:
 
 
 def environment(*packages: Path) -> dict[str, str]:
-    """This process's variables without settings, for a Python that imports this checkout."""
+    """Return this process's variables without settings, for a Python that imports this checkout."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("FILLMASK_")}
     path = os.pathsep.join(map(str, [*packages, ROOT]))
     return kept | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _download_debian(release: str, architecture: str, package: str) -> Sequence[Path]:
-    """The packages of a minimal Debian with one more and all that it needs."""
+    """Download the packages of a minimal Debian, of one more package and of its dependencies."""
     if shutil.which("debootstrap") is None or shutil.which("dpkg-deb") is None:
         raise UnavailableError("it needs debootstrap and dpkg (apt-get install debootstrap)")
     if os.geteuid() != 0:
@@ -123,10 +123,10 @@ def _major_version(qemu: str) -> int:
 
 
 def _run(*command: str) -> str:
-    """Run a command and return what it prints.
+    """Run a command and return its output.
 
     Raises:
-        UnavailableError: it fails, for want of a network or of a package.
+        UnavailableError: the command fails, e.g. without a network.
     """
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

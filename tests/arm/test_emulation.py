@@ -1,4 +1,4 @@
-"""The emulation's set-up: skipped with a sentence where a tool or the network is missing."""
+"""Set-up of the emulation, with and without its tools and a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ def _empty_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_debootstrap(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One sentence and success."""
     monkeypatch.setattr("shutil.which", lambda _: None)
     assert main() == 0
     assert capsys.readouterr().out == (
@@ -29,7 +28,7 @@ def test_without_debootstrap(
 def test_without_a_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The reason is the tool's last line, and nothing half made is left for the next run."""
+    """The reason is the tool's last line. No incomplete files remain for the next run."""
     failing = tmp_path / "debootstrap"
     failing.write_text("#!/bin/sh\necho 'E: Failed getting release file' >&2\nexit 1\n")
     failing.chmod(0o755)
@@ -43,6 +42,5 @@ def test_without_a_network(
 
 
 def test_the_request_and_its_answer_are_readmes() -> None:
-    """The first curl of the page, and the five fills under it."""
     assert README_REQUEST.startswith("curl -s http://127.0.0.1:8000/fill-mask")
     assert [fill["token_str"] for fill in README_ANSWER][:2] == ["capital", "city"]

@@ -1,1 +1,1 @@
-"""Tests of benchmarks/: what is computed there, not what is measured."""
+"""Tests of the computations in benchmarks/, without measurements."""

@@ -1,4 +1,4 @@
-"""A script writes its part of a page, and no other."""
+"""Generated block of a page."""
 
 from pathlib import Path
 
@@ -26,14 +26,12 @@ def page(tmp_path: Path) -> Path:
 
 
 def test_part_is_replaced_and_the_rest_stays(page: Path) -> None:
-    """What was written is read again; the page is otherwise as it was."""
     generated_block.write(page, "one", "new\nlines")
     assert generated_block.read(page, "one") == "new\nlines\n"
     assert page.read_text() == PAGE.replace("old", "new\nlines")
 
 
 def test_page_without_marks_is_refused(page: Path) -> None:
-    """Nothing is written anywhere else."""
     with pytest.raises(ValueError, match=r"page\.md has no part of three"):
         generated_block.write(page, "three", "new")
     assert page.read_text() == PAGE

@@ -1,1 +1,1 @@
-"""The real process under load, faults and signals."""
+"""Tests of the real process under load, faults and signals."""

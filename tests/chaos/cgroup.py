@@ -1,4 +1,4 @@
-"""A limit on the memory of processes: a control group of version 1 or 2, for root."""
+"""Control groups of version 1 or 2, which limit the memory of processes. They need root."""
 
 from __future__ import annotations
 
@@ -24,31 +24,35 @@ class MemoryGroup:
     version: int
 
     def add(self, pid: int) -> None:
-        """Move a process into the group; what it allocates from now on counts."""
+        """Move a process into the group, which then counts its new memory."""
         (self.path / "cgroup.procs").write_text(str(pid))
 
     @property
     def oom_kills(self) -> int:
-        """Processes that were killed for want of memory."""
+        """Return the number of processes that the kernel killed for lack of memory."""
         name = "memory.oom_control" if self.version == 1 else "memory.events"
         fields = dict(line.split() for line in (self.path / name).read_text().splitlines())
         return int(fields["oom_kill"])
 
     @property
     def peak_bytes(self) -> int:
-        """Most memory that the group has used, the page cache of its files included."""
+        """Return the peak memory of the group, including the page cache of its files."""
         name = "memory.max_usage_in_bytes" if self.version == 1 else "memory.peak"
         return int((self.path / name).read_text())
 
     @property
     def socket_bytes(self) -> int | None:
-        """Bytes of the kernel's socket buffers now, where the kernel counts them."""
+        """Return the current bytes of the kernel's socket buffers, if the kernel counts them."""
         path = self.path / "memory.kmem.tcp.usage_in_bytes"
         return int(path.read_text()) if path.exists() else None
 
 
 def unavailable() -> str | None:
-    """Return why there can be no group here, or None."""
+    """Return the reason why this machine cannot have a group.
+
+    Returns:
+        None if a group is possible.
+    """
     if os.name != "posix" or os.geteuid() != 0:
         return "a limit on memory needs root and Linux's control groups"
     if _parent() is None:
@@ -67,7 +71,7 @@ def _parent() -> tuple[Path, int] | None:
 
 @contextmanager
 def memory_group(name: str, limit_bytes: int) -> Iterator[MemoryGroup]:
-    """Make a group, and remove it once its processes have ended."""
+    """Create a group, yield it, and remove it when its processes have ended."""
     parent = _parent()
     assert parent is not None
     directory, version = parent

@@ -1,4 +1,4 @@
-"""Clients that ask all the time, and know what became of every request."""
+"""Clients that send requests continuously and record every outcome."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ PATIENCE_S = 40.0
 
 @dataclass
 class Outcome:
-    """What became of the requests.
+    """Outcomes of requests.
 
     Attributes:
-        statuses: answers by their status.
-        lost: requests that were sent on an open connection, and got no whole answer.
-        refused: attempts to connect that failed; nothing was sent.
-        latencies_s: of the answers with status 200, from sending to the last byte.
-        bad: answers that were no JSON, or errors without a sentence.
+        statuses: number of responses by status.
+        lost: requests on an open connection without a complete response.
+        refused: failed attempts to connect.
+        latencies_s: of the responses with status 200, from sending to the last byte.
+        bad: responses that are not JSON, and errors without a message.
     """
 
     statuses: Counter[int] = field(default_factory=Counter)
@@ -31,19 +31,19 @@ class Outcome:
     bad: int = 0
 
     def percentile_s(self, share: float) -> float:
-        """Of the latencies."""
+        """Return a percentile of the latencies."""
         ranked = sorted(self.latencies_s)
         return ranked[min(len(ranked) - 1, int(share * len(ranked)))] if ranked else 0.0
 
 
 class Client:
-    """One connection, kept as long as the server keeps it.
+    """Connection of a client, which reconnects when the server has closed it.
 
     Args:
-        host: of the service.
-        port: of the service.
-        outcome: where to count.
-        body: of each request.
+        host: host of the service.
+        port: port of the service.
+        outcome: record of the outcomes.
+        body: body of each request.
     """
 
     def __init__(self, host: str, port: int, outcome: Outcome, body: bytes = BODY) -> None:
@@ -57,7 +57,7 @@ class Client:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self) -> bool:
-        """Send one request; False if nobody listens."""
+        """Send one request and return whether the service accepted the connection."""
         if self._streams is None:
             try:
                 self._streams = await asyncio.open_connection(*self._address)
@@ -82,7 +82,6 @@ class Client:
         return True
 
     def close(self) -> None:
-        """Leave."""
         if self._streams is not None:
             self._streams[1].transport.abort()
             self._streams = None
@@ -100,14 +99,14 @@ class Client:
 async def ask_until(
     stop: asyncio.Event, host: str, port: int, clients: int, pause_s: float = 0.0
 ) -> Outcome:
-    """Closed loop: each client asks again as soon as it has its answer.
+    """Send requests in a closed loop: each client sends its next request after a response.
 
     Args:
-        stop: set when they are to stop.
-        host: of the service.
-        port: of the service.
-        clients: how many.
-        pause_s: between an answer and the next request.
+        stop: event that ends the loop.
+        host: host of the service.
+        port: port of the service.
+        clients: number of clients.
+        pause_s: seconds between a response and the next request.
     """
     outcome = Outcome()
 

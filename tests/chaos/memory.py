@@ -1,4 +1,4 @@
-"""Memory of another process, as Linux tells it."""
+"""Memory of another process, read from /proc."""
 
 from pathlib import Path
 
@@ -6,17 +6,17 @@ MB = 1_000_000
 
 
 def resident_bytes(pid: int) -> int:
-    """Return what a process holds now."""
+    """Return the bytes that a process has in memory."""
     return _field(pid, "VmRSS")
 
 
 def peak_bytes(pid: int) -> int:
-    """Return the most that a process has held since `forget_peak`."""
+    """Return the peak in bytes since `forget_peak`."""
     return _field(pid, "VmHWM")
 
 
 def forget_peak(pid: int) -> None:
-    """Count the peak from now on."""
+    """Reset the peak."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 

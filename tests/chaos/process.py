@@ -1,4 +1,4 @@
-"""The service as a process of its own."""
+"""The service as a separate process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 
 def free_port() -> int:
-    """One that nobody listens on now."""
+    """Return a port on which nobody listens now."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
 
@@ -23,13 +23,13 @@ async def serving(
     code: str | None = None,
     on_start: Callable[[int], object] | None = None,
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
-    """A service; gives the process and its port, and kills what is left at the end.
+    """Run the service, yield its process and port, and kill it at the end.
 
     Args:
-        flags: of fillmask-serve.
-        port: to listen on; 0 takes a free one.
-        code: Python to run instead of the service's own start.
-        on_start: called with the id of the process as soon as it has begun.
+        flags: flags of fillmask-serve.
+        port: port to listen on; 0 takes a free one.
+        code: Python code to run instead of the service's own start.
+        on_start: called with the id of the process immediately after its start.
     """
     start = ["-c", code] if code is not None else ["-m", "service"]
     process = await asyncio.create_subprocess_exec(

@@ -14,14 +14,14 @@ LIMIT_BYTES = 512 * 2**20
 # a minute with `make attack-check`
 ATTACK_S = float(os.environ.get("ATTACK_S", "10"))
 CLIENTS = 8
-# among other tests, which take the CPUs meanwhile, more
+# longer beside other tests, which use the CPUs too
 SLOWEST_S = 1.0 if "ATTACK_S" in os.environ else 5.0
 
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
 
 
 async def test_all_attacks_at_once() -> None:
-    """No process is killed, and all polite clients are answered in time."""
+    """Polite clients get their responses in time during the attacks."""
     stop = asyncio.Event()
     with memory_group("fillmask-attacks", LIMIT_BYTES) as group:
         async with (

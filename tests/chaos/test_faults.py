@@ -1,4 +1,4 @@
-"""Clients that vanish, logs that cannot be written, clocks that jump."""
+"""Clients that disconnect, logs that cannot be written, and clocks that jump."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ import signal
 from tests.chaos.load import BODY, Client, Outcome, ask_until
 from tests.chaos.process import serving
 
-# the service, for which it is a week ago or ahead, from one moment to the next
+# the service with a clock that jumps by a week, back or ahead
 CLOCKLESS = """
 import itertools, sys, time
 now, jumps = time.time, itertools.cycle((-604800, 604800, 0))
@@ -17,7 +17,7 @@ from service.__main__ import main
 sys.exit(main())
 """
 
-# the service, whose model fails on two texts at once; its log goes where nothing can be written
+# The service with a model that fails on batches of two texts, and a log on a full disk.
 FULL_DISK = """
 import os, sys
 os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
@@ -34,7 +34,11 @@ sys.exit(main())
 
 
 async def vanish(port: int, stop: asyncio.Event) -> int:
-    """Connect, send a request or half of one, and disconnect; return the number of times."""
+    """Connect, send a request or half of one, and disconnect, many times.
+
+    Returns:
+        Number of times.
+    """
     times = 0
     head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     request = head + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
@@ -50,7 +54,6 @@ async def vanish(port: int, stop: asyncio.Event) -> int:
 
 
 async def test_clients_that_disconnect_do_not_harm_others() -> None:
-    """The others get all their answers, and no request of a disconnected client is left."""
     stop = asyncio.Event()
     async with serving() as (process, port):
         vanishing = [asyncio.create_task(vanish(port, stop)) for _ in range(8)]
@@ -60,7 +63,7 @@ async def test_clients_that_disconnect_do_not_harm_others() -> None:
         outcome = await asking
         gone = sum(await asyncio.gather(*vanishing))
         process.send_signal(signal.SIGTERM)
-        # who had left unanswered would be waited for
+        # unfinished requests would delay the exit
         assert await asyncio.wait_for(process.wait(), 5) == 0
     assert gone > 50
     assert set(outcome.statuses) == {200}
@@ -68,7 +71,10 @@ async def test_clients_that_disconnect_do_not_harm_others() -> None:
 
 
 async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
-    """Return the outcome of each request to a service with faulty code, which ends with 0."""
+    """Return the outcome of each request to a service with faulty code.
+
+    The service must exit with 0.
+    """
     outcomes = []
     async with serving(code=code) as (process, port):
         for body in bodies:
@@ -82,16 +88,15 @@ async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
 
 
 async def test_clock_that_jumps_changes_nothing() -> None:
-    """Deadlines, drains and throughput use a clock that cannot be set."""
+    """Timeouts, drains and throughput use a monotonic clock."""
     outcomes = await ask_well(CLOCKLESS, *[BODY] * 20)
     assert all(one.statuses == {200: 1} for one in outcomes)
 
 
 async def test_log_that_cannot_be_written_changes_nothing() -> None:
-    """The service answers although the disk is full."""
     assert os.path.exists("/dev/full")  # noqa: ASYNC240, PTH110 - there is nothing to read
     two = b'{"inputs": ["a [MASK]", "the [MASK]"]}'
     failed, *others = await ask_well(FULL_DISK, two, BODY, BODY)
-    # each text is tried alone when a batch fails
+    # the service computes each text of a failed batch alone
     assert failed.statuses == {200: 1}
     assert all(one.statuses == {200: 1} for one in others)

@@ -1,4 +1,4 @@
-"""Attacks on the memory of a process, which grows by a bounded number of bytes."""
+"""Attacks on the memory of a process, and bounds on its growth."""
 
 import asyncio
 import json
@@ -20,10 +20,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read 
 
 ATTACK_S = 5
 CLIENTS = 4
-# other tests take the CPUs meanwhile; alone it is below 0.3 s, and `make attack-check` allows 1 s
+# Other tests use the CPUs too. Alone it is below 0.3 s, and `make attack-check` allows 1 s.
 SLOWEST_S = 5.0
-# What each may add to the process. The terms are in docs/operations.md: bodies 48 MiB, answers
-# 64 MiB, answers that are not read 32 MiB; the rest are connections and the allocator.
+# Allowed growth of the process. The terms are in docs/operations.md: bodies 48 MiB, responses
+# 64 MiB, unread responses 32 MiB, and a rest for connections and the allocator.
 BOUNDS_MB = {
     "targets": 50,
     "target scores": 150,
@@ -42,7 +42,7 @@ BOUNDS_MB = {
 
 
 async def attacked(name: str) -> tuple[int, Outcome]:
-    """Return the growth of a process at its peak, and the outcome of polite clients."""
+    """Return the peak growth of a process and the outcome of polite clients."""
     async with serving("--log-level=error") as (process, port):
         warm = Client("127.0.0.1", port, Outcome())
         for _ in range(50):
@@ -61,7 +61,7 @@ async def attacked(name: str) -> tuple[int, Outcome]:
 
 @pytest.mark.parametrize("name", BOUNDS_MB)
 async def test_attack_is_bounded(name: str) -> None:
-    """Polite clients are answered in time meanwhile."""
+    """Polite clients get their responses in time during the attack."""
     growth_bytes, outcome = await attacked(name)
     assert growth_bytes < BOUNDS_MB[name] * MB
     assert set(outcome.statuses) == {200}
@@ -74,20 +74,20 @@ def test_every_attack_has_a_bound() -> None:
 
 
 async def test_memory_is_returned_after_an_attack() -> None:
-    """It takes seconds, and no reload."""
+    """Memory returns within seconds, without a reload."""
     async with serving("--log-level=error") as (process, port):
         async with under(["wide texts", "target scores"], port):
             await asyncio.sleep(ATTACK_S)
         await asyncio.sleep(1 + RETURN_EVERY_S + 2)  # the first second is for requests that run
         later_bytes = resident_bytes(process.pid)
         highest_bytes = peak_bytes(process.pid)
-    # Below the peak, as memory may also be returned during the attack: 50 to 110 MB less were
-    # measured, and 25 to 30 MB without the return.
+    # Below the peak, because memory may also return during the attack. The measured difference was
+    # 50 to 110 MB, and 25 to 30 MB without the return.
     assert later_bytes < highest_bytes - 40 * MB
 
 
 async def test_large_body_is_read_while_others_are_slow() -> None:
-    """Incomplete bodies make room for a new one."""
+    """The service drops incomplete bodies to make room."""
     text = "Paris is the [MASK] of France." + " " * 14_000
     body = json.dumps({"inputs": [text] * 20}).encode()
 
@@ -104,7 +104,6 @@ async def test_large_body_is_read_while_others_are_slow() -> None:
 
 
 async def test_reloads_leave_nothing_behind(tmp_path: Path) -> None:
-    """Neither memory nor maps of deleted files remain."""
     bundle = tmp_path / "bundle"
     shutil.copytree(default_bundle_path(), bundle)
     description = json.loads((bundle / "bundle.json").read_text())

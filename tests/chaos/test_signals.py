@@ -12,7 +12,7 @@ CLIENTS = 16
 
 
 async def under_load(number: signal.Signals, *flags: str) -> tuple[Outcome, int]:
-    """Return the outcome of the requests, and the exit code."""
+    """Return the outcome of the requests and the exit code."""
     stop = asyncio.Event()
     async with serving(*flags) as (process, port):
         asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS))
@@ -24,7 +24,6 @@ async def under_load(number: signal.Signals, *flags: str) -> tuple[Outcome, int]
 
 
 async def test_sigterm_loses_nothing() -> None:
-    """Every request on an open connection has its answer, and the exit code is 0."""
     for _ in range(ROUNDS):
         outcome, code = await under_load(signal.SIGTERM)
         assert code == 0
@@ -34,7 +33,6 @@ async def test_sigterm_loses_nothing() -> None:
 
 
 async def test_next_process_starts_after_sigkill() -> None:
-    """The next process takes the same port at once, and has nothing to clean up."""
     port = free_port()
     for _ in range(2):
         stop = asyncio.Event()

@@ -1,1 +1,1 @@
-"""The tests of what people deploy: the image, compose and Kubernetes."""
+"""Tests of the image, compose.yaml and the Kubernetes manifests."""

@@ -1,4 +1,4 @@
-"""Fixtures from the service that the deployment files must fit."""
+"""Fixtures from the service for the deployment files."""
 
 import pytest
 
@@ -8,5 +8,5 @@ from service.settings import Settings
 
 @pytest.fixture(scope="session")
 def paths() -> set[str]:
-    """Paths that the service answers."""
+    """Paths of the service's routes."""
     return set(create_app(Settings()).openapi()["paths"])

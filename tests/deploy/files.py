@@ -76,13 +76,13 @@ def compose_health_check() -> list[str]:
 
 
 def image_settings() -> Settings:
-    """Return the settings that the service has in the image."""
+    """Return the settings of the service in the image."""
     variables = assignments(stages(DOCKERFILE.read_text())[-1], "ENV")
     return settings_of(variables)
 
 
 def settings_of(variables: Mapping[str, str]) -> Settings:
-    """Return the settings that the FILLMASK_ variables choose, the others at their defaults."""
+    """Return the settings from FILLMASK_ variables, with defaults for the others."""
     chosen = {
         name.removeprefix(ENV_PREFIX).lower(): value
         for name, value in variables.items()
@@ -92,6 +92,6 @@ def settings_of(variables: Mapping[str, str]) -> Settings:
 
 
 def image_user() -> tuple[int, int]:
-    """Return the numbers of the user and the group that the image runs as."""
+    """Return the ids of the image's user and group."""
     user, group = values(stages(DOCKERFILE.read_text())[-1], "USER")[-1].split(":")
     return int(user), int(group)

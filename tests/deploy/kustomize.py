@@ -14,8 +14,8 @@ import yaml
 from tests.deploy import files
 
 MODULES = Path(__file__).parent / "kubernetes" / "node_modules"
-# A release of 2022: what it renders, the kubectl of every supported Kubernetes renders as well.
-# Where there is no package of it, on other systems than Linux on x86, kubectl is needed.
+# A release of 2022, so that the kubectl of every supported Kubernetes renders the same.
+# Other systems than Linux on x86 have no package of it and need kubectl.
 PROGRAM = MODULES / "@install-binary" / "kustomize-linux-x64" / "kustomize-linux-x64"
 COMMAND = [str(PROGRAM), "build"] if PROGRAM.exists() else ["kubectl", "kustomize"]
 
@@ -26,10 +26,10 @@ BUNDLES = [path for path in COMPONENTS if path.name.startswith("bundle-")]
 
 
 def render(directory: Path) -> list[dict[str, Any]]:
-    """Return the objects of a kustomization, in the order in which they are applied.
+    """Return the objects of a kustomization, in the order of `kubectl apply`.
 
     Raises:
-        AssertionError: kustomize fails; the message is its own.
+        AssertionError: kustomize fails, with its own message.
     """
     done = subprocess.run([*COMMAND, directory], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -38,13 +38,13 @@ def render(directory: Path) -> list[dict[str, Any]]:
 
 @cache
 def rendered(directory: Path) -> list[dict[str, Any]]:
-    """Return the same as `render`, which runs once."""
+    """Return the cached result of `render`."""
     return render(directory)
 
 
 @cache
 def rendered_with(component: Path) -> list[dict[str, Any]]:
-    """Return the base with a component, as an overlay outside k8s/ renders them."""
+    """Return the base with a component, rendered as in an overlay outside of k8s/."""
     with tempfile.TemporaryDirectory() as scratch:
         kustomization = {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -91,5 +91,5 @@ PREDICTOR_FIELDS = {
 
 
 def pod_fields(inference_service: dict[str, Any]) -> list[str]:
-    """Return the fields of a predictor that a pod has as well."""
+    """Return the predictor's fields that a pod also has."""
     return [key for key in inference_service["spec"]["predictor"] if key not in PREDICTOR_FIELDS]

@@ -1,4 +1,4 @@
-"""Monitoring files, and the metrics that their expressions name."""
+"""Monitoring files and the metrics in their expressions."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from tests.deploy import files
 MONITORING = files.K8S / "monitoring"
 DASHBOARD = MONITORING / "grafana" / "fillmask.json"
 HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
-# substituted by Grafana before it queries
+# values that Grafana substitutes
 VARIABLES = {"$__rate_interval": "1m"}
 
 
@@ -26,7 +26,7 @@ def alerts() -> list[dict[str, Any]]:
 
 
 def dashboard() -> Any:
-    """Return Grafana's JSON."""
+    """Return the JSON of Grafana's dashboard."""
     return json.loads(DASHBOARD.read_text())
 
 
@@ -59,7 +59,7 @@ def metrics_of(expression: str) -> set[str]:
 
 
 def exposition() -> str:
-    """Return what /metrics answers once the service has filled a mask."""
+    """Return the text of /metrics after a fill."""
     with TestClient(create_app(Settings(threads=1))) as client:
         client.post("/fill-mask", json={"inputs": "[MASK]"})
         return client.get("/metrics").text
@@ -71,7 +71,7 @@ def exposed_families() -> dict[str, str]:
 
 
 def family(metric: str, families: dict[str, str]) -> str:
-    """Return the family of a sample: that of a histogram's count is the histogram."""
+    """Return the family of a sample, e.g. the histogram that a `_count` belongs to."""
     for suffix in HISTOGRAM_SUFFIXES:
         base = metric.removesuffix(suffix)
         if base != metric and families.get(base) == "histogram":

@@ -1,7 +1,7 @@
 """Rules of the Pod Security Standard `restricted`.
 
-The rules are those of Kubernetes' admission, with those of `baseline`, which `restricted` builds
-upon. A rule is a function from the pod's spec to the places that break it.
+The rules are those of Kubernetes' admission, including the standard `baseline`. A rule is a
+function from the pod's spec to the places that break the rule.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,20 +40,20 @@ PROFILES = {"RuntimeDefault", "Localhost"}
 
 
 def containers(pod: Spec) -> Iterator[Spec]:
-    """Yield all containers of a pod, init and ephemeral ones included."""
+    """Yield all containers of a pod, including init and ephemeral ones."""
     for key in ("initContainers", "containers", "ephemeralContainers"):
         yield from pod.get(key, [])
 
 
 def contexts(pod: Spec) -> Iterator[tuple[str, Spec]]:
-    """Yield the security contexts: the pod's own, then each container's."""
+    """Yield the security contexts of the pod and of each container."""
     yield "the pod", pod.get("securityContext", {})
     for container in containers(pod):
         yield container["name"], container.get("securityContext", {})
 
 
 def in_every_container(pod: Spec, key: str, is_allowed: Callable[[Any], bool]) -> Iterator[str]:
-    """Yield the containers whose value, or the pod's in its place, is not allowed."""
+    """Yield the containers with a forbidden value. A container without a value has the pod's."""
     of_pod = pod.get("securityContext", {}).get(key)
     for container in containers(pod):
         if not is_allowed(container.get("securityContext", {}).get(key, of_pod)):
@@ -61,7 +61,7 @@ def in_every_container(pod: Spec, key: str, is_allowed: Callable[[Any], bool]) -
 
 
 def host_process(pod: Spec) -> Iterator[str]:
-    """Containers of Windows do not run as processes of the host."""
+    """Yield the containers that run as processes of a Windows host."""
     for name, context in contexts(pod):
         if context.get("windowsOptions", {}).get("hostProcess"):
             yield name
@@ -82,7 +82,7 @@ def host_ports(pod: Spec) -> Iterator[str]:
 
 
 def host_probes(pod: Spec) -> Iterator[str]:
-    """Probes and hooks name no host."""
+    """Yield the containers whose probes or hooks name a host."""
     for container in containers(pod):
         hooks = container.get("lifecycle", {})
         probes = [
@@ -94,14 +94,14 @@ def host_probes(pod: Spec) -> Iterator[str]:
 
 
 def app_armor(pod: Spec) -> Iterator[str]:
-    """AppArmor profiles are the runtime's or the node's."""
+    """Yield the contexts with an AppArmor profile that is neither the runtime's nor the node's."""
     for name, context in contexts(pod):
         if context.get("appArmorProfile", {"type": "RuntimeDefault"})["type"] not in PROFILES:
             yield name
 
 
 def se_linux(pod: Spec) -> Iterator[str]:
-    """SELinux types are those of containers; users and roles are not set."""
+    """Yield the contexts with an SELinux user, role or type other than those of containers."""
     for name, context in contexts(pod):
         options = context.get("seLinuxOptions", {})
         other = options.get("type", "") not in SELINUX_TYPES
@@ -110,52 +110,52 @@ def se_linux(pod: Spec) -> Iterator[str]:
 
 
 def proc_mount(pod: Spec) -> Iterator[str]:
-    """/proc has its default mask."""
+    """Yield the contexts that change the default mask of /proc."""
     yield from (
         name for name, context in contexts(pod) if context.get("procMount", "Default") != "Default"
     )
 
 
 def sysctls(pod: Spec) -> Iterator[str]:
-    """Kernel settings are those that a pod has for itself."""
+    """Yield the kernel settings that are not on the safe list."""
     for setting in pod.get("securityContext", {}).get("sysctls", []):
         if setting["name"] not in SYSCTLS:
             yield setting["name"]
 
 
 def volume_types(pod: Spec) -> Iterator[str]:
-    """Volumes are neither directories of the host nor of legacy drivers."""
+    """Yield the volumes of the host's directories and of legacy drivers."""
     for volume in pod.get("volumes", []):
         if not volume.keys() - {"name"} <= VOLUMES:
             yield volume["name"]
 
 
 def privilege_escalation(pod: Spec) -> Iterator[str]:
-    """Every container forbids the escalation of privileges."""
+    """Yield the containers that allow the escalation of privileges."""
     for container in containers(pod):
         if container.get("securityContext", {}).get("allowPrivilegeEscalation") is not False:
             yield container["name"]
 
 
 def run_as_non_root(pod: Spec) -> Iterator[str]:
-    """Every container, or its pod, sets runAsNonRoot."""
+    """Yield the containers without runAsNonRoot, their own or the pod's."""
     yield from in_every_container(pod, "runAsNonRoot", lambda value: value is True)
 
 
 def run_as_user(pod: Spec) -> Iterator[str]:
-    """User 0 is not set."""
+    """Yield the contexts that set user 0."""
     yield from (name for name, context in contexts(pod) if context.get("runAsUser") == 0)
 
 
 def seccomp(pod: Spec) -> Iterator[str]:
-    """Every container, or its pod, has a seccomp profile."""
+    """Yield the containers without a seccomp profile, their own or the pod's."""
     yield from in_every_container(
         pod, "seccompProfile", lambda value: bool(value) and value["type"] in PROFILES
     )
 
 
 def capabilities(pod: Spec) -> Iterator[str]:
-    """Every container drops all capabilities; it may add the one for low ports."""
+    """Yield the containers that keep a capability other than the one for low ports."""
     for container in containers(pod):
         wanted = container.get("securityContext", {}).get("capabilities", {})
         added = set(wanted.get("add", []))

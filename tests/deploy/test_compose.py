@@ -1,4 +1,4 @@
-"""compose.yaml: hardened services on the loopback address, with mounts that exist."""
+"""Hardened services of compose.yaml, on the loopback address and with existing mounts."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""docs/deploy.md: its settings, links, commands and examples exist and work."""
+"""Settings, links, commands and examples of docs/deploy.md."""
 
 import json
 import re
@@ -72,7 +72,6 @@ def test_docker_waits_longer_than_the_service() -> None:
 
 
 def test_overlay_of_the_page_renders(tmp_path: Path) -> None:
-    """It has production, a component, an image by its digest and a setting."""
     (overlay,) = (code for language, code in BLOCK.findall(PAGE) if language == "yaml")
     (tmp_path / "fillmask").symlink_to(files.ROOT)
     (tmp_path / "mine").mkdir()
@@ -91,7 +90,7 @@ def test_overlay_of_the_page_renders(tmp_path: Path) -> None:
 
 
 def test_requests_and_limits_come_from_the_measurement() -> None:
-    """The pod has a size that was measured, and 2 to 4 times the memory of its peak."""
+    """The pod has a measured size, with 2 to 4 times its peak memory."""
     (pod,) = kustomize.pods(BASE)
     limits = pod["containers"][0]["resources"]["limits"]
     measured = [size for size in pod_size.read_sizes() if size.cpus == int(limits["cpu"])]
@@ -110,7 +109,6 @@ def test_queue_that_scales_is_a_fraction_of_a_seconds_work() -> None:
 
 
 def test_request_of_the_page_is_answered() -> None:
-    """The service takes the body that the page shows for KServe."""
     (body,) = re.findall(r"-d '(\{.*?\})'", COMMANDS, re.DOTALL)
     (path,) = re.findall(r"example\.com(/v2\S+)", COMMANDS)
     with TestClient(create_app(Settings())) as client:

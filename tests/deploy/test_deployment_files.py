@@ -20,7 +20,6 @@ EACH = pytest.mark.parametrize(
 
 @EACH
 def test_every_variable_is_a_setting(path: Path) -> None:
-    """The service does not start with a FILLMASK_ variable that is no setting."""
     assert set(re.findall(r"FILLMASK_[A-Z0-9_]*[A-Z0-9]", path.read_text())) <= files.VARIABLES
 
 

@@ -1,6 +1,6 @@
-"""The Dockerfile: dependencies, labels and settings, and the health check run for real.
+"""Dependencies, labels, settings and health check of the Dockerfile.
 
-`make image-check` builds the image and runs it; these tests need no container engine.
+These tests need no container engine. `make image-check` builds and runs the image.
 """
 
 import json
@@ -30,7 +30,7 @@ ALL = [instruction for stage in STAGES for instruction in stage]
 
 
 def test_dependencies_are_those_of_pyproject() -> None:
-    """The build extracts the requirements with a line of Python, which this test runs."""
+    """The test runs the build's line of Python, which extracts the requirements."""
     extract = re.search(r'python -c "([^"]+tomllib[^"]+)"', "\n".join(files.values(ALL, "RUN")))
     assert extract
     output = subprocess.run(
@@ -41,7 +41,7 @@ def test_dependencies_are_those_of_pyproject() -> None:
 
 
 def without_the_hubs_client() -> tuple[set[str], set[str]]:
-    """Return the distributions that serving needs, and those it needs without the client."""
+    """Return the distributions for serving, with and without the client of the hub."""
     project = tomllib.loads((files.ROOT / "pyproject.toml").read_text())["project"]
     found = []
     for left_out in ("", "huggingface-hub"):
@@ -60,7 +60,7 @@ def without_the_hubs_client() -> tuple[set[str], set[str]]:
 
 
 def test_image_is_without_what_only_the_hubs_client_needs() -> None:
-    """The build uninstalls that client and the packages that nothing else needs."""
+    """The build uninstalls the client and the packages that nothing else needs."""
     (run,) = (run for run in files.values(ALL, "RUN") if "hf-xet" in run)
     uninstalled = re.search(r"uninstall --disable-pip-version-check --yes ([\w -]+) &&", run)
     assert uninstalled
@@ -70,7 +70,7 @@ def test_image_is_without_what_only_the_hubs_client_needs() -> None:
 
 
 def test_service_answers_without_the_hubs_client() -> None:
-    """No package that the image lacks can be imported here."""
+    """The test blocks imports of the packages that the image lacks."""
     needed, remaining = without_the_hubs_client()
     packages = metadata.packages_distributions()
     missing = {
@@ -89,14 +89,13 @@ def test_service_answers_without_the_hubs_client() -> None:
 
 
 def test_image_imports_for_bytecode_what_there_is() -> None:
-    """The command that writes the bytecode names the modules of both commands."""
     (compiling,) = (run for run in files.values(IMAGE, "RUN") if "import service" in run)
     _, *arguments = json.loads(compiling)
     subprocess.run([sys.executable, *arguments], cwd=files.ROOT, check=True)
 
 
 def test_image_listens_on_the_exposed_port_of_all_addresses() -> None:
-    """A service on the default host, 127.0.0.1, could not be reached through a published port."""
+    """The default host is 127.0.0.1, which a published port cannot reach."""
     assert files.image_settings().host == "0.0.0.0"  # noqa: S104 - within a container
     assert files.values(IMAGE, "EXPOSE") == [str(files.image_settings().port)]
 
@@ -114,7 +113,7 @@ def test_labels_are_those_of_the_project() -> None:
 
 @contextmanager
 def server_that_answers(status: int) -> Iterator[tuple[int, list[str]]]:
-    """Answer every GET with a status; yield the port and the list of requested paths."""
+    """Yield the port of a server with one status for every GET, and the requested paths."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -146,7 +145,6 @@ CHECKS = pytest.mark.parametrize(
 def test_health_check_follows_readiness(
     check: list[str], status: int, exit_code: int, paths: set[str]
 ) -> None:
-    """It asks an existing path of the configured port, and ignores proxies."""
     (python, *arguments) = check
     assert python == "python"
     with server_that_answers(status) as (port, asked):

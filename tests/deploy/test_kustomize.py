@@ -1,4 +1,4 @@
-"""Every kustomization renders objects that Kubernetes and its extensions accept."""
+"""Kustomizations, rendered and checked against the schemas of Kubernetes and its extensions."""
 
 import copy
 import json
@@ -29,12 +29,12 @@ COMPONENTS = pytest.mark.parametrize("component", kustomize.COMPONENTS, ids=lamb
 
 
 def custom(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the custom resources, KServe's excluded."""
+    """Return the custom resources, except KServe's."""
     return [each for each in objects if each["apiVersion"] in MODELS]
 
 
 def type_errors(objects: list[dict[str, Any]], scratch: Path) -> str:
-    """Return TypeScript's errors: fields that are unknown, missing or of a wrong type."""
+    """Return TypeScript's errors for unknown or missing fields and wrong types."""
     lines = [
         f'import type {{ I{each["kind"]} as T{number} }} from "@kubernetes-models/'
         f'{MODELS[each["apiVersion"]]}/{each["apiVersion"]}/{each["kind"]}";\n'
@@ -141,7 +141,6 @@ def test_every_label_of_the_version_is_this_version(root: Path) -> None:
 
 @pytest.mark.parametrize("path", kustomize.KUSTOMIZATIONS, ids=lambda path: path.parent.name)
 def test_kustomization_takes_every_file_beside_it(path: Path) -> None:
-    """No manifest in k8s/ is unused."""
     kustomization = files.read_yaml(path)
     taken = {*kustomization.get("resources", [])}
     taken |= {patch["path"] for patch in kustomization.get("patches", []) if "path" in patch}

@@ -1,8 +1,9 @@
-"""References within the rendered manifests, and from them to the service and its image.
+"""References in rendered manifests: to each other, to the service and to its image.
 
-The schema accepts a name that nothing has, e.g. of a port, a volume or a setting.
+The schema accepts names of ports, volumes or settings that do not exist.
 """
 
+import math
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
@@ -19,13 +20,14 @@ BASE = kustomize.rendered(files.BASE)
 ROOTS = {root.name: kustomize.rendered(root) for root in kustomize.ROOTS}
 RENDERED = ROOTS | {path.name: kustomize.rendered_with(path) for path in kustomize.COMPONENTS}
 EACH = pytest.mark.parametrize("objects", RENDERED.values(), ids=RENDERED)
+SERVING = pytest.mark.parametrize("root", ["base", "production", "local"])
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
-# the label that every release changes, while a Deployment's selector can never change
+# every release changes this label, and a Deployment's selector can never change
 VERSION = "app.kubernetes.io/version"
 
 
 def containers(objects: Objects) -> Iterator[dict[str, Any]]:
-    """Yield the containers of all pods, init containers excluded."""
+    """Yield the containers of all pods, except init containers."""
     for pod in kustomize.pods(objects):
         yield from pod["containers"]
 
@@ -59,7 +61,7 @@ def names(objects: Objects, kind: str) -> set[str]:
 
 
 def settings(objects: Objects) -> dict[str, str]:
-    """Return the variables of all ConfigMaps that are for the service."""
+    """Return the service's variables in all ConfigMaps."""
     return {
         name: value
         for each in objects
@@ -95,14 +97,83 @@ def test_ports_exist_and_the_image_listens_on_them(objects: Objects) -> None:
     for each in objects:
         if each["kind"] == "Service":
             assert {port["targetPort"] for port in each["spec"]["ports"]} <= numbers.keys()
+
+
+@EACH
+def test_network_policy_admits_all_clients_to_the_ports_of_the_pods_only(objects: Objects) -> None:
+    """Gateways and Prometheus are in other namespaces. The service opens no connections."""
+    ports = {port["name"] for each in containers(objects) for port in each.get("ports", [])}
+    for each in objects:
         if each["kind"] == "NetworkPolicy":
-            allowed = [port for rule in each["spec"]["ingress"] for port in rule["ports"]]
-            assert {port["port"] for port in allowed} <= numbers.keys()
+            assert {"Ingress", "Egress"} == set(each["spec"]["policyTypes"])
+            assert each["spec"]["egress"] == []
+            rules = each["spec"]["ingress"]
+            assert {port["port"] for rule in rules for port in rule["ports"]} == ports
+            assert not any("from" in rule for rule in rules)
+
+
+@EACH
+def test_cpus_are_whole_and_reserved(objects: Objects) -> None:
+    """The service starts one thread per CPU of the limit, so a pod needs all of them."""
+    for container in containers(objects):
+        resources = container["resources"]
+        assert int(resources["limits"]["cpu"]) >= 1
+        assert resources["requests"]["cpu"] == resources["limits"]["cpu"]
+
+
+@SERVING
+def test_rollout_keeps_old_pods_until_new_ones_are_ready(root: str) -> None:
+    strategy = kustomize.one(ROOTS[root], "Deployment")["spec"]["strategy"]["rollingUpdate"]
+    assert strategy["maxUnavailable"] == 0
+    assert strategy["maxSurge"] >= 1
+
+
+def scaler(root: str) -> tuple[int, int, Any]:
+    """Return the minimum and maximum number of pods and the scaling behavior."""
+    if root == "production":
+        scaled = kustomize.one(ROOTS[root], "ScaledObject")["spec"]
+        behavior = scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
+        return scaled["minReplicaCount"], scaled["maxReplicaCount"], behavior
+    scaled = kustomize.one(ROOTS[root], "HorizontalPodAutoscaler")["spec"]
+    return scaled["minReplicas"], scaled["maxReplicas"], scaled["behavior"]
+
+
+@pytest.mark.parametrize("root", ["base", "production"])
+def test_drain_evicts_pods_and_leaves_some(root: str) -> None:
+    """A pod that is not ready does not block the drain."""
+    budget = kustomize.one(ROOTS[root], "PodDisruptionBudget")["spec"]
+    fewest, _, _ = scaler(root)
+    assert 1 <= budget["maxUnavailable"] < fewest
+    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+
+
+def changed_after(minutes: int, pods: int, rules: dict[str, Any], sign: int) -> int:
+    """Return the number of pods after minutes of the fastest allowed scaling."""
+    for second in range(60 * minutes):
+        steps = [
+            policy["value"] * (pods / 100 if policy["type"] == "Percent" else 1)
+            for policy in rules["policies"]
+            if second % policy["periodSeconds"] == 0
+        ]
+        pods += sign * math.ceil(max(steps, default=0))
+    return pods
+
+
+@pytest.mark.parametrize("root", ["base", "production"])
+def test_pods_scale_up_at_once_and_down_slowly(root: str) -> None:
+    """New pods are ready within seconds. Load often returns within minutes."""
+    fewest, most, behavior = scaler(root)
+    up, down = behavior["scaleUp"], behavior["scaleDown"]
+    assert {up["selectPolicy"], down["selectPolicy"]} == {"Max"}
+    assert up["stabilizationWindowSeconds"] == 0
+    assert changed_after(2, fewest, up, 1) >= most
+    assert down["stabilizationWindowSeconds"] >= 300
+    assert changed_after(2, most, down, -1) >= most / 2
 
 
 @pytest.mark.parametrize("root", ["base", "production", "local", "kserve"])
 def test_probes_ask_paths_that_exist(root: str, paths: set[str]) -> None:
-    """The liveness probe does not follow readiness: it would kill pods that drain."""
+    """A liveness probe that follows readiness would kill pods that drain."""
     (container,) = containers(ROOTS[root])
     for probe in PROBES:
         assert container[probe]["httpGet"]["path"] in paths
@@ -111,7 +182,7 @@ def test_probes_ask_paths_that_exist(root: str, paths: set[str]) -> None:
 
 @EACH
 def test_names_in_pods_exist(objects: Objects) -> None:
-    """Secrets are the user's own, and not among the objects."""
+    """Secrets are missing from the objects, because users create them."""
     for pod in kustomize.pods(objects):
         volumes = {volume["name"] for volume in pod.get("volumes", [])}
         for container in pod_security.containers(pod):
@@ -151,7 +222,7 @@ def test_change_of_settings_rolls_the_pods() -> None:
 
 @EACH
 def test_every_deployment_has_one_scaler_at_most(objects: Objects) -> None:
-    """Two scalers, or a scaler and a number of replicas, would fight."""
+    """Two scalers, or a scaler and a number of replicas, would conflict."""
     targets = [
         each["spec"]["scaleTargetRef"]["name"]
         for each in objects
@@ -171,7 +242,7 @@ def test_pods_run_as_the_images_user(objects: Objects) -> None:
         for key, number in (("runAsUser", user), ("runAsGroup", group)):
             others = pod_security.in_every_container(pod, key, number.__eq__)
             assert list(others) == []
-        # a volume of files for one group is readable, or writable, to the group of the pod
+        # the pod's group can read or write volumes
         assert pod.get("securityContext", {}).get("fsGroup", group) == group
 
 
@@ -189,9 +260,9 @@ def test_bundles_are_copied_to_where_they_are_mounted() -> None:
     assert init["command"][-1] == mount["mountPath"]
 
 
-@pytest.mark.parametrize("root", ["base", "production", "local"])
+@SERVING
 def test_pod_is_not_killed_while_it_drains(root: str) -> None:
-    """The kubelet waits for the drain delay, the grace, and the end of what is left."""
+    """The kubelet waits for the drain delay, the grace period and the forced exit."""
     (pod,) = kustomize.pods(ROOTS[root])
     chosen = files.settings_of(settings(ROOTS[root]))
     stopping_s = chosen.drain_delay_s + chosen.shutdown_grace_s + _FORCED_EXIT_AFTER_S
@@ -201,13 +272,13 @@ def test_pod_is_not_killed_while_it_drains(root: str) -> None:
 
 
 def test_kserve_waits_longer_than_the_service() -> None:
-    """The service's own timeout sends a sentence, KServe's does not."""
+    """Only the service's own timeout sends an error message."""
     predictor = kustomize.one(ROOTS["kserve"], "InferenceService")["spec"]["predictor"]
     assert predictor["timeout"] > Settings.model_fields["request_timeout_ms"].default / 1000
 
 
 def test_kserves_predictor_satisfies_the_schema_of_a_pod() -> None:
-    """KServe's own fields are of their types; no package has the schema of the rest."""
+    """KServe's own fields have their types. No package has a schema for the others."""
     predictor = kustomize.one(ROOTS["kserve"], "InferenceService")["spec"]["predictor"]
     for field, kind in kustomize.PREDICTOR_FIELDS.items():
         assert isinstance(predictor[field], kind)

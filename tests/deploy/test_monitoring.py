@@ -14,7 +14,7 @@ ALERTS = pytest.mark.parametrize("alert", monitoring.alerts(), ids=lambda rule: 
 
 @pytest.fixture(scope="module")
 def families() -> dict[str, str]:
-    """The name and the type of every metric."""
+    """Name and type of every metric."""
     return monitoring.exposed_families()
 
 
@@ -62,7 +62,6 @@ def test_operator_gets_the_same_rules() -> None:
 
 
 def test_every_alert_has_a_case_for_promtool() -> None:
-    """promtool runs alerts-test.yml; every alert fires in its case where all is wrong."""
     cases = files.read_yaml(monitoring.MONITORING / "alerts-test.yml")["tests"]
     (wrong,) = (case for case in cases if case["name"] == "all is wrong")
     expected = re.findall(r'alertname="(\w+)"', str(wrong["promql_expr_test"]))

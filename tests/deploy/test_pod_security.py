@@ -1,4 +1,4 @@
-"""Every pod of k8s/ satisfies Pod Security's strictest standard, and namespaces enforce it."""
+"""Pod Security of every pod and namespace in k8s/."""
 
 import copy
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from tests.deploy import files, kustomize, pod_security
 
-# for each rule, fields that break it: of the pod and of its first container
+# for each rule, fields of the pod and of its first container that break it
 BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "host_process": ({}, {"securityContext": {"windowsOptions": {"hostProcess": True}}}),
     "host_namespaces": ({"hostPID": True}, {}),

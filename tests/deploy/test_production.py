@@ -17,7 +17,7 @@ REQUEST_TIMEOUT_S = Settings.model_fields["request_timeout_ms"].default / 1000
 
 @pytest.fixture(scope="module")
 def waiting() -> dict[str, str]:
-    """The trigger that scales by tokens waiting in the queue."""
+    """The KEDA trigger on the tokens in the queue."""
     triggers = kustomize.one(PRODUCTION, "ScaledObject")["spec"]["triggers"]
     (trigger,) = (each for each in triggers if each["type"] == "prometheus")
     metadata: dict[str, str] = trigger["metadata"]
@@ -26,13 +26,13 @@ def waiting() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def rule() -> dict[str, Any]:
-    """The one rule of the route."""
+    """The only rule of the route."""
     (rule,) = kustomize.one(PRODUCTION, "HTTPRoute")["spec"]["rules"]
     return dict(rule)
 
 
 def test_queue_that_scales_is_one_that_the_service_counts(waiting: dict[str, str]) -> None:
-    """The metric is at /metrics with the query's labels; Prometheus adds the namespace."""
+    """The query also filters by namespace, a label that Prometheus adds."""
     (metric,) = monitoring.metrics_of(waiting["query"])
     labels = dict(re.findall(r'(\w+)="(\w+)"', waiting["query"]))
     assert labels.pop("namespace") == SERVICE["metadata"]["namespace"]
@@ -42,7 +42,6 @@ def test_queue_that_scales_is_one_that_the_service_counts(waiting: dict[str, str
 
 
 def test_queue_that_scales_is_short_of_the_one_that_rejects(waiting: dict[str, str]) -> None:
-    """Pods are added before any of them answers 429."""
     most: int = Settings.model_fields["max_waiting_tokens"].default
     assert float(waiting["threshold"]) < most / 4
 
@@ -72,13 +71,13 @@ def test_route_leads_from_a_listener_with_tls_to_the_service(rule: dict[str, Any
 
 
 def test_service_times_out_before_the_route_does(rule: dict[str, Any]) -> None:
-    """The service's own timeout sends a sentence, the route's does not."""
+    """Only the service's own timeout sends an error message."""
     for timeout in rule["timeouts"].values():
         assert float(timeout.removesuffix("s")) > REQUEST_TIMEOUT_S
 
 
 def is_routed(path: str, rule: dict[str, Any]) -> bool:
-    """Return whether the rule lets a path in."""
+    """Return whether the rule routes a path."""
     for match in rule["matches"]:
         kind, value = match["path"]["type"], match["path"]["value"]
         if path == value or (kind == "PathPrefix" and path.startswith(f"{value}/")):

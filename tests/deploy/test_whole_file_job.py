@@ -1,4 +1,4 @@
-"""The example of an Indexed Job: its shards are the whole file."""
+"""Example of an Indexed Job for a whole file."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_each_pod_fills_its_own_shard() -> None:
 
 
 def test_outputs_of_the_pods_in_order_are_the_whole(tiny: Tiny, tmp_path: Path) -> None:
-    """The pods' command runs with a directory of this machine as the volume."""
+    """The pods' command runs with a local directory as the volume."""
     assert find_spec(f"{CONTAINER['command'][-1]}.__main__")
     write_rows(tmp_path / "texts.jsonl", numbered(random_texts(50)))
     parts = []
@@ -58,16 +58,15 @@ def test_outputs_of_the_pods_in_order_are_the_whole(tiny: Tiny, tmp_path: Path) 
 
 
 def test_permanent_failures_are_not_retried() -> None:
-    """Jobs try again after other exit codes and after the eviction of a pod."""
+    """Jobs retry after other exit codes and after the eviction of a pod."""
     fail, ignore = JOB["podFailurePolicy"]["rules"]
     assert fail["action"] == "FailIndex"
     assert fail["onExitCodes"]["containerName"] == CONTAINER["name"]
     assert CommandError.exit_code in fail["onExitCodes"]["values"]
     assert RetryError.exit_code not in fail["onExitCodes"]["values"]
     assert ignore["action"] == "Ignore"
-    assert POD["restartPolicy"] == "Never"  # required by a policy for failures
+    assert POD["restartPolicy"] == "Never"  # a podFailurePolicy requires it
 
 
 def test_pod_is_not_killed_before_it_has_written() -> None:
-    """The kubelet waits longer than the command takes to stop."""
     assert POD["terminationGracePeriodSeconds"] > signals.GRACE_S

@@ -1,4 +1,4 @@
-"""Pages of the documentation, and their anchors, links and code blocks."""
+"""Documentation pages with their anchors, links and code blocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from service.settings import ENV_PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-LOG = DOCS / "log.md"  # history: it names files and settings that have changed since
+LOG = DOCS / "log.md"  # history, which names files and settings that no longer exist
 PAGES = sorted({*ROOT.glob("*.md"), *DOCS.glob("*.md")} - {LOG})
 VARIABLES = {f"{ENV_PREFIX}{name.upper()}" for name in Settings.model_fields}
 _FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)

@@ -1,4 +1,4 @@
-"""docs/settings.md, written from service/settings.py: python -m tests.docs.settings_page."""
+"""Generator of docs/settings.md from service/settings.py: `python -m tests.docs.settings_page`."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def render() -> str:
 
 
 def _allowed(name: str, schema: dict[str, Any]) -> str:
-    """Return the allowed values; empty where any text or path is."""
+    """Return the allowed values. Texts and paths have none."""
     bounded = {"enum", "allowed"} & schema.keys() or schema.get("type") in {"integer", "boolean"}
     return allowed(name) if bounded else ""
 

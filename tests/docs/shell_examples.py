@@ -1,4 +1,4 @@
-"""Examples of the command on a page: run in a shell, compared with what is printed under them."""
+"""Shell examples of a page, compared with the output shown under them."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# a block of code, and the block of output right under it, if there is one
+# a block of code, and the optional block of output directly under it
 EXAMPLE = re.compile(r"```bash\n(.*?)```(?:\n\n```(?:text|json|csv)\n(.*?)```)?", re.DOTALL)
 NUMBER = re.compile(r"\d+\.\d+(?:e-?\d+)?")
 BAR = re.compile(r"[▏▎▍▌▋▊▉█]")
-TOLERANCE = 1e-3  # of probabilities, between CPUs
+TOLERANCE = 1e-3  # difference of probabilities between CPUs
 
 
 def check_shell_examples(page: str, directory: Path) -> int:
-    """Run a page's examples one after the other; gives how many print something.
+    """Run the examples of a page in order and return the number of those with output.
 
     Args:
         page: Markdown.
-        directory: an empty one to run them in.
+        directory: an empty directory for the examples.
     """
     command = directory / "bin" / "fillmask"
     command.parent.mkdir()
-    # the installed command may be another checkout's
+    # the installed command may belong to another checkout
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m service.cli "$@"\n')
     command.chmod(0o755)
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("FILLMASK_")}
@@ -54,10 +54,10 @@ def check_shell_examples(page: str, directory: Path) -> int:
 
 
 def numbers(text: str) -> list[float]:
-    """The decimal numbers of a text."""
+    """Return the decimal numbers of a text."""
     return [float(number) for number in NUMBER.findall(text)]
 
 
 def words(text: str) -> list[str]:
-    """All else, without bars and white space."""
+    """Return the words of a text without numbers, bars and white space."""
     return BAR.sub("", NUMBER.sub("", text)).split()

@@ -1,4 +1,4 @@
-"""docs/architecture.md names every package, and its glossary stays short."""
+"""Packages and glossary in docs/architecture.md."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""docs/built-in-model.md and the model card: examples and commands, run again."""
+"""Examples and commands of docs/built-in-model.md and the model card."""
 
 from __future__ import annotations
 

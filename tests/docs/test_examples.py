@@ -1,4 +1,4 @@
-"""Code on the pages, run as it stands with the built-in model."""
+"""Code on the pages, run unchanged with the built-in model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures in README.md and docs/figures.md are those of docs/performance.md and the model card."""
+"""Figures of README.md and docs/figures.md, compared with their sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.docs import pages
 README = pages.read(pages.ROOT / "README.md")
 FIGURES = pages.read(pages.DOCS / "figures.md")
 PERFORMANCE = pages.read(pages.DOCS / "performance.md")
-# rows of docs/figures.md, and the contenders whose fastest one they show
+# rows of docs/figures.md, and the contenders of which each shows the fastest
 CONTENDERS = {
     "**fillmask int8**": "fillmask int8",
     "fillmask fp32": "fillmask fp32",
@@ -26,7 +26,7 @@ SIZES = {"MiniLM-L6": "minilm", "BERT-base": "bert-base"}
 
 
 def table(text: str, column: str) -> dict[str, dict[str, str]]:
-    """Return the first table with this column: cells by row and column."""
+    """Return the first table with this column, as cells by row and column."""
     lines = text.splitlines()
     start = next(i for i, line in enumerate(lines) if f"| {column} |" in line)
     _, *columns = cells(lines[start])
@@ -109,7 +109,7 @@ def test_goodput_and_latency_of_an_overload() -> None:
 
 
 def test_simulation_of_the_first_rate_is_current() -> None:
-    """The simulation has a fixed seed; the other rates take too long for a test."""
+    """The simulation has a fixed seed. The other rates take too long for a test."""
     shown = generated_block.read(pod_size.PAGE, capacity.NAME).splitlines()
     rate, *others = capacity.RATES
     assert [line for line in shown if line.startswith(f"| {rate:,} |")] == list(capacity.rows(rate))

@@ -1,4 +1,4 @@
-"""The Makefile, the commit hooks and the workflow of CONTRIBUTING.md run the same commands."""
+"""Commands of the Makefile, the commit hooks and the workflow of CONTRIBUTING.md."""
 
 import re
 import subprocess

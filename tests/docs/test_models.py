@@ -1,4 +1,4 @@
-"""docs/models.md names every checkpoint family, and its figures are of known models."""
+"""Checkpoint families and figures of docs/models.md."""
 
 from __future__ import annotations
 

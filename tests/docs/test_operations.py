@@ -1,4 +1,4 @@
-"""docs/operations.md: every metric, alert, log field and span, and the memory budget."""
+"""Metrics, alerts, log fields, spans and the memory budget of docs/operations.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.docs import pages
 PAGE = pages.read(pages.DOCS / "operations.md")
 POD_MIB = 512
 MIB = 2**20
-# in every line of the log, or in those about a request
+# fields of every line of the log, or of lines about a request
 LOG_FIELDS = {"timestamp", "level", "logger", "message", "exception", "request_id", "trace_id"}
 
 

@@ -1,4 +1,4 @@
-"""The README: its length, and its examples, run as they stand."""
+"""Length and examples of the README."""
 
 from __future__ import annotations
 

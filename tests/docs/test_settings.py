@@ -1,4 +1,4 @@
-"""docs/settings.md is what its script writes."""
+"""The page docs/settings.md, compared with the output of its generator."""
 
 from tests.docs import settings_page
 from tests.docs.pages import read

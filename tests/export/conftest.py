@@ -1,4 +1,4 @@
-"""A small checkpoint and plain sentences for it."""
+"""Small checkpoint and plain sentences for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.model.samples import VERSES, random_encoder, small_config
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
-    """Tensors this small are slower on several threads."""
+    """Use one thread, because tensors this small are slower on several."""
     torch.set_num_threads(1)
 
 
@@ -37,5 +37,5 @@ def checkpoint(checkpoint_path: Path) -> Checkpoint:
 
 @pytest.fixture
 def texts() -> SampleTexts:
-    """Sentences the tokenizer knows."""
+    """Sentences that the tokenizer knows."""
     return SampleTexts(verification=VERSES, calibration=[verse.upper() for verse in VERSES])

@@ -74,14 +74,17 @@ CONFIGS: dict[str, EncoderConfig] = {
 
 @dataclass(frozen=True, slots=True)
 class PaddedBatch:
-    """A padded batch with its masks: (N, T) each."""
+    """Padded batch with masks.
+
+    The arrays are (N, T).
+    """
 
     input_ids: NDArray[np.int64]
     attention_mask: NDArray[np.int64]
     mask_indicator: NDArray[np.float32]
 
     def feed(self) -> dict[str, NDArray[np.generic]]:
-        """The reference graph's inputs."""
+        """Return the inputs of the reference graph."""
         return {
             "input_ids": self.input_ids,
             "attention_mask": self.attention_mask,
@@ -100,7 +103,7 @@ class PaddedBatch:
         return logits
 
     def requests(self, targets: NDArray[np.int64], top_k: int) -> list[ModelPass]:
-        """Return the texts without padding; targets (M, K) are distributed row by row."""
+        """Return one pass per text without padding, each with its rows of the targets (M, K)."""
         requests, start = [], 0
         for ids, keep, masked in zip(
             self.input_ids, self.attention_mask, self.mask_indicator, strict=True
@@ -113,7 +116,7 @@ class PaddedBatch:
 
 
 def padded_batch(vocab_size: int) -> PaddedBatch:
-    """Four texts of 11, 5, 7 and 3 tokens with five masks, at the ends and in the middle."""
+    """Return four texts of 11, 5, 7 and 3 tokens with five masks, at the ends and in the middle."""
     lengths = np.array([11, 5, 7, 3])
     input_ids = np.random.default_rng(0).integers(0, vocab_size, (4, 11))
     attention_mask = (np.arange(11) < lengths[:, None]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The figures of int8 against fp32: computed once more, mask by mask, in PyTorch alone."""
+"""Figures of int8 against fp32, compared with a computation per mask in PyTorch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.model.samples import VERSES
 
 @pytest.fixture
 def runtime(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) -> Runtime:
-    """The checkpoint's graph in fp32, which stands for another encoder than the one compared."""
+    """The fp32 graph of the checkpoint, which tests compare with a changed encoder."""
     label = BundleMetadata(name="x", license="", description="", max_tokens=None, precision="fp32")
     write_bundle(checkpoint, tmp_path / "bundle", label, texts)
     return Runtime(tmp_path / "bundle" / "model.onnx")
@@ -31,19 +31,18 @@ def runtime(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) -> Runti
 
 @pytest.fixture
 def tokenizer(runtime: Runtime, tmp_path: Path) -> Tokenizer:
-    """The bundle's."""
     return Tokenizer.from_bundle(read_bundle(tmp_path / "bundle"))
 
 
 def agreement(
     runtime: Runtime, model: TiedEncoder, texts: Sequence[str], tokenizer: Tokenizer, tokens: int
 ) -> Int8Figures:
-    """Both steps at once."""
+    """Return the agreement of a graph with an encoder."""
     return measure_agreement(runtime, Fp32Predictions.from_texts(model, texts, tokenizer, tokens))
 
 
 def shaken(model: TiedEncoder) -> TiedEncoder:
-    """The encoder with every weight a little off."""
+    """Return the encoder with a small change of every weight."""
     other = copy.deepcopy(model)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -55,7 +54,7 @@ def shaken(model: TiedEncoder) -> TiedEncoder:
 def test_the_same_encoder_agrees(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer
 ) -> None:
-    """At every token but the special ones; batches are no obstacle."""
+    """The figures cover every token except special ones, in several batches."""
     figures = agreement(runtime, checkpoint.model, VERSES * 12, tokenizer, 24)
     assert figures.masks == sum(len(tokenizer.encode(verse).input_ids) - 2 for verse in VERSES) * 12
     assert figures.top_1_agreement == 1
@@ -66,7 +65,7 @@ def test_the_same_encoder_agrees(
 def test_figures_are_what_they_say(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Against another encoder: first tokens and differences counted by hand."""
+    """The expected figures come from a loop over the masks."""
     monkeypatch.setattr("export.agreement.REQUESTS_AT_ONCE", 5)
     monkeypatch.setattr("export.agreement.MIN_AGREEMENT", 0)
     monkeypatch.setattr("export.agreement.MAX_P99", 100)
@@ -85,7 +84,7 @@ def test_figures_are_what_they_say(
             same.append(bool(found.argmax() == best[0]))
             differences.append((found - expected)[best].abs().numpy())
     figures = agreement(runtime, exact, VERSES, tokenizer, 24)
-    assert 0.2 < figures.top_1_agreement < 1  # or this shows nothing
+    assert 0.2 < figures.top_1_agreement < 1  # precondition of the test
     assert figures.masks == len(same)
     assert figures.top_1_agreement == pytest.approx(np.mean(same))
     assert figures.mean_log_prob_difference == pytest.approx(np.mean(differences), abs=1e-5)
@@ -97,7 +96,6 @@ def test_figures_are_what_they_say(
 def test_texts_that_are_too_long_are_passed_over(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer
 ) -> None:
-    """If all texts are too long, nothing is compared."""
     shortest = min(VERSES, key=lambda verse: len(tokenizer.encode(verse).input_ids))
     length = len(tokenizer.encode(shortest).input_ids)
     two = [shortest, " ".join(VERSES)]

@@ -1,18 +1,19 @@
-"""A checkpoint that cannot be served is refused with one sentence, and leaves nothing behind."""
+"""Invalid checkpoints, and the one-line errors of `fillmask-export` about them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from transformers import BertConfig, BertForMaskedLM
 
 from export.commands import main
-from tests.model.samples import VERSES, change_config, change_tensors, randomise
+from tests.model.checkpoints.families.samples import SAMPLES
+from tests.model.samples import VERSES, change_config, change_tensors
 from tests.model.tokenizers.tokenizer_directories import KINDS, write_directory
 
 TABLE = "bert.embeddings.word_embeddings.weight"
@@ -21,47 +22,39 @@ QUERY = "bert.encoder.layer.1.attention.self.query"
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A good one, to be spoilt."""
+    """A valid checkpoint that a test may damage."""
     path = tmp_path / "checkpoint"
     write_directory(path, KINDS["BERT"], fast=False)
     words = len((path / "vocab.txt").read_text(encoding="utf-8").splitlines())
-    config = BertConfig(
-        vocab_size=words,
-        hidden_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=3,
-        intermediate_size=40,
-        max_position_embeddings=32,
-    )
-    model = BertForMaskedLM(config)
-    randomise(model, seed=1)
-    model.save_pretrained(path)
+    bert = SAMPLES["BERT, three heads"]
+    sizes = {"vocab_size": words, "max_position_embeddings": 32}
+    replace(bert, fields=bert.fields | sizes).make().save_pretrained(path)
     return path
 
 
 def truncate(directory: Path) -> None:
-    """Cut the weights off."""
+    """Remove the end of the weights."""
     path = directory / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
 
 
 def tensors(change: Callable[[dict[str, Tensor]], object]) -> Callable[[Path], None]:
-    """Change the weights."""
+    """Return a change of the weights."""
     return lambda directory: change_tensors(directory, change)
 
 
 def fields(**values: Any) -> Callable[[Path], None]:
-    """Change the configuration."""
+    """Return a change of the configuration."""
     return lambda directory: change_config(directory, **values)
 
 
 def spoil_value(weights: dict[str, Tensor], value: float) -> None:
-    """One value in the middle of a tensor."""
+    """Change one value in the middle of a tensor."""
     weights[f"{QUERY}.weight"][3, 5] = value
 
 
 def more_words(directory: Path) -> None:
-    """A tokenizer with more tokens than the table has rows."""
+    """Give the tokenizer more tokens than the table has rows."""
     with (directory / "vocab.txt").open("a", encoding="utf-8") as vocabulary:
         vocabulary.write("onemore\nandanother\n")
 
@@ -73,8 +66,8 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
         f"missing tensors: {QUERY}.weight",
     ),
     "a tensor of another shape": (
-        tensors(lambda t: t.update({f"{QUERY}.weight": torch.zeros(24, 23)})),
-        f"wrong shapes: {QUERY}.weight is (24, 23), not (24, 24)",
+        tensors(lambda t: t.update({f"{QUERY}.weight": torch.zeros(33, 32)})),
+        f"wrong shapes: {QUERY}.weight is (33, 32), not (33, 33)",
     ),
     "a tensor too many": (
         tensors(lambda t: t.update({"bert.adapter.weight": torch.zeros(2)})),
@@ -111,7 +104,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 def export(directory: Path) -> int:
-    """The command's status."""
+    """Run the command and return its exit status."""
     texts = directory.parent / "texts.txt"
     texts.write_text("\n".join(VERSES))
     bundle = directory.parent / "bundle"
@@ -119,7 +112,6 @@ def export(directory: Path) -> int:
 
 
 def test_the_good_one_is_exported(directory: Path) -> None:
-    """The unchanged directory is valid."""
     assert export(directory) == 0
     assert (directory.parent / "bundle" / "bundle.json").is_file()
 
@@ -131,7 +123,7 @@ def test_a_broken_one_is_refused(
     sentence: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """One line on standard error, status 2, no bundle and no part of one."""
+    """The command prints one line to standard error, exits with 2 and writes no bundle."""
     spoil(directory)
     assert export(directory) == 2
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("fillmask-export")]

@@ -1,4 +1,4 @@
-"""Every family's checkpoint through both graphs: transformers is the oracle."""
+"""Checkpoints of every family in both graphs, compared with transformers."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ TOLERANCE = 1e-4  # log-probabilities in nats, fp32
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A checkpoint, texts for it, and what transformers says to them.
+    """Checkpoint, texts for it, and the results of transformers.
 
     Attributes:
-        model: as we read it.
+        model: the loaded encoder.
         inputs: three texts of different length, padded.
         expected: (M, V) log-probabilities.
     """
@@ -43,7 +43,7 @@ class Case:
     expected: NDArray[np.float32]
 
     def served(self, builder: GraphBuilder, directory: Path) -> NDArray[np.float32]:
-        """(M, V) what the served graph says to the texts, without their padding, in one batch."""
+        """Return the (M, V) results of the served graph for one batch of all texts."""
         graph = served_graph(builder)
         onnx.checker.check_model(graph, full_check=True)
         onnx.save(graph, directory / "model.onnx")
@@ -65,7 +65,7 @@ class Case:
 
 @pytest.fixture(params=SAMPLES)
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
-    """One of the samples."""
+    """A checkpoint of a family."""
     sample = SAMPLES[request.param]
     theirs = sample.make()
     theirs.save_pretrained(tmp_path / "checkpoint")
@@ -75,14 +75,13 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
 
 
 def test_the_served_graph_equals_transformers(case: Case, tmp_path: Path) -> None:
-    """Log-probabilities of the whole vocabulary, in fp32."""
+    """The comparison covers the entire vocabulary in fp32."""
     builder = GraphBuilder(case.model.config, encoder_weights(case.model))
     served = case.served(builder, tmp_path)
     np.testing.assert_allclose(served, case.expected, rtol=0, atol=TOLERANCE)
 
 
 def test_the_reference_graph_equals_transformers(case: Case) -> None:
-    """onnx's own evaluator agrees, with padding."""
     graph = reference_graph(case.model.config, encoder_weights(case.model))
     onnx.checker.check_model(graph, full_check=True)
     feed = {
@@ -98,7 +97,7 @@ def test_the_reference_graph_equals_transformers(case: Case) -> None:
 
 
 def test_int8_comes_close_to_transformers(case: Case, tmp_path: Path) -> None:
-    """Log-probabilities are off by a thirtieth of their spread over the vocabulary, on average."""
+    """The mean error is at most a thirtieth of the log-probabilities' spread in the vocabulary."""
     generator = np.random.default_rng(4)
     config = case.model.config
     texts = [generator.integers(5, config.vocab_size, config.max_positions) for _ in range(60)]

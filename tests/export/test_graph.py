@@ -1,4 +1,4 @@
-"""The served graph agrees with PyTorch, whatever else is in the batch."""
+"""Agreement of the served graph with PyTorch."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_fp32_agrees_with_pytorch(name: str, tmp_path: Path) -> None:
-    """Top ids, their log-probabilities and those of targets are PyTorch's."""
+    """The comparison covers top ids, their log-probabilities and those of targets."""
     config = CONFIGS[name]
     model = random_encoder(config)
     runtime = _runtime(tmp_path, model, int8=False)
@@ -75,7 +75,6 @@ def test_fp32_agrees_with_pytorch(name: str, tmp_path: Path) -> None:
 def test_long_rows_are_attended_in_rounds(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Attention in chunks gives the same result as attention at once."""
     config = CONFIGS[name]
     model = random_encoder(config)
     batch = Batch.pack(padded_batch(config.vocab_size).requests(np.zeros((5, 1), np.int64), 50))
@@ -84,14 +83,14 @@ def test_long_rows_are_attended_in_rounds(
     monkeypatch.setattr("export.attention.CHUNK_SLOTS", 5)
     in_rounds = _runtime(tmp_path, model, int8=False).run(batch)
     nodes = onnx.load(tmp_path / "model.onnx").graph.node
-    # one for each layer but the last, whose masks ask alone, and one that ranks
+    # one per layer except the last, which computes only masks, and one for the ranking
     assert [node.op_type for node in nodes].count("Loop") == config.num_layers
     _assert_alike(in_rounds, at_once, 1e-5)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_int8_comes_close_to_pytorch(name: str, tmp_path: Path) -> None:
-    """Log-probabilities differ from PyTorch's by a twentieth of what masks differ among them."""
+    """Log-probabilities differ from PyTorch's by a twentieth of the spread between masks."""
     config = CONFIGS[name]
     model = random_encoder(config)
     runtime = _runtime(tmp_path, model, int8=True)
@@ -110,7 +109,7 @@ def test_int8_comes_close_to_pytorch(name: str, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("int8", [False, True], ids=["fp32", "int8"])
 def test_neighbours_change_nothing(name: str, threads: int, int8: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it
-    """A text answers alike alone and at every place among 32 strangers of other lengths."""
+    """A text gets the same result alone and at every place among 32 texts of other lengths."""
     config = CONFIGS[name]
     runtime = _runtime(tmp_path, random_encoder(config), int8=int8, threads=threads)
     generator = np.random.default_rng(2)
@@ -140,7 +139,7 @@ def _assert_alike(first: BatchOutputs, second: BatchOutputs, tolerance: float) -
     "masks", [MASKS_PER_ROUND - 1, MASKS_PER_ROUND, MASKS_PER_ROUND + 1, 2 * MASKS_PER_ROUND + 5]
 )
 def test_many_masks_are_ranked_in_rounds(masks: int, int8: bool, tmp_path: Path) -> None:  # noqa: FBT001 - pytest passes it
-    """Each mask of a batch answers as in a batch of its own text alone, whatever round it is in."""
+    """Each mask of a batch gets the same result as in a batch of its own text."""
     config = CONFIGS["bert"]
     runtime = _runtime(tmp_path, random_encoder(config), int8=int8)
     generator = np.random.default_rng(6)
@@ -169,13 +168,13 @@ WIDE = replace(CONFIGS["bert"], vocab_size=3001, d_model=96, d_ff=400, max_posit
 
 
 def _nodes(graph: onnx.ModelProto) -> list[onnx.NodeProto]:
-    """All nodes, the loop's included."""
+    """Return all nodes, including those of the loop."""
     [loop] = [node for node in graph.graph.node if node.op_type == "Loop"]
     return [*graph.graph.node, *loop.attribute[0].g.node]
 
 
 def test_fp32_stores_one_table_for_lookup_and_projection() -> None:
-    """One initializer of the table's shape, read by the lookup and by the last product."""
+    """The lookup and the last product read the same initializer."""
     model = random_encoder(WIDE)
     graph = served_graph(_builder(model, int8=False))
     shapes = [sorted(tensor.dims) for tensor in graph.graph.initializer]
@@ -187,7 +186,7 @@ def test_fp32_stores_one_table_for_lookup_and_projection() -> None:
 
 
 def test_int8_stores_one_table_for_lookup_and_projection() -> None:
-    """One initializer of the table's size, a byte a weight, read by both."""
+    """The lookup and the last product read the same initializer, with one byte per weight."""
     model = random_encoder(WIDE)
     graph = served_graph(_builder(model, int8=True))
     tables = [t for t in graph.graph.initializer if np.prod(t.dims) >= 3001 * 96]
@@ -200,7 +199,7 @@ def test_int8_stores_one_table_for_lookup_and_projection() -> None:
 
 
 def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
-    """Rows of zeros have a scale of zero: no answer is NaN because of it."""
+    """Rows of zeros have a scale of zero. Division by the scale must not give NaN."""
     model = random_encoder(CONFIGS["bert"])
     with torch.no_grad():
         for parameter in model.parameters():
@@ -212,7 +211,7 @@ def test_a_text_of_zeros_gives_numbers(tmp_path: Path) -> None:
 
 
 def test_the_last_block_works_on_masks_only(tmp_path: Path) -> None:
-    """The feed-forward part sees every token in the first block, only the masks in the last."""
+    """The first block's feed-forward part computes every token, the last block's only the masks."""
     config = CONFIGS["bert"]
     graph = served_graph(_builder(random_encoder(config), int8=False))
     makers = {node.input[1]: node.output[0] for node in graph.graph.node if node.op_type == "Gemm"}

@@ -1,4 +1,4 @@
-"""The rewritings are exact, and rounding after them loses little even with outlying channels."""
+"""Exact changes of weights before rounding, and rounding errors with outlying channels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = "map"
 
 
 def _inputs() -> Floats:
-    """Rows with a few channels far above the rest, as encoders have them."""
+    """Return rows with a few channels far above the rest, as in encoders."""
     return np.random.default_rng(0).normal(size=(400, 96)) * np.where(
         np.arange(96) % 31 == 3, 40, 1
     )
@@ -63,7 +63,7 @@ def test_only_the_weights_rounding_is_lost_where_inputs_are_not_rounded(
 
 
 def test_rounded_rows_come_close() -> None:
-    """In eight bits a row the outputs' error is under 1 %, and far under plain rounding's."""
+    """The error is below 1 % and far below plain rounding's."""
     x = _inputs()
     exact = x @ _weight().T
     int8 = _int8(x, 8)
@@ -76,7 +76,6 @@ def test_rounded_rows_come_close() -> None:
 
 
 def test_float_channels_have_no_part_in_the_rounded_product() -> None:
-    """They are those asked for, their rounded weights are zero, and all others are in int8."""
     int8 = _int8(_inputs(), 3)
     channels = int8.channels(NAME)
     np.testing.assert_array_equal(channels.float32, [3, 34, 65])
@@ -87,7 +86,7 @@ def test_float_channels_have_no_part_in_the_rounded_product() -> None:
 
 
 def test_a_gelus_outputs_come_close() -> None:
-    """Unsigned rows about 16, with steps no finer than their negative part needs."""
+    """The zero point is 16. The negative part of GELU sets the smallest step."""
     x = gelu_tanh(_inputs())
     int8 = _int8(x, 12, smoothed=False)
     channels = int8.channels(NAME).int8
@@ -104,7 +103,7 @@ def test_a_gelus_outputs_come_close() -> None:
 
 @pytest.mark.parametrize("float_channels", [0, 8])
 def test_what_training_has_rounded_is_not_rounded_again(float_channels: int) -> None:
-    """Weights on their grid come back bit for bit up to float32's own rounding."""
+    """Weights on their grid change only by float32's own rounding."""
     plan = _int8(_inputs(), float_channels).plan
     rounded_copy = round_weight(torch.from_numpy(_weight()), plan.factors[NAME]).numpy()
     int8 = Int8Weights(plan, {})

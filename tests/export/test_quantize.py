@@ -1,4 +1,4 @@
-"""Rounding to int8: half a step of error at most, less where it counts."""
+"""Rounding to int8, with an error of at most half a step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from export.quantize import ROWS_AT_ONCE, quantize_rows
 
 
 def test_error_is_at_most_half_a_step() -> None:
-    """Each value comes back within half of its row's scale."""
     weight = np.random.default_rng(0).normal(size=(40, 30)).astype(np.float32)
     weight *= np.geomspace(1e-6, 1e3, 40, dtype=np.float32)[:, None]
     rows = quantize_rows(weight)
@@ -19,20 +18,18 @@ def test_error_is_at_most_half_a_step() -> None:
 
 
 def test_the_largest_of_a_row_becomes_127() -> None:
-    """The range is used in full, and symmetrically: -128 does not occur."""
+    """The range is symmetric, so -128 does not occur."""
     rows = quantize_rows(np.array([[0.1, -2.0], [3.0, 1.0]], np.float32))
     assert rows.values.tolist() == [[6, -127], [127, 42]]
 
 
 def test_a_row_of_zeros_stays_zero() -> None:
-    """It divides nothing by nothing."""
     rows = quantize_rows(np.zeros((2, 3), np.float32))
     assert (rows.dequantized() == 0).all()
     assert (rows.scales == 1).all()
 
 
 def test_rounding_twice_is_rounding_once() -> None:
-    """The values int8 stands for are themselves exact in int8."""
     weight = np.random.default_rng(1).normal(size=(5, 64)).astype(np.float32)
     once = quantize_rows(weight)
     np.testing.assert_array_equal(quantize_rows(once.dequantized()).values, once.values)
@@ -40,13 +37,12 @@ def test_rounding_twice_is_rounding_once() -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_weight_that_is_not_finite_is_refused(value: float) -> None:
-    """NaN and infinity cannot be rounded."""
     with pytest.raises(ValueError, match="finite"):
         quantize_rows(np.array([[1.0, value]], np.float32))
 
 
 def test_compensation_brings_the_outputs_nearer() -> None:
-    """On inputs like the Gram matrix's, the outputs' error is well below rounding's."""
+    """The inputs have the Gram matrix's correlations."""
     generator = np.random.default_rng(2)
     mixing = generator.normal(size=(64, 64)) * np.geomspace(1, 0.01, 64)
     inputs = generator.normal(size=(500, 64)) @ mixing
@@ -60,21 +56,20 @@ def test_compensation_brings_the_outputs_nearer() -> None:
 
 
 def test_compensation_without_correlation_is_rounding() -> None:
-    """Independent inputs leave nothing to make up for."""
+    """Independent inputs leave nothing to compensate."""
     weight = np.random.default_rng(3).normal(size=(20, 30)).astype(np.float32)
     compensated = quantize_rows(weight, np.eye(30))
     np.testing.assert_array_equal(compensated.values, quantize_rows(weight).values)
 
 
 def test_channels_that_are_never_used_do_no_harm() -> None:
-    """A Gram matrix of zeros is no division by zero."""
     weight = np.random.default_rng(4).normal(size=(5, 8)).astype(np.float32)
     rows = quantize_rows(weight, np.zeros((8, 8)))
     assert (np.abs(rows.dequantized() - weight) <= 0.5001 * rows.scales[:, None]).all()
 
 
 def test_compensation_goes_row_by_row() -> None:
-    """More rows than are worked on at once: each comes out as it does alone."""
+    """The rows fill more than one block. Each gets the same result as alone."""
     generator = np.random.default_rng(5)
     weight = generator.normal(size=(ROWS_AT_ONCE + 3, 6)).astype(np.float32)
     mixing = generator.normal(size=(6, 6))

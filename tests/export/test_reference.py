@@ -1,4 +1,4 @@
-"""The portable graph agrees with PyTorch in two runtimes."""
+"""Agreement of the portable graph with PyTorch in two runtimes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _evaluated(graph: onnx.ModelProto, batch: PaddedBatch) -> NDArray[np.float32
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_agrees_with_pytorch_in_both_runtimes(name: str) -> None:
-    """The runtime and onnx's own evaluator give PyTorch's logits, padding and all."""
+    """onnxruntime and onnx's own evaluator compute PyTorch's logits, including padding."""
     config = CONFIGS[name]
     model = random_encoder(config)
     graph = reference_graph(config, encoder_weights(model))
@@ -45,7 +45,7 @@ def test_agrees_with_pytorch_in_both_runtimes(name: str) -> None:
 
 
 def test_no_mask_gives_no_row() -> None:
-    """M = 0 gives (0, V) in both runtimes."""
+    """M = 0 gives a (0, V) array."""
     config = CONFIGS["bert"]
     graph = reference_graph(config, encoder_weights(random_encoder(config)))
     batch = padded_batch(config.vocab_size)
@@ -56,7 +56,6 @@ def test_no_mask_gives_no_row() -> None:
 
 
 def test_batch_and_length_are_dynamic() -> None:
-    """One graph takes other numbers of texts and tokens than it was checked with."""
     config = CONFIGS["bert"]
     model = random_encoder(config)
     session = ort.InferenceSession(
@@ -75,7 +74,6 @@ def test_batch_and_length_are_dynamic() -> None:
 
 
 def test_inputs_outputs_and_operators_are_the_contract() -> None:
-    """Names, types and axes are the documented ones, and every operator is a standard one."""
     config = CONFIGS["bert"]
     graph = reference_graph(config, encoder_weights(random_encoder(config)))
     described = {
@@ -96,7 +94,6 @@ def test_inputs_outputs_and_operators_are_the_contract() -> None:
 
 
 def test_gathers_the_masks_before_the_projection() -> None:
-    """The vocabulary product reads what GatherND took from the hidden states."""
     config = CONFIGS["packed"]
     graph = reference_graph(config, encoder_weights(random_encoder(config))).graph
     (projection,) = (node for node in graph.node if "logits" in node.output)
@@ -106,7 +103,7 @@ def test_gathers_the_masks_before_the_projection() -> None:
 
 
 def test_holds_one_table_and_hardly_more_than_the_parameters(tmp_path: Path) -> None:
-    """One initializer of the table's shape; the file is at most 1.05 x the parameters' bytes."""
+    """The table has one initializer. The file has at most 1.05 x the parameters' bytes."""
     config = replace(CONFIGS["bert"], vocab_size=3001, d_model=96, d_ff=200)
     model = random_encoder(config)
     graph = reference_graph(config, encoder_weights(model))

@@ -1,4 +1,4 @@
-"""A vocabulary ranked in parts gives what one ranked whole gives."""
+"""Vocabulary ranked in parts, compared with one ranked at once."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from service.engine.runtime import Runtime
 from tests.export.samples import CONFIGS
 from tests.model.samples import random_encoder
 
-TOLERANCE = 1e-5  # nats; the sums of exponentials are of parts
+TOLERANCE = 1e-5  # nats, with sums of exponentials in parts
 BERT = replace(CONFIGS["bert"], max_positions=32)  # 97 tokens
 PARTS = (40, 48)  # 40 + 40 + 17 and 48 + 48 + 1
 
 
 def run(directory: Path, model: TiedEncoder, request: ModelPass, *, int8: bool) -> BatchOutputs:
-    """The request's answer by a graph with its weights in a file."""
+    """Return the result of a graph with its weights in a file."""
     directory.mkdir()
     weights = encoder_weights(model)
     with WeightFile(directory / "weights.bin") as file:
@@ -53,7 +53,7 @@ def test_parts_rank_like_one_table(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Ids, their order and all targets agree, even with more ids than a part has."""
+    """The request asks for more ids than a part has."""
     model = random_encoder(replace(BERT, tied=tied))
     targets = np.tile(np.arange(BERT.vocab_size), (20, 1))
     request = ModelPass(np.arange(5, 29), np.arange(20), 60, targets)  # 20 masks: two rounds
@@ -72,7 +72,7 @@ def test_parts_lie_in_the_table(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A tied table that is multiplied in parts is in the file once."""
+    """The file contains the table once."""
     monkeypatch.setattr(operators, "PART_ROWS", 40)
     request = ModelPass(np.array([3, 4, 5]), np.array([1]), 2, np.zeros((1, 0), np.int64))
     run(tmp_path / "bundle", random_encoder(BERT), request, int8=int8)

@@ -1,4 +1,4 @@
-"""A bundle is verified before it exists, and exists whole or not at all."""
+"""Bundles, written completely and verified or not at all."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _label(precision: str = "fp32", max_tokens: int | None = None) -> BundleMeta
 def test_writes_a_bundle_the_service_reads(
     precision: str, checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """The service accepts it, and finds label, sizes, figures and golden prompts in it."""
+    """The service reads label, sizes, figures and golden prompts."""
     figures = write_bundle(checkpoint, tmp_path / "bundle", _label(precision), texts)
     bundle = read_bundle(tmp_path / "bundle")
     assert (bundle.name, bundle.license, bundle.precision) == ("tiny", "CC0-1.0", precision)
@@ -70,13 +70,13 @@ def test_writes_a_bundle_the_service_reads(
     assert bundle.golden.log_prob_tolerance == (int8_tolerance or 2e-3)
     assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
     modes = {file.stat().st_mode for file in (tmp_path / "bundle").iterdir()}
-    assert len(modes) == 1  # whoever may read one file may read all
+    assert len(modes) == 1  # all files have the same permissions
 
 
 def test_weights_that_training_has_rounded_are_served_as_they_are(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """The file's int8 stands for the checkpoint's very weights, and nothing is calibrated."""
+    """The int8 weights equal the checkpoint's. Calibration does not run."""
     trained = RoundedEncoder(checkpoint.model, plan_of(checkpoint.model))
     assert checkpoint.tokenizer_json is not None
     tokenizer_json = checkpoint.tokenizer_json
@@ -101,7 +101,7 @@ def test_weights_that_training_has_rounded_are_served_as_they_are(
     np.testing.assert_allclose(
         in_file(output) * plan[output], weights[f"{output}.weight"], rtol=1e-5, atol=1e-7
     )
-    # the values come multiplied by what the output's weights are divided by
+    # the values have the factors by which the output's weights are divided
     expected = weights[f"{value}.weight"] * plan[output][:, None]
     in_int8 = plan[value] > 0
     np.testing.assert_allclose(
@@ -113,7 +113,6 @@ def test_weights_that_training_has_rounded_are_served_as_they_are(
 def test_replaces_a_bundle_and_keeps_other_files(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """A second export takes the first one's place; a model card beside it stays."""
     write_bundle(checkpoint, tmp_path / "bundle", _label(), texts)
     (tmp_path / "bundle" / "MODEL_CARD.md").write_text("card")
     write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts)
@@ -124,8 +123,6 @@ def test_replaces_a_bundle_and_keeps_other_files(
 def test_a_wrong_graph_is_not_written(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A graph with other weights than the encoder is caught, and nothing is left behind."""
-
     def changed(model: TiedEncoder, max_tokens: int) -> dict[str, NDArray[np.float32]]:
         weights = encoder_weights(model, max_tokens)
         return weights | {"blocks.1.ffn_in.bias": weights["blocks.1.ffn_in.bias"] + 0.1}
@@ -139,7 +136,7 @@ def test_a_wrong_graph_is_not_written(
 def test_the_encoder_is_gone_before_a_graph_is_loaded(
     checkpoint_path: Path, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A large encoder and what runs its graph need not fit into memory together."""
+    """Memory may be too small for both a large encoder and the runtime of its graph."""
     encoders: list[weakref.ref[TiedEncoder]] = []
     alive_at_load: list[bool] = []
 
@@ -162,7 +159,7 @@ def test_the_encoder_is_gone_before_a_graph_is_loaded(
 def test_int8_that_loses_too_much_is_not_written(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Below the gate the export refuses, says by how much, and names the way out."""
+    """The error message has the loss and names an alternative."""
     monkeypatch.setattr("export.agreement.MIN_AGREEMENT", 1.01)
     with pytest.raises(VerificationError, match=r"int8 loses too much.*--precision fp32"):
         write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts)
@@ -172,7 +169,6 @@ def test_int8_that_loses_too_much_is_not_written(
 def test_weights_that_are_not_finite_are_not_written(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """NaN agrees with nothing."""
     with torch.no_grad():
         checkpoint.model.blocks[0].query.weight[0, 0] = float("nan")  # type: ignore[union-attr,operator]  # nn.ModuleList is untyped
     with pytest.raises(VerificationError):
@@ -181,7 +177,6 @@ def test_weights_that_are_not_finite_are_not_written(
 
 
 def test_refusals(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) -> None:
-    """No head, no tokenizer, a directory of something else, too long an input: each a sentence."""
     headless = Checkpoint(checkpoint.model, checkpoint.tokenizer_json, head_is_new=True)
     with pytest.raises(CheckpointError, match="no masked-language-model head"):
         write_bundle(headless, tmp_path / "bundle", _label(), texts)
@@ -198,7 +193,7 @@ def test_refusals(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) ->
 def test_the_mask_and_the_special_tokens_are_the_checkpoints(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """Under whatever name; rows of the table that no token has are never offered either."""
+    """Special tokens may have any name. Table rows without a token never appear in fills."""
     assert checkpoint.tokenizer_json is not None
     renamed = checkpoint.tokenizer_json.replace(b"[MASK]", b"<mask>").replace(b"[CLS]", b"<s>")
     size = read_tokenizer(renamed).get_vocab_size()
@@ -223,7 +218,7 @@ def test_the_mask_and_the_special_tokens_are_the_checkpoints(
 def test_a_vocabulary_that_does_not_fit_the_table(
     more: int, message: str, checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """Too large, or so small that it must be another's or cut: nothing is written."""
+    """A vocabulary that is much smaller than the table belongs to another checkpoint."""
     config = checkpoint.model.config
     model = random_encoder(replace(config, vocab_size=config.vocab_size + more))
     other = Checkpoint(model, checkpoint.tokenizer_json, head_is_new=False, mask_token="[MASK]")  # noqa: S106 - a token of another kind
@@ -235,7 +230,6 @@ def test_a_vocabulary_that_does_not_fit_the_table(
 def test_command_line(
     checkpoint_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Both forms of the command work, and say what they wrote."""
     sentences = tmp_path / "texts.txt"
     sentences.write_text("\n".join(VERSES))
     bundle, reference = tmp_path / "bundle", tmp_path / "reference.onnx"
@@ -249,7 +243,6 @@ def test_command_line(
 def test_renews_golden_prompts(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The bundle's own answers take the place of old ones; nothing else changes."""
     path = tmp_path / "bundle"
     write_bundle(checkpoint, path, _label("int8"), texts)
     made = {file.name: file.read_bytes() for file in path.iterdir()}
@@ -278,7 +271,7 @@ def test_renews_golden_prompts(
 def test_command_line_fails_with_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A checkpoint that is not there: exit status 2, one line, no traceback."""
+    """The error is one line without a traceback. The exit status is 2."""
     assert main([str(tmp_path / "absent"), "--output", str(tmp_path / "bundle")]) == 2
     error = capsys.readouterr().err
     assert error.startswith("fillmask-export: ")

@@ -1,5 +1,5 @@
-// Unpacks the headless Chromium of the package @sparticuz/chromium, once, below node_modules, and
-// prints where it lies as JSON: the browser, its fonts, and libraries that a slim system lacks.
+// Unpacks the headless Chromium of the package @sparticuz/chromium below node_modules, once.
+// Prints JSON with the paths of the browser, its fonts, and libraries that a slim system lacks.
 import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-// Asks a running service with Hugging Face's own client, and prints what it answers as JSON.
+// Sends requests to a service with Hugging Face's own client and prints the responses as JSON.
 // Usage: node fill_mask.js ENDPOINT CALLS, where CALLS is a JSON list of arguments of fillMask.
 import { fillMask } from "@huggingface/inference";
 

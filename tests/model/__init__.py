@@ -1,1 +1,1 @@
-"""Tests of model/: against an independent oracle, against transformers, and on tiny runs."""
+"""Tests of model/ with an independent oracle, with transformers and on tiny runs."""

@@ -24,7 +24,7 @@ from tests.model.samples import ROW_TOKENS, VERSES, repetitive_text, small_confi
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
-    """Tensors this small are slower on several threads, and sums keep their order on one."""
+    """Use one thread, which is faster for small tensors and keeps the order of sums."""
     torch.set_num_threads(1)
 
 
@@ -36,20 +36,20 @@ def tokenizer() -> Tokenizer:
 
 @pytest.fixture(scope="session")
 def rows(tokenizer: Tokenizer) -> NDArray[np.int32]:
-    """64 rows of the verses over and over."""
+    """64 rows of repeated verses."""
     documents = [VERSES[i % 3] for i in range(100)]
     return pack_rows(documents, tokenizer, SpecialTokens.from_tokenizer(tokenizer), ROW_TOKENS)[:64]
 
 
 @pytest.fixture
 def no_curve(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave drawing out where it is not what the test is about: it costs most of a tiny run."""
+    """Replace the drawing of curves, which takes most of a tiny run's time."""
     monkeypatch.setattr(loop, "draw_curve", lambda _: None)
 
 
 @pytest.fixture
 def pretraining(tokenizer: Tokenizer, rows: NDArray[np.int32], tmp_path: Path) -> Any:
-    """Makes runs that differ in what the test says."""
+    """Factory of runs with the changes that a test needs."""
 
     def make(
         *, weights_seed: int = 0, name: str = "run", held_out_rows: int = 8, **changes: Any
@@ -80,7 +80,7 @@ def pretraining(tokenizer: Tokenizer, rows: NDArray[np.int32], tmp_path: Path) -
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer) -> Path:
-    """A directory to work in, with a text, an encoder's configuration and a tokenizer."""
+    """Working directory with a text, an encoder configuration and a tokenizer."""
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text(repetitive_text(60))
     Path("encoder.json").write_text(json.dumps(ENCODER))

@@ -1,9 +1,9 @@
-"""A second opinion on the encoder's maths, in float64 NumPy.
+"""Independent oracle of the encoder, in float64 NumPy.
 
-Written from the issue's text and the papers, one sequence, one head and one query at a time, with
-padding left out of the sums instead of masked. It shares no code and no trick with `model`.
+The oracle follows the papers, with one sequence, one head and one query at a time. Sums leave
+padding out instead of masking it. The code shares nothing with `model`.
 
-Shapes: N batch, T tokens, D d_model, V vocabulary, M masked positions of the whole batch.
+Shapes: N batch, T tokens, D d_model, V vocabulary, M masked positions of the entire batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 @dataclass(frozen=True, slots=True)
 class PackedWeights:
-    """The weights of the bare pre-norm form: float64 copies of what `model.forward` takes."""
+    """Weights of the packed pre-norm form: float64 copies of the arguments of `model.forward`."""
 
     w_emb: Floats
     pos_embed: Floats
@@ -39,7 +39,7 @@ def packed_logits(
     num_heads: int,
     w_head: Floats,
 ) -> Floats:
-    """(M, V) logits of the bare form, masked positions in row-major order."""
+    """Return (M, V) logits of the packed form, with masked positions in row-major order."""
     rows = []
     for ids, indicator in zip(input_ids, mask_indicator, strict=True):
         x = np.stack([weights.w_emb[i] + weights.pos_embed[t] for t, i in enumerate(ids)])
@@ -57,13 +57,13 @@ def encoder_hidden(
     ids: Integers,
     token_types: Integers,
 ) -> Floats:
-    """(T, D) last hidden states of one sequence without padding.
+    """Return the (T, D) last hidden states of one sequence without padding.
 
     Args:
         config: sizes and choices.
         weights: the encoder's state_dict in float64.
         ids: (T,) tokens.
-        token_types: (T,) their types; not read where the encoder has none.
+        token_types: (T,) types; ignored by an encoder without types.
     """
     norm = _Norms(config, weights)
     x = weights["embeddings.word.weight"][ids] + _positions(config, weights)[: len(ids)]
@@ -79,7 +79,7 @@ def encoder_hidden(
 def encoder_logits(
     config: EncoderConfig, weights: Mapping[str, Floats], hidden: Iterable[Floats]
 ) -> Floats:
-    """(M, V) logits of M hidden states, each (D,)."""
+    """Return (M, V) logits of M hidden states, each (D,)."""
     norm = _Norms(config, weights)
     rows = []
     for state in hidden:
@@ -92,7 +92,7 @@ def encoder_logits(
 
 
 def sinusoids(positions: int, width: int) -> Floats:
-    """(positions, width): sin(pos / 10000^(2i/D)) at 2i, the cosine of the same at 2i + 1."""
+    """Return (positions, width) with sin(pos / 10000^(2i/D)) at 2i and its cosine at 2i + 1."""
     table = np.empty((positions, width))
     for pos in range(positions):
         for column in range(width):
@@ -102,19 +102,19 @@ def sinusoids(positions: int, width: int) -> Floats:
 
 
 def gelu_tanh(x: Floats) -> Floats:
-    """Hendrycks & Gimpel 2016, section 2, the approximation."""
+    """Compute GELU's approximation (Hendrycks & Gimpel 2016, section 2)."""
     result: Floats = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x * x * x)))
     return result
 
 
 def gelu_erf(x: Floats) -> Floats:
-    """GELU as defined: x times the standard normal distribution function of x."""
+    """Compute GELU: x times the standard normal distribution function of x."""
     result: Floats = x * (1 + _erf(x / math.sqrt(2))) / 2
     return result
 
 
 def log_softmax(logits: Floats) -> Floats:
-    """Over the last axis."""
+    """Compute the logarithm of the softmax over the last axis."""
     result: Floats = logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
     return result
 
@@ -152,7 +152,7 @@ def _block(
 
 
 def _attention(q: Floats, k: Floats, v: Floats, num_heads: int) -> Floats:
-    """Scaled dot-product attention of one sequence, heads side by side (Vaswani et al. 2017)."""
+    """Compute scaled dot-product attention with heads side by side (Vaswani et al. 2017)."""
     width = q.shape[1] // num_heads
     mixed = np.empty_like(q)
     for head in range(num_heads):
@@ -164,13 +164,13 @@ def _attention(q: Floats, k: Floats, v: Floats, num_heads: int) -> Floats:
 
 
 def _standardise(x: Floats, eps: float) -> Floats:
-    """Zero mean and unit biased variance over the last axis."""
+    """Give the last axis zero mean and unit biased variance."""
     result: Floats = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps)
     return result
 
 
 def _linear(weights: Mapping[str, Floats], name: str, x: Floats) -> Floats:
-    """A dense layer; nn.Linear stores its matrix as (out, in)."""
+    """Apply a dense layer, whose matrix nn.Linear stores as (out, in)."""
     return x @ weights[f"{name}.weight"].T + weights.get(f"{name}.bias", np.float64(0))
 
 

@@ -27,9 +27,9 @@ SMALL: dict[str, Any] = {
     "max_positions": 17,
 }
 
-ROW_TOKENS = 16  # of the rows that tiny runs train on
+ROW_TOKENS = 16  # rows of tiny runs
 
-# every word is bound to its neighbours, so that a small encoder learns it in seconds
+# neighbours determine every word, so that a small encoder learns it in seconds
 VERSES = (
     "the cat sat on the mat and the dog lay by the door",
     "one day the old fox ran over the green hill to the sea",
@@ -38,19 +38,19 @@ VERSES = (
 
 
 def small_config(**changes: Any) -> EncoderConfig:
-    """BERT's form at a small size, changed as told."""
+    """Return BERT's form at a small size, with changes."""
     return EncoderConfig(**(SMALL | changes))
 
 
 def random_encoder(config: EncoderConfig, seed: int = 0) -> TiedEncoder:
-    """An encoder in evaluation mode whose every parameter is random, norms and biases too."""
+    """Return an encoder in evaluation mode whose parameters are all random."""
     model = TiedEncoder(config).eval()
     randomise(model, seed)
     return model
 
 
 def plan_of(model: TiedEncoder) -> RoundingPlan:
-    """A rounding plan with random factors and some float32 channels, without their search."""
+    """Return a rounding plan with random factors and some float32 channels, without a search."""
     generator = torch.Generator().manual_seed(4)
     factors = {VOCABULARY: torch.rand(model.config.table_width, generator=generator) + 0.5}
     for name, module in model.named_modules():
@@ -66,7 +66,10 @@ def plan_of(model: TiedEncoder) -> RoundingPlan:
 
 
 def randomise(model: nn.Module, seed: int) -> None:
-    """Randomise every parameter: matrices keep their scale, vectors vary about their default."""
+    """Randomise every parameter.
+
+    Matrices keep their scale, and vectors vary around their default.
+    """
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -79,17 +82,17 @@ def randomise(model: nn.Module, seed: int) -> None:
 
 
 def random_ids(shape: tuple[int, ...], below: int, seed: int = 0) -> Tensor:
-    """Integers in [0, below)."""
+    """Return integers in [0, below)."""
     return torch.randint(below, shape, generator=torch.Generator().manual_seed(seed))
 
 
 def in_float64(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[np.float64]]:
-    """A state_dict as the oracle takes it."""
+    """Return a state_dict in float64, for the oracle."""
     return {name: tensor.detach().double().numpy() for name, tensor in tensors.items()}
 
 
 def repetitive_text(documents: int) -> str:
-    """Documents of a few lines each, parted by blank lines."""
+    """Return documents of a few lines each, separated by blank lines."""
     lines = (f"{VERSES[i % 3]}\n{VERSES[(i + 1) % 3]}\n" for i in range(documents))
     return "\n".join(lines)
 
@@ -102,18 +105,18 @@ def change_tensors(directory: Path, change: Callable[[dict[str, Tensor]], Any]) 
 
 
 def change_config(directory: Path, **changes: Any) -> None:
-    """Rewrite fields of a checkpoint's config.json; None removes one."""
+    """Rewrite fields of a checkpoint's config.json. None removes a field."""
     fields = json.loads((directory / "config.json").read_text()) | changes
     kept = {name: value for name, value in fields.items() if value is not None}
     (directory / "config.json").write_text(json.dumps(kept))
 
 
 def assert_same_weights(first: TiedEncoder, second: TiedEncoder) -> None:
-    """Equal to the bit."""
+    """Check that weights are equal to the bit."""
     for name, tensor in first.state_dict().items():
         assert torch.equal(tensor, second.state_dict()[name]), name
 
 
 def metrics_of(directory: Path) -> list[dict[str, float]]:
-    """A run's log as any reader of JSON lines sees it."""
+    """Return the entries of a run's log."""
     return [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""`fillmask-train` told wrong: one line and exit status 2, whatever the mistake."""
+"""Mistakes on the command line of `fillmask-train`: one line and exit status 2."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.usefixtures("workplace")
 
 
 def text(name: str, content: str) -> Callable[[], Any]:
-    """Write a file before the command runs."""
+    """Return a function that writes a file before the command runs."""
     return lambda: Path(name).write_text(content)
 
 
 def bigger_tokenizer() -> None:
-    """A checkpoint, and a tokenizer with more tokens than its table has rows."""
+    """Make a checkpoint, and a tokenizer with more tokens than its table has rows."""
     save_small("start", None)
     tokenizer = Tokenizer.from_file("tokenizer.json")
     tokenizer.add_special_tokens([AddedToken("[EXTRA]", special=True)])
@@ -33,7 +33,7 @@ def bigger_tokenizer() -> None:
 
 
 def mixing(**changes: Any) -> Callable[[], None]:
-    """A table of one row and a mixture, beside a text of 60 documents."""
+    """Make a table of one row and a mixture, beside a text of 60 documents."""
 
     def write() -> None:
         Path("titles.tsv").write_text("x\tA\tB\t1\n")
@@ -159,7 +159,6 @@ def test_a_mistake_is_one_line_and_exit_status_2(
     arguments: list[str],
     message: str,
 ) -> None:
-    """Every mistake ends with one line on standard error and status 2."""
     prepare()
     capsys.readouterr()
     assert main(arguments) == 2
@@ -171,7 +170,7 @@ def test_a_mistake_is_one_line_and_exit_status_2(
 def test_a_loss_that_is_no_number_is_a_line_too(
     capsys: pytest.CaptureFixture[str], tokenizer: Tokenizer
 ) -> None:
-    """A run that diverges ends with its step and status 2, not with a traceback."""
+    """The run ends with its step and a one-line error."""
     size = tokenizer.get_vocab_size()
     checkpoint = save_small("start", tokenizer.to_str().encode(), vocab_size=size)
     with torch.no_grad():
@@ -183,7 +182,7 @@ def test_a_loss_that_is_no_number_is_a_line_too(
 
 
 def test_an_unknown_flag_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """A misspelt flag ends the command with status 2 and its name."""
+    """The error names the flag."""
     with pytest.raises(SystemExit) as ended:
         main([*TRAIN, "--stepps=4"])
     assert ended.value.code == 2

@@ -1,4 +1,4 @@
-"""`fillmask-train` from the command line: what it writes and prints."""
+"""Files and output of `fillmask-train`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("workplace")
 
 
 def test_pretraining_writes_a_whole_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
-    """From text alone: a tokenizer, weights, figures and a curve, and a bar with speed and ETA."""
+    """The run prints a progress bar with speed and remaining time."""
     assert pretrain("--output=new/run", "--vocab-size=90") == 0
     names = {path.name for path in Path("new/run").iterdir()}
     checkpoint = {"config.json", "model.safetensors", "tokenizer.json", "train_state.pt"}
@@ -40,7 +40,7 @@ def test_pretraining_writes_a_whole_checkpoint(capsys: pytest.CaptureFixture[str
 def test_one_row_in_a_hundred_is_set_aside(
     monkeypatch: pytest.MonkeyPatch, tokenizer: Tokenizer
 ) -> None:
-    """Without held-out text every hundredth row is evaluated on, and not trained on."""
+    """Every hundredth row is for evaluation only."""
     given: dict[str, Any] = {}
 
     def run(**arguments: Any) -> SimpleNamespace:
@@ -58,10 +58,7 @@ def test_one_row_in_a_hundred_is_set_aside(
 
 
 def test_resuming_keeps_tokenizer_and_weights() -> None:
-    """Stopped and resumed from the command line, a run ends where the whole run ends.
-
-    The tokenizer is learnt from the text, which does not give the same one twice.
-    """
+    """The resumed run needs the stored tokenizer, because two trainings give different ones."""
     assert pretrain("--output=halves", "--vocab-size=90", "--until-step=2") == 0
     tokenizer_json = Path("halves/tokenizer.json").read_bytes()
     assert pretrain("--output=halves", "--vocab-size=90", "--resume") == 0
@@ -75,7 +72,7 @@ def test_resuming_keeps_tokenizer_and_weights() -> None:
 
 
 def test_pretraining_can_start_from_a_checkpoint(tokenizer: Tokenizer) -> None:
-    """With --init the first weights, the sizes and the tokenizer are the checkpoint's."""
+    """The first weights, the sizes and the tokenizer are the checkpoint's."""
     tokenizer_json = tokenizer.to_str().encode()
     start = save_small("start", tokenizer_json, vocab_size=tokenizer.get_vocab_size())
     assert pretrain("--init=start", "--output=run", "--learning-rate=1e-9") == 0
@@ -90,7 +87,6 @@ def test_pretraining_can_start_from_a_checkpoint(tokenizer: Tokenizer) -> None:
 def test_a_tokenizers_own_truncation_loses_no_text(
     tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Truncation and padding in tokenizer.json change neither the rows nor what is saved."""
     cut = Tokenizer.from_str(tokenizer.to_str())
     cut.enable_truncation(3)
     cut.enable_padding(length=50)
@@ -105,7 +101,6 @@ def test_a_tokenizers_own_truncation_loses_no_text(
 
 
 def test_evaluation_prints_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    """The figures of a checkpoint are JSON on standard output."""
     assert pretrain("--output=run") == 0
     capsys.readouterr()
     assert main(["evaluate", "run", "--held-out=text.txt", "--row-tokens=16"]) == 0
@@ -119,7 +114,7 @@ def test_evaluation_prints_figures(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_short_texts_are_trained_on_and_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs with a share of them say how many tokens they have; `evaluate` takes them alone."""
+    """`evaluate` accepts short texts alone."""
     assert pretrain("--output=run", "--short-share=0.5", "--row-tokens=16") == 0
     said = re.findall(r"([\d,]+) tokens in short texts", capsys.readouterr().out)
     assert len(said) == 1
@@ -134,7 +129,7 @@ def test_short_texts_are_trained_on_and_evaluated(capsys: pytest.CaptureFixture[
 def test_mixing_writes_a_text_that_reads_as_its_documents(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Chosen documents part at blank lines, also the last one of a file without a line end."""
+    """The last document of a file may lack a line end."""
     Path("texts").mkdir()
     Path("texts/a.txt").write_text("one\nmore\n\ntwo")
     Path("texts/b.txt").write_text("three")
@@ -150,7 +145,6 @@ def test_mixing_writes_a_text_that_reads_as_its_documents(
 
 
 def test_parameters_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """The table of a saved checkpoint's configuration."""
     saved = save_small("run", None)
     assert main(["parameters", "run/config.json"]) == 0
     total = sum(parameter.numel() for parameter in saved.model.parameters())

@@ -1,4 +1,4 @@
-"""Files that are replaced whole or not at all."""
+"""Atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from model.files import atomic_replace
 
 
 def test_a_file_is_replaced_at_the_end(tmp_path: Path) -> None:
-    """Until then the file from before is there, and afterwards nothing else."""
+    """No other file remains."""
     path = tmp_path / "file"
     path.write_text("before")
     with atomic_replace(path) as temporary:
@@ -21,7 +21,6 @@ def test_a_file_is_replaced_at_the_end(tmp_path: Path) -> None:
 
 
 def test_an_error_leaves_the_file_from_before(tmp_path: Path) -> None:
-    """A write that fails replaces nothing and leaves nothing behind."""
     path = tmp_path / "file"
     path.write_text("before")
 
@@ -39,7 +38,7 @@ def test_an_error_leaves_the_file_from_before(tmp_path: Path) -> None:
 def test_content_is_on_the_disk_before_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is synchronised under its temporary name, the directory after the rename."""
+    """The directory follows after the rename."""
     path, seen = tmp_path / "file", []
     monkeypatch.setattr("model.files._sync", lambda what: seen.append((what.name, path.exists())))
     with atomic_replace(path) as temporary:

@@ -1,6 +1,6 @@
-"""The two reference forward passes against the float64 oracle.
+"""The two reference forward passes, compared with the float64 oracle.
 
-Tolerance: 1e-5 absolute on float32 inputs, where logits are of order 1.
+Tolerance: 1e-5 absolute on float32 inputs, with logits of order 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TOLERANCE = 1e-5
 
 
 class Packed(NamedTuple):
-    """The arguments of `mlm_forward_tied`, in its order."""
+    """Arguments of `mlm_forward_tied`, in order."""
 
     input_ids: Tensor
     mask_indicator: Tensor
@@ -35,7 +35,7 @@ class Packed(NamedTuple):
 def packed(
     *, N: int = 3, T: int = 7, D: int = 12, V: int = 31, blocks: int = 2, heads: int = 3
 ) -> Packed:
-    """A random case whose attention is far from uniform and whose logits are of order 1."""
+    """Random case with uneven attention and logits of order 1."""
     generator = torch.Generator().manual_seed(N + 10 * T + 100 * blocks)
     return Packed(
         input_ids=random_ids((N, T), V),
@@ -48,7 +48,7 @@ def packed(
 
 
 def expected(case: Packed, w_head: Tensor | None = None) -> NDArray[np.float64]:
-    """The oracle's answer."""
+    """Result of the oracle."""
     w_emb, pos_embed, blocks_weights = (t.double().numpy() for t in case[2:5])
     return oracle.packed_logits(
         case.input_ids.numpy(),
@@ -60,7 +60,7 @@ def expected(case: Packed, w_head: Tensor | None = None) -> NDArray[np.float64]:
 
 
 def untied_head(case: Packed) -> Tensor:
-    """A projection that has nothing to do with the table."""
+    """A projection without relation to the table."""
     V, D = case.w_emb.shape
     return torch.randn(D, V, generator=torch.Generator().manual_seed(99)) * 0.5
 
@@ -95,7 +95,7 @@ def test_tied_agrees_with_the_oracle(case: Packed) -> None:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_untied_agrees_with_the_oracle(case: Packed) -> None:
-    """Logits through a projection of its own equal the oracle's to 1e-5."""
+    """Logits through a separate projection equal the oracle's to 1e-5."""
     w_head = untied_head(case)
     logits_MV = mlm_forward(*case[:5], w_head, case.num_heads)
     assert logits_MV.shape == (int((case.mask_indicator > 0.5).sum()), len(case.w_emb))
@@ -103,7 +103,7 @@ def test_untied_agrees_with_the_oracle(case: Packed) -> None:
 
 
 def test_the_cases_can_tell_heads_apart() -> None:
-    """The oracle's own answer moves with the number of heads, so agreement means something."""
+    """The oracle's own result changes with the number of heads."""
     case = CASES["several heads"]
     one, four = expected(case._replace(num_heads=1)), expected(case)
     assert np.abs(four).max() > 1
@@ -111,7 +111,7 @@ def test_the_cases_can_tell_heads_apart() -> None:
 
 
 def test_rows_are_row_major() -> None:
-    """Row m belongs to the m-th masked position in order of (sequence, position)."""
+    """Row m is the m-th masked position in order of (sequence, position)."""
     case = packed(N=2, T=5)
     places = [(0, 1), (0, 4), (1, 0), (1, 2)]
     indicator = torch.zeros(2, 5)
@@ -126,7 +126,7 @@ def test_rows_are_row_major() -> None:
 
 
 def test_a_position_is_masked_above_one_half() -> None:
-    """0.5 itself is not masked, a little more is; booleans and integers do as well."""
+    """Masks may be booleans and integers. The value 0.5 is not masked."""
     case = packed(N=1, T=4)
     indicator = torch.tensor([[0.5, 0.51, -3.0, 2.0]])
     logits_MV = mlm_forward_tied(*case._replace(mask_indicator=indicator))
@@ -138,14 +138,13 @@ def test_a_position_is_masked_above_one_half() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
 def test_every_integer_type_of_ids_counts_the_same(dtype: torch.dtype) -> None:
-    """Ids are looked up by value, whatever integer type carries them."""
     case = packed()
     narrow = case._replace(input_ids=case.input_ids.to(dtype))
     assert torch.equal(mlm_forward_tied(*narrow), mlm_forward_tied(*case))
 
 
 def test_a_later_token_changes_an_earlier_prediction() -> None:
-    """Attention looks both ways."""
+    """Attention works in both directions."""
     case = packed(N=1, T=6)._replace(mask_indicator=torch.tensor([[0.0, 1, 0, 0, 0, 0]]))
     later = case.input_ids.clone()
     later[0, 5] = (later[0, 5] + 1) % len(case.w_emb)
@@ -162,7 +161,7 @@ def test_sequences_do_not_mix() -> None:
 
 
 def test_huge_scores_stay_finite() -> None:
-    """Scores whose exponential overflows float32 give the oracle's answer, not NaN."""
+    """Scores whose exponential overflows float32 give the oracle's result, not NaN."""
     case = packed(D=8, heads=2, blocks=1)
     weights = case.blocks_weights.clone()
     weights[0, 0] *= 300
@@ -174,7 +173,6 @@ def test_huge_scores_stay_finite() -> None:
 
 
 def test_inputs_are_left_alone() -> None:
-    """A reference function changes none of its arguments."""
     case = packed()
     copies = [tensor.clone() for tensor in case[:5]]
     mlm_forward_tied(*case)
@@ -210,7 +208,7 @@ BAD: dict[str, tuple[str, Callable[[Packed], Any]]] = {
 
 @pytest.mark.parametrize(("argument", "broken"), BAD.values(), ids=BAD)
 def test_a_bad_argument_is_named(argument: str, broken: Callable[[Packed], Any]) -> None:
-    """Either function raises a ValueError that begins with the argument at fault."""
+    """Either function raises a ValueError that begins with the argument's name."""
     case = packed()
     bad = case._replace(**{argument: broken(case)})
     with pytest.raises(ValueError, match=rf"^{argument} "):
@@ -221,7 +219,7 @@ def test_a_bad_argument_is_named(argument: str, broken: Callable[[Packed], Any])
 
 @pytest.mark.parametrize("shape", [(31, 12), (12, 30), (11, 31), (12,), (1, 12, 31)])
 def test_a_bad_head_is_named(shape: tuple[int, ...]) -> None:
-    """A projection that is not (D, V) is refused by name."""
+    """A projection must be (D, V)."""
     case = packed()
     with pytest.raises(ValueError, match=r"^w_head "):
         mlm_forward(*case[:5], torch.zeros(shape), case.num_heads)

@@ -10,13 +10,13 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A Python process at the root of the project."""
+    """Run Python at the root of the project."""
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_a_mistake_ends_the_process_with_status_2(tmp_path: Path) -> None:
-    """One line on standard error, nothing on standard output, no traceback."""
+    """The process prints one line to standard error, without a traceback."""
     ended = run("-m", "model", "parameters", str(tmp_path / "nowhere.json"))
     assert ended.returncode == 2
     assert ended.stdout == ""
@@ -26,7 +26,7 @@ def test_a_mistake_ends_the_process_with_status_2(tmp_path: Path) -> None:
 
 
 def test_a_missing_dependency_is_named() -> None:
-    """Without torch the command prints how to install it, in one line, with status 2."""
+    """The message explains the installation of torch."""
     ended = run(
         "-c",
         "import sys; sys.modules['torch'] = None\n"

@@ -1,4 +1,4 @@
-"""Memory given back shrinks, and values stay; what is kept is not asked for again."""
+"""Memory that is returned to the system or reused, without changes of values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VALUES = 8_000_000  # 32 MB
 
 
 def mapped_mb() -> float:
-    """Pages of files that this process has in memory."""
+    """Return the memory of this process in mapped files, in MB."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     found = re.search(r"RssFile:\s+(\d+) kB", status)
     assert found is not None
@@ -31,7 +31,7 @@ def mapped_mb() -> float:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a request to Linux; elsewhere nothing is done")
 def test_mapped_weights_leave_memory_and_come_back(tmp_path: Path) -> None:
-    """All but a little of 32 MB is out, and reads as before."""
+    """Nearly all of 32 MB leaves memory."""
     save_file({"a": torch.arange(VALUES, dtype=torch.float32)}, tmp_path / "model.safetensors")
     tensor = TensorFiles(tmp_path)["a"]
     total = tensor.sum(dtype=torch.float64)
@@ -42,14 +42,13 @@ def test_mapped_weights_leave_memory_and_come_back(tmp_path: Path) -> None:
 
 
 def test_what_no_file_holds_stays() -> None:
-    """Weights made in memory, or changed after they were read, keep their values."""
+    """The weights come from code or have changed since reading."""
     tensor = torch.arange(VALUES, dtype=torch.float32)
     release_memory([tensor, tensor[:3], torch.empty(0)])
     assert torch.equal(tensor, torch.arange(VALUES, dtype=torch.float32))
 
 
 def test_a_changed_mapped_weight_stays_changed(tmp_path: Path) -> None:
-    """Pages written to are no longer the file's."""
     save_file({"a": torch.zeros(VALUES)}, tmp_path / "model.safetensors")
     tensor = TensorFiles(tmp_path)["a"]
     tensor += 1
@@ -59,7 +58,7 @@ def test_a_changed_mapped_weight_stays_changed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a request to Linux; elsewhere nothing is done")
 def test_files_that_are_read_through_take_little_memory(tmp_path: Path) -> None:
-    """Their pages leave while they are read, and read as before; those of other files stay."""
+    """Pages of other files stay in memory."""
     save_file({"a": torch.arange(VALUES, dtype=torch.float32)}, tmp_path / "model.safetensors")
     tensor = TensorFiles(tmp_path)["a"]
     total = tensor.sum(dtype=torch.float64)
@@ -77,14 +76,13 @@ def test_files_that_are_read_through_take_little_memory(tmp_path: Path) -> None:
 
 
 def test_an_error_ends_the_paging() -> None:
-    """No thread is left behind."""
     threads = threading.active_count()
     with pytest.raises(ValueError, match="inside"), page_out_files("weights.bin"):
         raise ValueError("inside")
     assert threading.active_count() == threads
 
 
-# ten times a new block of 64 MB, each page of it written to
+# ten new blocks of 64 MB, with a write to each page
 TEN_BLOCKS = """
 import resource
 import torch
@@ -106,7 +104,7 @@ print(faults(kept=False), faults(kept=True))
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the GNU C library's setting")
 def test_what_is_kept_is_not_asked_of_linux_again() -> None:
-    """Hardly one of ten new blocks of 64 MB takes new pages, where each took 15,625 before."""
+    """Hardly one of ten new blocks of 64 MB takes new pages, instead of 15,625 pages each."""
     done = subprocess.run(
         [sys.executable, "-c", TEN_BLOCKS], capture_output=True, text=True, check=True
     )
@@ -114,7 +112,7 @@ def test_what_is_kept_is_not_asked_of_linux_again() -> None:
     assert kept < asked / 4
 
 
-# 40 shapes of products, the first one twice; what oneDNN says of the last product is printed
+# Products of 40 shapes, the first one twice. Prints oneDNN's message about the last product.
 FORTY_SHAPES = """
 import torch
 from torch.nn import functional as F
@@ -136,7 +134,7 @@ kernel(few={few})
 @pytest.mark.skipif("USE_MKLDNN=ON" not in torch.__config__.show(), reason="no oneDNN in PyTorch")
 @pytest.mark.parametrize(("few", "kernel"), [(False, "cache_hit"), (True, "cache_miss")])
 def test_kernels_of_old_shapes_are_let_go(*, few: bool, kernel: str) -> None:
-    """After 40 shapes the first kernel is compiled again; without the setting it is cached."""
+    """The cache drops a kernel after 40 shapes. Without the setting the kernel stays."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ONEDNN_")}
     done = subprocess.run(
         [sys.executable, "-c", FORTY_SHAPES.format(few=few)],

@@ -1,4 +1,4 @@
-"""Fixtures: the tiny model on disk, and the service around it in this process or another."""
+"""Fixtures: the tiny model on disk, and the service with it in this process or another."""
 
 import contextlib
 import json
@@ -30,19 +30,19 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
-    """The tiny model on disk; not to be changed."""
+    """The tiny model on disk. Tests must not change the files."""
     return write_bundle(tmp_path_factory.mktemp("bundles") / "tiny")
 
 
 @pytest.fixture
 def bundle_copy(tmp_path: Path) -> Path:
-    """A bundle of the tiny model that a test may spoil."""
+    """A bundle of the tiny model that a test may damage."""
     return write_bundle(tmp_path / "copy").path
 
 
 @pytest.fixture
 def edit_bundle(bundle_copy: Path) -> EditBundle:
-    """Change the copy's bundle.json in place, its account of the files made anew first."""
+    """Factory of changes to bundle.json in the copy."""
 
     def edit(change: Callable[[dict[str, Any]], object]) -> Path:
         file = bundle_copy / "bundle.json"
@@ -67,5 +67,5 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 @pytest.fixture
 def start_server(tiny: Tiny) -> StartServer:
-    """Start the service as a process on a free port; gives the process and its address."""
+    """Factory of service processes on free ports, each with its address."""
     return partial(start_process, "--bundle", str(tiny.path))

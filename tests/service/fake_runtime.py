@@ -1,4 +1,4 @@
-"""A fake runtime that answers a text with its own ids, so that swapped answers show."""
+"""Fake runtime that answers a text with its own ids, so that tests detect swapped answers."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ BAD_ID = 666
 
 
 class FatalError(BaseException):
-    """An error that ends a worker."""
+    """Error that ends a worker."""
 
 
 class FakeRuntime:
@@ -50,7 +50,6 @@ class FakeRuntime:
         return BatchOutputs(ends[texts], scores, np.zeros((len(texts), 0), dtype=np.float32))
 
     async def wait_until_at_work(self) -> None:
-        """Wait until one more run has begun."""
         assert await asyncio.to_thread(self.at_work.acquire, timeout=10)
 
 
@@ -77,7 +76,7 @@ async def running_batcher(
     statistics: BatchStatistics | None = None,
     failures: list[str] | None = None,
 ) -> AsyncIterator[Batcher]:
-    """Run a batcher over the fake for at most 20 s.
+    """Run a batcher with the fake for at most 20 s.
 
     Args:
         failures: list to which the batcher's failures are appended.

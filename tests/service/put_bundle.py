@@ -1,4 +1,4 @@
-"""Bundles that change while they are served."""
+"""Bundles that change during use."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def put_bundle(source: Path, path: Path, name: str) -> None:
-    """Put a copy of a bundle there under another name, whole: renamed once it is complete."""
+    """Copy a bundle under a temporary name, and rename it when it is complete."""
     making = path.with_name(f".{path.name}")
     shutil.copytree(source, making)
     description = json.loads((making / "bundle.json").read_text())
@@ -20,7 +20,7 @@ def put_bundle(source: Path, path: Path, name: str) -> None:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that must come."""
+    """Wait until a condition holds."""
     deadline_s = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < deadline_s

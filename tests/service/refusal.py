@@ -1,11 +1,11 @@
-"""What every refusal has in common."""
+"""Common checks of error responses."""
 
 import re
 from typing import Any
 
 
 def check_refusal(answer: Any, status: int, message: str) -> None:
-    """The status, the message, and what no message may be."""
+    """Check the status, the message and the forbidden parts of a message."""
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/json"
     assert answer.json() == {"error": message}

@@ -1,4 +1,4 @@
-"""A scrape, read as Prometheus reads it."""
+"""Scrape of /metrics, parsed like Prometheus."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def samples(text: str) -> Samples:
-    """Every sample of an exposition."""
+    """Return every sample of an exposition."""
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -19,12 +19,12 @@ def samples(text: str) -> Samples:
 
 
 def value(scraped: Samples, name: str, **labels: str) -> float:
-    """One sample; 0 where there is none."""
+    """Return one sample, by default 0."""
     return scraped.get((name, frozenset(labels.items())), 0)
 
 
 def scrape(client: TestClient) -> Samples:
-    """What the service says of itself now."""
+    """Return the current samples of the service."""
     answer = client.get("/metrics")
     assert answer.status_code == 200
     return samples(answer.text)

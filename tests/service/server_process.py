@@ -1,4 +1,4 @@
-"""The service as a process of its own, on a free port."""
+"""The service as a separate process on a free port."""
 
 import contextlib
 import subprocess
@@ -13,11 +13,11 @@ import pytest
 def start_process(
     *flags: str, command: tuple[str, ...] = ("-m", "service")
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start the service; gives the process and its address, and kills it at the end.
+    """Start the service, yield the process and its address, and kill it at the end.
 
     Args:
-        flags: of fillmask-serve.
-        command: arguments of Python, where they are not the service's own.
+        flags: flags of fillmask-serve.
+        command: arguments of Python in place of the service's own.
     """
     with (
         tempfile.TemporaryFile("w+") as errors,

@@ -1,6 +1,6 @@
-"""A model that takes its time, in a process of its own."""
+"""Slow model in a separate process."""
 
-# the service, with a model that takes its time and says when it begins
+# the service with a slow model that prints the start of each run
 SLOW = """
 import sys, time
 from service.engine.runtime import Runtime

@@ -1,4 +1,4 @@
-"""The application's life: what stops the start, and what is not even imported."""
+"""Failed starts of the application, and its imports."""
 
 import subprocess
 import sys
@@ -23,14 +23,14 @@ def start(settings: Settings) -> None:
 
 
 def test_a_bad_bundle_stops_the_start(edit_bundle: EditBundle) -> None:
-    """Hashes come before anything is loaded."""
+    """The check of hashes precedes loading."""
     path = edit_bundle(lambda bundle: bundle["files"]["model.onnx"].update(sha256="0" * 64))
     with pytest.raises(BundleError, match="its SHA-256 differs"):
         start(Settings(bundle=path, threads=1))
 
 
 def test_a_wrong_answer_stops_the_start(edit_bundle: EditBundle) -> None:
-    """Golden prompts are replayed on this machine before the service is ready."""
+    """The golden check precedes readiness."""
 
     def change(bundle: dict[str, Any]) -> None:
         bundle["golden"]["prompts"][0]["fills"][0][0]["log_prob"] -= 1
@@ -40,12 +40,12 @@ def test_a_wrong_answer_stops_the_start(edit_bundle: EditBundle) -> None:
 
 
 def test_golden_prompts_are_not_bound_by_the_users_limits(tiny: Tiny) -> None:
-    """An operator may allow one mask and one fill; the bundle is still verified whole."""
+    """An operator may allow one mask and one fill."""
     start(Settings(bundle=tiny.path, threads=1, max_masks=1, max_top_k=1))
 
 
 def test_overload_pauses_the_event_loop(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever comes for fills while others wait for long, refused or not."""
+    """Requests for fills cause a pause while others wait for long."""
     pauses: list[str] = []
     monkeypatch.setattr(LoopThrottle, "schedule_pause", lambda _: pauses.append("scheduled"))
     app = create_app(Settings(bundle=tiny.path, threads=1, max_wait_ms=1000))
@@ -60,7 +60,7 @@ def test_overload_pauses_the_event_loop(tiny: Tiny, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_text_must_fit_into_the_queue(tiny: Tiny) -> None:
-    """A setting under which no long text could ever be answered is refused."""
+    """The setting must allow the longest text."""
     with pytest.raises(
         SettingsError, match=r"max_waiting_tokens must be at least 32, .* \(got 31\)"
     ):
@@ -68,14 +68,12 @@ def test_a_text_must_fit_into_the_queue(tiny: Tiny) -> None:
 
 
 def test_a_sentence_for_every_stop(tiny: Tiny) -> None:
-    """What stops the start reads as one sentence."""
     settings = Settings(bundle=tiny.path.parent / "nowhere", threads=1)
     with pytest.raises(StartupError, match=r"^The bundle is refused: .* is not a directory\.$"):
         start(settings)
 
 
 def test_top_k_is_bound_by_the_vocabulary(tiny: Tiny) -> None:
-    """Nobody is offered more fills than there are ordinary tokens."""
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
         max_top_k = client.get("/info").json()["limits"]["max_top_k"]
         assert max_top_k == len(tiny.vocabulary) - 5
@@ -99,7 +97,7 @@ print(sorted(unwanted & set(sys.modules)))
 
 
 def test_no_torch(tiny: Tiny) -> None:
-    """A service that has answered has not imported what makes models."""
+    """The service has answered a request before the check."""
     probe = subprocess.run(
         [sys.executable, "-c", PROBE, str(tiny.path)], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""Groups of coroutines that fail together, and counters of uses."""
+"""Groups of coroutines that fail together, and reference counts."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ async def test_all_results_in_order(count: int) -> None:
 
 
 async def test_failure_ends_the_others_before_it_is_raised() -> None:
-    """The caller gets the failure itself, and no coroutine is left running."""
+    """No coroutine still runs."""
     ended = []
 
     async def wait() -> None:
@@ -56,7 +56,7 @@ async def test_cancelling_the_group_cancels_each() -> None:
 
 
 async def test_counter_waits_for_all_uses() -> None:
-    """The wait ends with the last use, or at once where there is none."""
+    """The wait ends immediately without a use."""
     uses, said = UseCounter(), []
     await uses.wait_until_unused()
 

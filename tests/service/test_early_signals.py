@@ -1,4 +1,4 @@
-"""Signals that come while the process still imports what it needs."""
+"""Signals that arrive while the process still imports modules."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 from tests.service.conftest import StartServer
 from tests.service.tiny import Tiny
 
-# the service, to which a signal comes while it imports what it needs
+# the service with a signal during its imports
 INTERRUPTED = """
 import os, signal, sys
 class Interrupt:
@@ -24,13 +24,13 @@ sys.exit(main())
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sighup_before_anything_is_loaded(start_server: StartServer) -> None:
-    """A request to reload does not end a process that is about to load."""
+    """A reload does not end a process that is about to load."""
     with start_server(command=("-c", INTERRUPTED.format(signal="SIGHUP"))) as (_, url):
         assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).is_success
 
 
 def test_sigterm_before_anything_is_loaded(tiny: Tiny) -> None:
-    """The exit code is 0, and nothing is printed."""
+    """The exit code is 0, without output."""
     ended = subprocess.run(
         [sys.executable, "-c", INTERRUPTED.format(signal="SIGTERM"), f"--bundle={tiny.path}"],
         capture_output=True,

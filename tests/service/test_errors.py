@@ -1,15 +1,15 @@
-"""Errors: what may be shown of a user's text, and where."""
+"""Quotes of a user's text in errors, and traces without it."""
 
 from service.errors import MAX_QUOTED_CHARS, quote, safe_traceback
 
 
 def test_quote_shows_a_short_text_whole() -> None:
-    """A text that fits is shown as it is, on one line."""
+    """The quote is on one line."""
     assert quote('a\n"b"') == '"a\\n\\"b\\""'
 
 
 def test_quote_is_never_longer_than_its_limit() -> None:
-    """However long or full of escapes a text is, little of it is echoed."""
+    """The text may have any length and any escapes."""
     for text in ("x" * 78, "x" * 79, "x" * 5000, "\n" * 60, '"' * 80, "é" * 200):
         assert len(quote(text)) <= MAX_QUOTED_CHARS
         assert quote(text).startswith('"')
@@ -17,7 +17,7 @@ def test_quote_is_never_longer_than_its_limit() -> None:
 
 
 def test_trace_has_the_place_and_not_the_text() -> None:
-    """A log says where and what type, never what the exception quotes."""
+    """The log has place and type of an exception, never its message."""
     words = "from the user"
     cause = ValueError(words)
     try:

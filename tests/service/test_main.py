@@ -1,4 +1,4 @@
-"""The real process: its start, its errors and its end."""
+"""The real process: start, errors and exit."""
 
 import asyncio
 import concurrent.futures
@@ -25,7 +25,7 @@ BODY = {"inputs": "the [MASK]"}
 
 
 def refuse(*flags: str, **variables: str) -> str:
-    """Start a service that fails, and return its only line of output."""
+    """Start a service that fails and return its only line of output."""
     process = subprocess.run(
         [sys.executable, "-m", "service", *flags],
         env=os.environ | variables,
@@ -47,7 +47,7 @@ def await_run(process: subprocess.Popen[str]) -> None:
 
 
 def test_serves_and_ends_with_0_at_sigterm(start_server: StartServer) -> None:
-    """The start prints one line; SIGTERM ends the process with 0."""
+    """The start prints one line."""
     with start_server() as (process, url):
         assert len(httpx.post(f"{url}/fill-mask", json=BODY).json()) == 5
         process.send_signal(signal.SIGTERM)
@@ -63,7 +63,7 @@ def test_ctrl_c_ends_with_0(start_server: StartServer) -> None:
 
 
 def test_sigterm_finishes_accepted_requests(start_server: StartServer) -> None:
-    """Requests that wait or run at SIGTERM are answered; new connections fail."""
+    """Requests that wait or run get their responses. New connections fail."""
     with (
         start_server("--threads=1", "--drain-delay-s=0", command=("-c", SLOW)) as (process, url),
         concurrent.futures.ThreadPoolExecutor() as pool,
@@ -83,7 +83,7 @@ def test_sigterm_finishes_accepted_requests(start_server: StartServer) -> None:
 
 
 def test_drain_delay_after_sigterm(start_server: StartServer) -> None:
-    """The service is not ready, so that load balancers leave it; late requests are answered."""
+    """Load balancers skip a service that is not ready. Late requests get responses."""
     with start_server("--drain-delay-s=2") as (process, url), httpx.Client() as client:
         before = client.post(f"{url}/fill-mask", json=BODY)
         assert "connection" not in before.headers
@@ -124,7 +124,7 @@ def test_process_that_hangs_is_ended(start_server: StartServer) -> None:
         assert process.wait(10) == 1
 
 
-# the service, whose worker dies of the texts that come two at a time
+# the service with a worker that dies of batches of two texts
 MORTAL = """
 import sys
 from service.engine.runtime import Runtime
@@ -140,7 +140,7 @@ sys.exit(main())
 
 
 def test_dead_worker_ends_the_process(start_server: StartServer) -> None:
-    """Waiting requests get an error, and the process ends so that it can be restarted."""
+    """Waiting requests get an error. The process exits for a restart."""
     with start_server("--threads=1", command=("-c", MORTAL)) as (process, url):
         assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
         answer = httpx.post(f"{url}/fill-mask", json={"inputs": ["[MASK]"] * 2})
@@ -150,7 +150,7 @@ def test_dead_worker_ends_the_process(start_server: StartServer) -> None:
 
 
 def test_grace_period_is_bounded(start_server: StartServer) -> None:
-    """Requests that take longer get an error, and the process still exits with 0."""
+    """Longer requests get an error. The exit code is 0."""
     flags = ("--threads=1", "--drain-delay-s=0", "--shutdown-grace-s=0")
     with (
         start_server(*flags, command=("-c", SLOW)) as (process, url),
@@ -165,7 +165,6 @@ def test_grace_period_is_bounded(start_server: StartServer) -> None:
 
 
 def test_sigterm_while_loading(tiny: Tiny) -> None:
-    """A process that does not serve yet has nothing to finish, and ends at once."""
     process = subprocess.Popen(
         [sys.executable, "-c", SLOW, "--port=0", f"--bundle={tiny.path}"],
         stdout=subprocess.PIPE,
@@ -180,7 +179,7 @@ def test_sigterm_while_loading(tiny: Tiny) -> None:
         assert process.stderr.read() == ""
 
 
-# the service, which says at its end what it has run on
+# the service, which prints its event loop and parser at the end
 SPY = """
 import sys
 from service.__main__ import main
@@ -192,7 +191,7 @@ sys.exit(code)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="uvloop does not exist there")
 def test_runs_on_the_fast_loop_and_parser(start_server: StartServer) -> None:
-    """Without uvloop or httptools uvicorn runs too, only slower, and does not warn."""
+    """Without uvloop and httptools the process is slower."""
     with start_server(command=("-c", SPY)) as (process, url):
         assert httpx.post(f"{url}/fill-mask", json=BODY).status_code == 200
         process.send_signal(signal.SIGTERM)
@@ -202,7 +201,7 @@ def test_runs_on_the_fast_loop_and_parser(start_server: StartServer) -> None:
 
 
 def test_client_with_a_large_body_reads_413(start_server: StartServer) -> None:
-    """A client that sends far too much still reads the 413."""
+    """The body is much larger than the limit."""
     with start_server() as (_, url):
         answer = httpx.post(f"{url}/fill-mask", json={"inputs": "x" * 5_000_000})
         assert answer.status_code == 413
@@ -215,7 +214,7 @@ def test_client_with_a_large_body_reads_413(start_server: StartServer) -> None:
 
 
 def test_bad_setting_is_one_sentence() -> None:
-    """There is no traceback, and the exit code is 2."""
+    """The exit code is 2, without a traceback."""
     assert (
         refuse(FILLMASK_PROT="1") == 'Unknown variable "FILLMASK_PROT"; did you mean FILLMASK_PORT?'
     )
@@ -223,7 +222,7 @@ def test_bad_setting_is_one_sentence() -> None:
 
 
 def test_bad_bundle_is_one_sentence(edit_bundle: EditBundle, tmp_path: Path) -> None:
-    """There is no traceback, and the exit code is 2."""
+    """The exit code is 2, without a traceback."""
     assert refuse("--port=0", "--bundle", str(tmp_path / "none")) == (
         f"The bundle is refused: {tmp_path / 'none'} is not a directory."
     )
@@ -233,7 +232,7 @@ def test_bad_bundle_is_one_sentence(edit_bundle: EditBundle, tmp_path: Path) -> 
 
 
 def test_port_in_use_is_one_sentence(tiny: Tiny) -> None:
-    """The check comes before the model is loaded."""
+    """The check precedes loading of the model."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = refuse("--port", str(port), "--bundle", str(tiny.path))
@@ -241,7 +240,7 @@ def test_port_in_use_is_one_sentence(tiny: Tiny) -> None:
 
 
 async def test_connections_send_without_delay() -> None:
-    """Nagle's algorithm would hold back answers until earlier ones are acknowledged."""
+    """Nagle's algorithm would delay responses until clients acknowledge earlier ones."""
     found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def accepted(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -259,7 +258,7 @@ async def test_connections_send_without_delay() -> None:
 
 
 def test_layer_that_rejects_under_overload() -> None:
-    """The connection rejects, unless the answer needs more headers or a line in the log."""
+    """The connection rejects, unless the response needs more headers or a line in the log."""
     settings = Settings()
     app = create_app(settings)
     assert _overload_check(app, settings) == app.retry_after_s

@@ -1,4 +1,4 @@
-"""The runtime tells nobody of its use, and leaves nothing behind."""
+"""Absence of telemetry and of files in the home directory."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ Runtime(Path(sys.argv[1]))
 
 def _files_left_at_home(home: Path, first: str, model_path: Path) -> list[str]:
     home.mkdir()
-    # nothing else of the environment: CI=true, for one, silences onnxruntime as well
+    # without other variables, because CI=true also disables onnxruntime's telemetry
     variables = {"PATH": os.environ["PATH"]}
     subprocess.run(
         [sys.executable, "-c", _OPEN_A_SESSION.format(first=first), model_path],
@@ -31,12 +31,12 @@ def _files_left_at_home(home: Path, first: str, model_path: Path) -> list[str]:
 
 
 def test_a_start_leaves_no_file_at_home(tiny: Tiny, tmp_path: Path) -> None:
-    """With telemetry on, onnxruntime keeps an id and a database in the home directory."""
+    """The telemetry of onnxruntime keeps an id and a database in the home directory."""
     assert _files_left_at_home(tmp_path / "home", "", tiny.path / "model.onnx") == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the files lie in other places")
 def test_the_check_would_see_telemetry(tiny: Tiny, tmp_path: Path) -> None:
-    """With onnxruntime imported before the variable is set, the files do appear."""
+    """The files appear if the import of onnxruntime precedes the variable."""
     left = _files_left_at_home(tmp_path / "home", "import onnxruntime", tiny.path / "model.onnx")
     assert "deviceid" in left

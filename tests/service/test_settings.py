@@ -1,4 +1,4 @@
-"""Settings: where they come from, and what is refused."""
+"""Settings: sources, and invalid values."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,6 @@ from service.settings import Settings, allowed, read_settings
 
 
 def test_defaults() -> None:
-    """Nothing needs to be set."""
     settings = read_settings([])
     assert settings.host == "127.0.0.1"
     assert settings.port == 8000
@@ -23,7 +22,7 @@ def test_defaults() -> None:
 
 
 def test_environment_and_flags(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flags are over the environment, which is over the defaults."""
+    """Flags override the environment, which overrides the defaults."""
     monkeypatch.setenv("FILLMASK_MAX_TEXTS", "7")
     monkeypatch.setenv("FILLMASK_MAX_MASKS", "8")
     settings = read_settings(["--max-masks", "9", "--bundle=bundles/x"])
@@ -46,7 +45,7 @@ def test_environment_and_flags(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_unknown_variable_is_refused(
     variable: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A misspelled variable stops the start and is told the nearest right one."""
+    """The message suggests the nearest valid variable."""
     monkeypatch.setenv(variable, "1")
     with pytest.raises(SettingsError) as caught:
         read_settings([])
@@ -74,7 +73,7 @@ def test_an_unknown_variable_is_refused(
 def test_a_bad_value_is_refused(
     name: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The flag or variable, the value and what is allowed are named."""
+    """The message has the flag or variable, the value and the allowed values."""
     flag = "--" + name.replace("_", "-")
     with pytest.raises(SettingsError) as caught:
         read_settings([f"{flag}={value}"])
@@ -95,7 +94,7 @@ def test_a_bad_value_is_refused(
     ],
 )
 def test_a_bad_flag_is_refused(arguments: list[str], sentence: str) -> None:
-    """Flags are not guessed at: no abbreviations, no strays."""
+    """Flags have no abbreviations and no extra arguments."""
     with pytest.raises(SettingsError) as caught:
         read_settings(arguments)
     assert str(caught.value).startswith(sentence)
@@ -121,7 +120,7 @@ def test_a_bad_flag_is_refused(arguments: list[str], sentence: str) -> None:
 def test_the_variables_kubernetes_sets_are_explained(
     variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each that it sets for Services named fillmask and fillmask-metrics; the cure is named."""
+    """Kubernetes sets variables for Services named fillmask and fillmask-metrics."""
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingsError, match="set enableServiceLinks: false in the pod") as caught:
         read_settings([])
@@ -131,7 +130,6 @@ def test_the_variables_kubernetes_sets_are_explained(
 def test_help_names_every_setting(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--help has every flag with its description."""
     monkeypatch.setitem(os.environ, "COLUMNS", "200")
     with pytest.raises(SystemExit) as caught:
         read_settings(["--help"])
@@ -144,7 +142,6 @@ def test_help_names_every_setting(
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    """--version prints it and leaves."""
     with pytest.raises(SystemExit) as caught:
         read_settings(["--version"])
     assert caught.value.code == 0
@@ -152,18 +149,16 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_setting_says_what_is_allowed() -> None:
-    """There are words for every kind of setting."""
     assert all(allowed(name) for name in Settings.model_fields)
 
 
 def test_settings_are_frozen() -> None:
-    """Nothing changes a setting after the start."""
     with pytest.raises(ValueError, match="frozen"):
         read_settings([]).port = 1
 
 
 def test_two_ports_are_two() -> None:
-    """Metrics cannot have a port of their own that is the other one."""
+    """The port of metrics must differ from the service's port."""
     with pytest.raises(
         SettingsError, match=r"metrics_port must differ from port \(both are 9000\)"
     ):
@@ -172,7 +167,7 @@ def test_two_ports_are_two() -> None:
 
 
 def test_texts_are_not_logged_by_accident() -> None:
-    """Two settings must say so; either alone is a mistake."""
+    """One of the two settings alone is an error."""
     with pytest.raises(SettingsError, match=r"requires log_level debug \(got info\)"):
         read_settings(["--log-texts=true"])
     assert read_settings(["--log-texts=true", "--log-level=debug"]).log_texts is True

@@ -1,6 +1,6 @@
-"""A tiny model that is made in code, its bundle, and an oracle for its answers.
+"""Tiny model made in code, its bundle, and an oracle for its results.
 
-Its logits are sums over the tokens of a text, weighted by position: an answer reveals its text.
+Logits are weighted sums over the tokens of a text, so that a result reveals its text.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ GOLDEN_TEXTS = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MAS
 
 @dataclass(frozen=True)
 class Tiny:
-    """The tiny model: its bundle, its vocabulary and an oracle for its answers."""
+    """Bundle and vocabulary of the tiny model, and an oracle for its results."""
 
     path: Path
     vocabulary: list[str]
@@ -38,7 +38,7 @@ class Tiny:
     position_table: NDArray[np.float32]  # (T, V)
 
     def log_probs(self, input_ids: list[int], mask_position: int) -> NDArray[np.float64]:
-        """(V,): what the graph must say of this mask, in float64 and without a batch."""
+        """Return (V,) log-probabilities of a mask, in float64 and without a batch."""
         ids = np.array(input_ids)
         weights_T = 0.5 + 0.1 * np.arange(len(ids))
         rows_TV = self.word_table[ids].astype(np.float64) * weights_T[:, None]
@@ -49,14 +49,14 @@ class Tiny:
         return log_probs
 
     def best(self, input_ids: list[int], mask_position: int, top_k: int) -> list[tuple[int, float]]:
-        """The best ordinary ids with their log-probabilities."""
+        """Return the best ordinary ids with their log-probabilities."""
         log_probs_V = self.log_probs(input_ids, mask_position)
         ranked = [i for i in np.argsort(-log_probs_V).tolist() if i >= len(SPECIAL)]
         return [(i, float(log_probs_V[i])) for i in ranked[:top_k]]
 
 
 def build_tokenizer() -> Tokenizer:
-    """A WordPiece tokenizer as BERT's, which asks for truncation and padding."""
+    """Return a WordPiece tokenizer like BERT's, whose file asks for truncation and padding."""
     vocabulary = {token: i for i, token in enumerate(VOCABULARY)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of another kind
     tokenizer.normalizer = normalizers.BertNormalizer()
@@ -72,7 +72,7 @@ def build_tokenizer() -> Tokenizer:
 
 
 def build_graph(word_table: NDArray[np.float32], position_table: NDArray[np.float32]) -> Any:
-    """The served graph's contract around a bag of words; every input has a part in the answer."""
+    """Return a bag of words with the served graph's contract. Every input has an effect."""
     constants: dict[str, NDArray[Any]] = {
         "words": word_table,
         "places": position_table,
@@ -136,7 +136,7 @@ def build_graph(word_table: NDArray[np.float32], position_table: NDArray[np.floa
 
 
 def describe_files(path: Path) -> dict[str, dict[str, Any]]:
-    """bundle.json's account of the files."""
+    """Return the sizes and hashes of files for bundle.json."""
     return {
         name: {
             "sha256": hashlib.sha256((path / name).read_bytes()).hexdigest(),
@@ -147,7 +147,7 @@ def describe_files(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def write_bundle(path: Path) -> Tiny:
-    """Make the tiny model, its golden answers from the oracle, and write it all."""
+    """Write the bundle of the tiny model, with golden fills from the oracle."""
     rng = np.random.default_rng(7)
     size = len(VOCABULARY)
     words = rng.normal(size=(size, size)).astype(np.float32)

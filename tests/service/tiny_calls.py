@@ -1,4 +1,4 @@
-"""Calls of the pipeline over the tokenizer, batcher and runtime of the tiny model."""
+"""Calls of the pipeline with the tokenizer, batcher and runtime of the tiny model."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ async def fill(
     max_masks: int = 100,
     max_passes: int = 1,
 ) -> Sequence[Sequence[Sequence[Fill]]]:
-    """Fill the masks of texts, in a batcher of their own."""
+    """Fill the masks of texts, with a separate batcher."""
     runtime = Runtime(tiny.path / "model.onnx")
     batcher = Batcher(runtime.run, 2, 64, 10_000, 10_000, 10, pytest.fail)
     try:

@@ -1,1 +1,4 @@
-"""Tests of benchmarks/comparison: its pure parts. The comparison itself checks the contenders."""
+"""Tests of the pure functions in benchmarks/comparison.
+
+The comparison itself checks the contenders.
+"""

@@ -1,4 +1,4 @@
-"""The texts' lengths and their order."""
+"""Lengths and order of the texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.comparison.choose_texts import (
 
 
 def test_wanted_lengths_are_log_normal_within_the_limits() -> None:
-    """From 5 to 200 tokens, mean between 24 and 30, median below the mean."""
+    """Lengths are from 5 to 200 tokens, with a mean from 24 to 30 and a median below the mean."""
     lengths = wanted_lengths(200)
     assert lengths == sorted(lengths)
     assert (len(lengths), lengths[0], lengths[-1]) == (200, MIN_TOKENS, MAX_TOKENS)
@@ -23,20 +23,17 @@ def test_wanted_lengths_are_log_normal_within_the_limits() -> None:
 
 
 def test_each_text_is_chosen_once_and_by_its_length() -> None:
-    """With an exact text for each wanted length, exactly those are taken."""
     lengths = {f"text of {n}": n for n in range(1, 100)}
     chosen = choose(lengths, [7, 50, 99, 12], seed=0)
     assert chosen == ["text of 99", "text of 50", "text of 12", "text of 7"]
 
 
 def test_the_nearest_is_taken_where_none_fits() -> None:
-    """A wanted length that no text has gets the nearest that is left."""
     lengths = {"short": 5, "middle": 20, "long": 90}
     assert choose(lengths, [200, 80, 6], seed=0) == ["long", "middle", "short"]
 
 
 def test_choice_is_the_same_for_a_seed_and_differs_between_seeds() -> None:
-    """Texts of one length are told apart by the seed alone."""
     lengths = {f"{n}": 10 for n in range(50)}
     first = choose(lengths, [10] * 5, seed=1)
     assert first == choose(lengths, [10] * 5, seed=1)
@@ -44,7 +41,7 @@ def test_choice_is_the_same_for_a_seed_and_differs_between_seeds() -> None:
 
 
 def test_any_stretch_of_the_order_has_all_lengths() -> None:
-    """The mean over any 88 texts in a row is within 8 % of the mean over all."""
+    """The mean over any 88 consecutive texts is within 8 % of the mean over all."""
     lengths = sorted(wanted_lengths(200), reverse=True)
     order = [int(text) for text in interleave([str(length) for length in lengths])]
     assert sorted(order, reverse=True) == lengths

@@ -1,4 +1,4 @@
-"""Who takes part, and how they are started."""
+"""Contenders and the commands that start them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _by_name(name: str) -> Contender:
 
 
 def test_each_starts_a_module_that_exists_in_an_environment_that_is_known() -> None:
-    """No row of the table can be lost to a name that was changed."""
+    """A renamed module would remove a row of the table."""
     assert len({contender.name for contender in ALL}) == len(ALL) == 8
     for contender in ALL:
         assert contender.command[1] == "-m"
@@ -25,14 +25,14 @@ def test_each_starts_a_module_that_exists_in_an_environment_that_is_known() -> N
 
 
 def test_fp32_must_agree_and_nothing_else_need() -> None:
-    """bf16 and int8 get a figure instead."""
+    """Other contenders show their agreement as a figure."""
     assert {contender.name for contender in ALL if not contender.exact} == {
         *(OURS_INT8, "OpenVINO bf16, all logits", "OpenVINO int8, all logits"),
     }
 
 
 def test_threads_are_tried_both_ways_and_never_exceed_the_cpus() -> None:
-    """Two CPUs: one run of two threads, or two runs of one; ours runs with its defaults."""
+    """Two CPUs run two threads, or two processes of one thread."""
     for name in ("transformers pipeline", "onnxruntime, all logits"):
         arguments = [setting.arguments for setting in _by_name(name).settings]
         assert arguments == [

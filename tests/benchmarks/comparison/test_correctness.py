@@ -1,4 +1,4 @@
-"""Counting the masks on which a contender agrees with transformers."""
+"""Count of the masks on which a contender agrees with transformers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REFERENCE = [[{7: -1.0, 8: -1.0005, 9: -2.0}], [{5: -0.1, 6: -3.0}, {4: -0.2}]]
 
 
 def test_best_tokens_ties_count_and_others_do_not() -> None:
-    """A token within 1e-3 of the best agrees; one below, or unknown, or none does not."""
+    """A token within 1e-3 of the best agrees. A lower, unknown or missing token does not."""
     assert compare(REFERENCE, [[7], [5, 4]]) == Agreement(masks=3, same=3)
     assert compare(REFERENCE, [[8], [6, 4]]) == Agreement(masks=3, same=2)
     assert compare(REFERENCE, [[9], [None, 99]]) == Agreement(masks=3, same=0)
@@ -26,20 +26,18 @@ def test_best_tokens_ties_count_and_others_do_not() -> None:
 
 
 def test_another_number_of_masks_is_an_error() -> None:
-    """An answer for one mask to a text with two is not passed over."""
     with pytest.raises(ValueError, match="text 1 has 2 masks and 1 answers"):
         compare(REFERENCE, [[7], [5]])
 
 
 def test_special_tokens_are_passed_over_in_one_mask_and_in_several() -> None:
-    """The pipeline offers special tokens, ours never; the best ordinary one is compared."""
     one_mask = [{"token": 103}, {"token": 7}]
     assert best_ordinary_tokens(one_mask, {103}) == [7]
     assert best_ordinary_tokens([one_mask, [{"token": 103}]], {103}) == [7, None]
 
 
 def test_reference_is_read_with_ids_as_numbers(tmp_path: Path) -> None:
-    """JSON has texts for keys; what is read is what was meant."""
+    """Keys of JSON objects are strings."""
     file = tmp_path / "reference.json"
     file.write_text(json.dumps(REFERENCE))
     assert read_reference(file) == REFERENCE

@@ -8,13 +8,12 @@ from benchmarks.comparison.figures import median_ratio, spread
 
 
 def test_ratio_is_taken_within_each_round() -> None:
-    """A slow round slows both, so its ratio is as good as any; ratios of medians would be 3."""
+    """A slow round slows both contenders. The ratio of their medians is 3."""
     assert median_ratio([100, 10, 300], [50, 5, 100]) == 2
     with pytest.raises(ValueError, match="shorter"):
         median_ratio([1, 2], [1])
 
 
 def test_spread_is_relative_to_the_median() -> None:
-    """Equal rounds have none."""
     assert spread([90, 100, 120]) == pytest.approx(0.3)
     assert spread([5, 5]) == 0

@@ -1,4 +1,4 @@
-"""What is made of wrk's output."""
+"""Figures from the output of wrk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _output(**changes: int) -> str:
 
 
 def test_units_are_seconds_milliseconds_and_microseconds() -> None:
-    """It counts in microseconds; 0.1 s of CPU for 400 requests are 250 us each."""
+    """wrk counts in microseconds. 0.1 s of CPU for 400 requests are 250 us each."""
     cell = parse(_output(), cpu_s=0.1)
     assert (cell.requests, cell.requests_per_s) == (400, 200)
     assert (cell.p50_ms, cell.p99_ms) == (4.5, 9)
@@ -32,13 +32,12 @@ def test_units_are_seconds_milliseconds_and_microseconds() -> None:
 
 @pytest.mark.parametrize("kind", ["bad_status", "connect", "read", "write", "timeout"])
 def test_a_single_error_stops_the_comparison(kind: str) -> None:
-    """A figure with failed requests in it is none."""
     with pytest.raises(ServerError, match=f"'{kind}': 1"):
         parse(_output(**{kind: 1}), cpu_s=0.1)
 
 
 def test_nothing_answered_or_no_result_stops_the_comparison() -> None:
-    """No division by zero, and wrk's own words in the message."""
+    """The error message contains wrk's output."""
     with pytest.raises(ServerError, match="0 requests"):
         parse(_output(requests=0), cpu_s=0.1)
     with pytest.raises(ServerError, match="unable to connect"):

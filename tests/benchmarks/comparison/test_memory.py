@@ -1,4 +1,4 @@
-"""The requests of random shapes."""
+"""Requests of random shapes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.service.tiny import MAX_TOKENS, write_bundle
 
 @pytest.fixture
 def bodies(tmp_path: Path) -> list[dict[str, object]]:
-    """200 bodies for the tiny model."""
+    """Return 200 bodies for the tiny model."""
     bundle = read_bundle(write_bundle(tmp_path / "tiny").path)
     return [json.loads(body) for body in random_bodies(bundle, 200)]
 
@@ -23,7 +23,6 @@ def bodies(tmp_path: Path) -> list[dict[str, object]]:
 def test_every_body_is_within_the_limits_and_all_shapes_occur(
     bodies: list[dict[str, list[str]]], tmp_path: Path
 ) -> None:
-    """Up to the longest text, each with a mask; the server would refuse anything else."""
     bundle = read_bundle(tmp_path / "tiny")
     tokenizer = Tokenizer(
         bundle.tokenizer_path.read_bytes(), "[MASK]", bundle.mask_token_id, bundle.special_token_ids
@@ -37,13 +36,12 @@ def test_every_body_is_within_the_limits_and_all_shapes_occur(
 
 
 def test_top_k_varies(bodies: list[dict[str, dict[str, int]]]) -> None:
-    """Outputs have many shapes too."""
     top_k = {body["parameters"]["top_k"] for body in bodies}
     assert len(top_k) > 20
     assert max(top_k) <= MAX_TOP_K
 
 
 def test_growth_is_from_the_first_sample_to_the_last() -> None:
-    """Not from the lowest: memory that comes and goes is not hidden."""
+    """Growth from the lowest sample would include memory that comes and goes."""
     samples = [(2000, 150), (4000, 120), (6000, 155)]
     assert Memory(name="m", ready_s=1, peak_rss_bytes=160, samples=samples).growth_bytes == 5

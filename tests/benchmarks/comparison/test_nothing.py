@@ -1,4 +1,4 @@
-"""The server that does nothing finds the ends of requests."""
+"""Parsing of requests in the server that does nothing."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ REQUEST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
 
 @pytest.mark.parametrize("cut", range(len(REQUEST)))
 def test_part_of_a_request_is_none(cut: int) -> None:
-    """Wherever the bytes are cut, it waits for the rest."""
     assert request_length(REQUEST[:cut]) is None
 
 
 def test_whole_requests_are_measured_with_their_bodies() -> None:
-    """What follows does not count; a request without a body ends with its headers."""
+    """Bytes after a request do not count. A request without a body ends with its headers."""
     assert request_length(REQUEST) == len(REQUEST)
     assert request_length(REQUEST + REQUEST) == len(REQUEST)
     assert request_length(b"GET / HTTP/1.1\r\n\r\n") == 18

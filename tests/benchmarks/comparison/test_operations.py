@@ -1,4 +1,4 @@
-"""The count of operations, against torch's own counter on the real encoder."""
+"""Number of operations, compared with torch's counter on the real encoder."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SIZES = Sizes(num_layers=3, d_model=48, d_ff=80, vocab_size=211)
 
 @pytest.mark.parametrize("tokens", [1, 32])
 def test_equals_torchs_count_where_every_token_is_a_mask(tokens: int) -> None:
-    """Then nothing can be left out of the last layer, and the encoder computes just as much."""
+    """The last layer then computes all rows, like the layers before it."""
     input_ids = torch.arange(tokens)[None]
-    # its fused attention is not counted, its written-out form is
+    # torch's counter omits fused attention
     written_out = sdpa_kernel(SDPBackend.MATH)
     with FlopCounterMode(display=False) as counter, torch.no_grad(), written_out:
         TiedEncoder(CONFIG)(input_ids, torch.ones_like(input_ids))
@@ -29,6 +29,6 @@ def test_equals_torchs_count_where_every_token_is_a_mask(tokens: int) -> None:
 
 
 def test_a_mask_fewer_saves_its_row_of_the_last_layer_and_the_head() -> None:
-    """Query, attention, output, feed-forward, transform and projection of one row."""
+    """The row passes through query, attention, output, feed-forward, transform and projection."""
     row = 2 * (2 * 48**2 + 2 * 48 * 80) + 4 * 20 * 48 + 2 * 48**2 + 2 * 48 * 211
     assert operations(SIZES, 20, 3) - operations(SIZES, 20, 2) == row

@@ -1,4 +1,4 @@
-"""A profile's events, added up."""
+"""Sums of the events in a profile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _event(operator: str, us: int, *, kind: str = "_kernel_time") -> dict[str, A
 
 
 def test_kernels_are_added_up_and_loops_left_out() -> None:
-    """The most expensive first; what a loop takes is what is in it."""
+    """The events of a loop already count the time of its kernels."""
     events = [
         {"cat": "Session", "name": "model_run", "dur": 900},
         _event("Add", 10),

@@ -1,4 +1,4 @@
-"""The page and its pictures, from results that are made up."""
+"""Page and pictures of the comparison, from made-up results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _comparison() -> Comparison:
         mean_masks=1.5,
         operations_per_text=1e9,
         chosen=dict.fromkeys(names, "some setting"),
-        # the first, ours, is so many times as fast as each that follows
+        # speed of fillmask, the first, relative to each other contender
         visits={
             name: [_visit(speed / (1 + i)) for speed in (600, 300, 500)]
             for i, name in enumerate(names)
@@ -83,7 +83,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_results_are_read_back_as_they_were_written(cache: Path) -> None:
-    """A page can be written again from what was kept."""
     assert Comparison.read() is None
     _comparison().write()
     _scaling().write()
@@ -92,7 +91,6 @@ def test_results_are_read_back_as_they_were_written(cache: Path) -> None:
 
 
 def test_the_comparison_shows_medians_ratios_and_every_contender() -> None:
-    """The figures of the tables are those of the results."""
     page = comparison_section(_comparison())
     # 500 / 3 at the third place, three times as slow as ours, (600 - 300) / 500 apart
     speeds = next(line for line in page.splitlines() if "166.7" in line)
@@ -103,13 +101,12 @@ def test_the_comparison_shows_medians_ratios_and_every_contender() -> None:
     # 700 texts/s of 1e9 operations are half of 1,400 GOPS
     assert "| fillmask int8 | 700.0 | 50 % | 1.00x | 1 text a run |" in page
     assert "**LitServe + transformers**" in page
-    # 60 + 20 x 2 in all, of which the first twelve are shown
+    # a sum of 60 + 20 x 2, and the first twelve
     assert "| Gemm | 60 | 60 % |" in page
     assert "| all others | 18 | 18 % |" in page
 
 
 def test_scaling_shows_every_curve_and_the_growth_of_memory() -> None:
-    """A row for each place on an axis, and the difference of the two samples."""
     page = scaling_section(_scaling())
     assert page.count("| 4 | 2.00 | 1.00 |") == 4
     assert "| minilm | 2 | 1.00 | 0.50 | 9 | 3 |" in page
@@ -118,7 +115,6 @@ def test_scaling_shows_every_curve_and_the_growth_of_memory() -> None:
 
 
 def test_page_has_both_parts_and_the_pictures_it_names(cache: Path, tmp_path: Path) -> None:
-    """Two PNG files that are not empty."""
     _comparison().write()
     _scaling().write()
     page = write_page(tmp_path / "docs")
@@ -131,12 +127,11 @@ def test_page_has_both_parts_and_the_pictures_it_names(cache: Path, tmp_path: Pa
 
 
 def test_a_part_that_was_not_measured_is_left_out(cache: Path, tmp_path: Path) -> None:
-    """Before the first run there is nothing to show."""
     assert write_page(tmp_path / "docs").read_text() == ""
 
 
 def test_a_table_with_a_cell_missing_is_an_error() -> None:
-    """Markdown would shift the figures under the wrong headings."""
+    """Markdown would show the figures under wrong headings."""
     with pytest.raises(ValueError, match="1 cells under 2 headings"):
         table(["a", "b"], [["1"]])
     assert table(["a", "b"], [["x|y", "1"]]) == "| a | b |\n| --- | --: |\n| x\\|y | 1 |"

@@ -1,4 +1,4 @@
-"""The answers that the minimal application makes of logits."""
+"""Responses of the minimal application."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _logits(masks: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
 
 
 def test_one_mask_is_a_list_of_fills_by_descending_probability() -> None:
-    """Scores are the softmax over the whole vocabulary, in float64 to 1e-6."""
+    """Scores are the softmax over the entire vocabulary in float64, to 1e-6."""
     text = "the [MASK] barked ."
     logits_MV = _logits(1)
     answer = fills(TOKENIZER, text, TOKENIZER.encode(text), logits_MV, top_k=4)
@@ -33,7 +33,6 @@ def test_one_mask_is_a_list_of_fills_by_descending_probability() -> None:
 
 
 def test_several_masks_are_a_list_each_and_each_fills_its_own() -> None:
-    """The second mask's fills stand in the second mask's place."""
     text = "[MASK] the [MASK]"
     answer = fills(TOKENIZER, text, TOKENIZER.encode(text), _logits(2), top_k=2)
     assert [len(mask) for mask in answer] == [2, 2]

@@ -1,4 +1,4 @@
-"""The masked texts and the bodies made of them."""
+"""Masked texts and their request bodies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.comparison.texts import FILE, MASK_TOKEN, mask_words, masked_tex
 
 
 def test_there_are_200_texts_with_one_to_three_masks_each() -> None:
-    """The same at every call; most have one mask."""
+    """Most texts have one mask. Every call returns the same texts."""
     texts = masked_texts()
     counts = [text.count(MASK_TOKEN) for text in texts]
     assert len(set(texts)) == 200
@@ -21,7 +21,6 @@ def test_there_are_200_texts_with_one_to_three_masks_each() -> None:
 
 
 def test_nothing_but_the_masked_words_changes() -> None:
-    """What stands between the masks is in the file, in this order."""
     for original, masked in zip(
         FILE.read_text(encoding="utf-8").splitlines(), masked_texts(), strict=True
     ):
@@ -40,13 +39,12 @@ def test_nothing_but_the_masked_words_changes() -> None:
     ],
 )
 def test_words_are_masked_whole(text: str, count: int, masked: str) -> None:
-    """A word with an apostrophe is one; numbers are none; never more masks than words."""
+    """An apostrophe does not split a word. A number is not a word."""
     rng = random.Random(0)  # noqa: S311 - a choice, not a secret
     assert mask_words(text, count, rng) == masked
 
 
 def test_body_is_the_wire_format() -> None:
-    """One text, five fills, one line."""
     body = request_body('He said "[MASK]"\n')
     assert "\n" not in body
     assert json.loads(body) == {"inputs": 'He said "[MASK]"\n', "parameters": {"top_k": 5}}

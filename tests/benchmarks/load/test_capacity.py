@@ -1,4 +1,4 @@
-"""The formula for pods holds in the simulation, which is the service's rules in simulated time."""
+"""Formula for the number of pods, compared with a simulation of the service's rules."""
 
 import statistics
 
@@ -19,7 +19,7 @@ def pod(**limits: int) -> Pod:
 
 
 def test_formula_is_work_over_what_a_pod_should_do() -> None:
-    """7,000 tokens/s at 70 % of 1,000 are ten pods, and a little more is one more."""
+    """7,000 tokens/s at 70 % of 1,000 need ten pods. A little more load needs one more."""
     assert pods_needed(70, 100, 1000) == 10
     assert pods_needed(70.1, 100, 1000) == 11
     assert pods_needed(0.1, 1, 1000) == 1
@@ -27,7 +27,7 @@ def test_formula_is_work_over_what_a_pod_should_do() -> None:
 
 @pytest.mark.parametrize("rate", [300, RATE])
 def test_formulas_number_refuses_nobody(rate: int) -> None:
-    """Without the spare pod, which may be lost."""
+    """The number excludes the spare pod."""
     tokens = statistics.mean(capacity.text_tokens())
     pods = pods_needed(rate, tokens, POD_TOKENS_PER_S)
     outcome = simulate(rate, pods, POD_TOKENS_PER_S, SECONDS)
@@ -36,7 +36,7 @@ def test_formulas_number_refuses_nobody(rate: int) -> None:
 
 
 def test_a_third_less_refuses() -> None:
-    """The number is not larger than it must be."""
+    """The formula's number is not larger than necessary."""
     tokens = statistics.mean(capacity.text_tokens())
     pods = pods_needed(RATE, tokens, POD_TOKENS_PER_S) * 2 // 3
     outcome = simulate(RATE, pods, POD_TOKENS_PER_S, SECONDS)
@@ -44,19 +44,17 @@ def test_a_third_less_refuses() -> None:
 
 
 def test_one_request_takes_what_its_batch_takes() -> None:
-    """Nothing else is added to its latency."""
     outcome = pod().serve([Arrival(1.0, 24)])
     assert outcome.latencies_s == [pytest.approx(pod().batch_s(24))]
 
 
 def test_full_batches_give_the_measured_speed() -> None:
-    """Two workers with full batches do as many tokens a second as the pod was measured with."""
+    """Two workers with full batches reach the measured tokens per second of a pod."""
     full = Settings().max_batch_tokens
     assert 2 * full / pod().batch_s(full) == pytest.approx(POD_TOKENS_PER_S)
 
 
 def test_second_worker_takes_the_second_request() -> None:
-    """Requests wait only while all workers are busy."""
     three = [Arrival(0.0, 100), Arrival(0.0, 100), Arrival(0.0, 100)]
     took_s = pod().batch_s(100)
     expected = [took_s, took_s, 2 * took_s]
@@ -64,8 +62,7 @@ def test_second_worker_takes_the_second_request() -> None:
 
 
 def test_no_more_wait_than_are_admitted() -> None:
-    """Tokens above the limit are refused, and so is what would wait too long."""
-    first = [Arrival(0.0, 100)]  # its batch tells how fast the pod is
+    first = [Arrival(0.0, 100)]  # the batch shows the speed of the pod
     crowd = first + [Arrival(1.0, 100)] * 10
     assert pod(max_waiting_tokens=500).serve(crowd).refused == 5
     # at that speed 10 ms are 157 tokens
@@ -74,10 +71,9 @@ def test_no_more_wait_than_are_admitted() -> None:
 
 
 def test_all_requests_are_answered_or_refused() -> None:
-    """None is lost in an overload."""
     crowd = [Arrival(0.0001 * number, 26) for number in range(5000)]
     outcome = pod(max_wait_ms=100).serve(crowd)
     assert outcome.refused > 0
     assert outcome.refused + len(outcome.latencies_s) == len(crowd)
-    # what is admitted waits no longer than is promised, and its own batch
+    # an admitted request takes at most the promised wait and its own batch
     assert max(outcome.latencies_s) < 0.1 + 2 * pod().batch_s(192)

@@ -1,4 +1,4 @@
-"""The load on a pod, and the table of pod sizes."""
+"""Load on a pod, and the table of pod sizes."""
 
 import asyncio
 import json
@@ -18,10 +18,9 @@ class Pod:
         self.inputs: list[str] = []
         self.connections = 0
         self.open = 0
-        self.left = asyncio.Event()  # nobody is connected any more
+        self.left = asyncio.Event()  # no client is connected
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection."""
         self.connections += 1
         self.open += 1
         try:
@@ -30,7 +29,7 @@ class Pod:
                 length = int(head.split("Content-Length: ")[1].split("\r\n")[0])
                 self.inputs.append(json.loads(await reader.readexactly(length))["inputs"])
                 writer.write(f"HTTP/1.1 {self.status}\r\ncontent-length: 2\r\n\r\n[]".encode())
-        except asyncio.IncompleteReadError:  # the client has what it wanted
+        except asyncio.IncompleteReadError:  # the client has disconnected after its response
             writer.close()
             await writer.wait_closed()
             self.open -= 1
@@ -39,7 +38,7 @@ class Pod:
 
 
 async def loaded(pod: Pod, clients: int) -> pod_size.Load:
-    """Return the measurement of a short load on a pod."""
+    """Return the measurement of a pod under a short load."""
     server = await asyncio.start_server(pod, HOST, 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
@@ -51,7 +50,7 @@ async def loaded(pod: Pod, clients: int) -> pod_size.Load:
 
 @pytest.fixture
 def table() -> list[PodSize]:
-    """The rows of the page."""
+    """Return the rows of the page's table."""
     return pod_size.read_sizes()
 
 
@@ -78,7 +77,7 @@ def test_rows_are_read_as_they_are_written(table: list[PodSize]) -> None:
 
 
 def test_tokens_are_requests_times_their_tokens(table: list[PodSize]) -> None:
-    """Both rates on the page are of the same texts."""
+    """Both rates on the page use the same texts."""
     tokens = pod_size.tokens_per_request()
     rounding = 0.5 * tokens + 0.5
     for size in table:

@@ -1,4 +1,4 @@
-"""The 60 plain facts."""
+"""The 60 plain facts of the quality benchmark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from service.tokenization.tokenizer import Tokenizer
 
 
 def test_each_of_six_kinds_has_ten_facts_that_the_built_in_model_could_tell() -> None:
-    """One mask each, and every accepted answer is one token."""
     tokenizer = Tokenizer.from_bundle(read_bundle(default_bundle_path()))
     kinds: Counter[str] = Counter()
     for line in plain_facts.FACTS.read_text(encoding="utf-8").splitlines():
@@ -23,13 +22,13 @@ def test_each_of_six_kinds_has_ten_facts_that_the_built_in_model_could_tell() ->
         assert text.count("[MASK]") == 1, text
         for answer in answers.split():
             ids = tokenizer.encode(f"[MASK] {answer}").input_ids
-            assert len(ids) == 4, answer  # framed by two, after the mask
+            assert len(ids) == 4, answer  # [CLS] [MASK] word [SEP]
     kinds_in_order = ["colour", "place", "part", "use", "sound", "opposite"]
     assert list(kinds.items()) == [(kind, 10) for kind in kinds_in_order]
 
 
 def test_no_fact_is_a_prompt_of_the_cloze_probe() -> None:
-    """The two measure different sentences."""
+    """Facts and cloze probe measure different sentences."""
     cloze = SentenceFilter(probe_sentences(PROBE))
     facts = list(probe_sentences(plain_facts.FACTS))
     assert [fact for fact in facts if cloze.matches(fact)] == []
@@ -38,7 +37,7 @@ def test_no_fact_is_a_prompt_of_the_cloze_probe() -> None:
 def test_rates_and_misses_are_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A table by kind, then the sentences that were missed."""
+    """The output has a table by kind, then the missed sentences."""
     monkeypatch.setattr("sys.argv", ["plain_facts", "some/bundle"])
     missed = "We eat soup with a [MASK]. -> lot"
     tallies = {"use": Tally(2, 1, 1, [missed])}

@@ -1,1 +1,1 @@
-"""The real image, built without a container engine and run: `make image-check`."""
+"""Checks of the real image, built and run without a container engine by `make image-check`."""

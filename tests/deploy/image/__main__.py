@@ -1,10 +1,10 @@
-"""Run a built image as its own configuration says, with the least of rights.
+"""Run a built image by its own configuration, with minimal rights.
 
     python -m tests.deploy.image INSPECTED ROOT
 
-INSPECTED is what `buildah inspect --type image` printed, ROOT where the image is mounted. Linux and
-root only: namespaces of its own for processes, mounts and network, a root that cannot be written,
-no shell that could be run, no new privileges.
+INSPECTED is the output of `buildah inspect --type image`. ROOT is the directory of the mounted
+image. The checks need Linux and root. The image runs in namespaces for processes, mounts and
+network, with a read-only root and without shell or new privileges.
 """
 
 import json
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 MAX_BYTES = 350_000_000
-# user, group, capabilities and no_new_privs, as /proc/1/status shows them
+# user, group, capabilities and no_new_privs in /proc/1/status
 OWNED = "\t".join(["65532"] * 4)
 RIGHTS = f"{OWNED}; {OWNED}; {0:016}; 1"
 READY_S, STOP_S = 60, 40
@@ -65,7 +65,7 @@ except OSError as error:
 
 
 def main() -> None:
-    """Print the sizes and the behaviour of the image; exit 1 at the first failed check."""
+    """Print the size and the behaviour of the image, up to the first failed check."""
     image = json.loads(Path(sys.argv[1]).read_text())
     root = sys.argv[2]
     print_sizes(json.loads(image["Manifest"])["layers"])
@@ -101,7 +101,7 @@ def main() -> None:
 
 
 def print_sizes(layers: Sequence[dict[str, Any]]) -> None:
-    """Print the uncompressed size of each layer, the base's first, and of all."""
+    """Print the uncompressed size of each layer, from the base on, and their sum."""
     names = ["base (a stand-in)", "without pip", "packages", "built-in model", "code", "bytecode"]
     for name, layer in zip(names, layers, strict=True):
         print(f"{name:<18} {layer['size'] / 1e6:7.1f} MB")
@@ -112,7 +112,7 @@ def print_sizes(layers: Sequence[dict[str, Any]]) -> None:
 
 
 def prepared(configuration: dict[str, Any], root: str) -> list[str]:
-    """Return the command before the image's own: namespaces, mounts, user, environment."""
+    """Return the command that sets up namespaces, mounts, user and environment."""
     unshare = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child"]
     directory = f"--chdir={configuration['WorkingDir']}"
     script = ["bash", "-c", PREPARE, "prepare", root, configuration["User"], directory]
@@ -131,7 +131,7 @@ def inside(
 
 
 def child_of(pid: int) -> int:
-    """Return the process that `unshare` started, as seen from outside."""
+    """Return the process that `unshare` started, with its id outside of the namespace."""
     children = Path(f"/proc/{pid}/task/{pid}/children")
     while not (text := children.read_text()):
         time.sleep(0.01)
@@ -139,14 +139,14 @@ def child_of(pid: int) -> int:
 
 
 def output(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the output of a command; exit 1 if it failed."""
+    """Return the output of a command, which must succeed."""
     if done.returncode:
         raise SystemExit(done.stderr)
     return done.stdout.strip()
 
 
 def expect(words: str, seen: str) -> None:
-    """Exit 1 unless the words are in the output."""
+    """Exit with 1 unless the output contains the words."""
     if words not in seen:
         raise SystemExit(f"expected {words!r}")
 

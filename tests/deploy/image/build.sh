@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Build the real Dockerfile without a container engine and without a registry: `make image-check`.
 #
-# Needs root, and buildah, debootstrap and binutils (apt-get install). The base image is made here of the same Debian
-# release and of this machine's own Python, stripped and thinned as the official one is, and takes its name. Its
-# packages differ in patch levels; its size is printed beside the image's.
+# It needs root, buildah, debootstrap and binutils (apt-get install). The script replaces the official base image by one
+# with the same Debian release and this machine's Python, stripped like the official one. The packages of the two base
+# images differ in patch levels. The output shows the size of the base image too.
 #
 #   PYTHON        a Python of the base image's minor version (default python3)
 #   BUILD_FLAGS   further flags of `buildah build`, e.g. --volume for the certificates of a proxy
@@ -18,7 +18,7 @@ base=$(sed -n 's/^FROM \(python:\S*\) AS python$/\1/p' Dockerfile)
 version=${base#python:} release=${base##*-}
 version=${version%%-*}
 
-# what the official image's Python is linked with, and what its Debian has besides
+# libraries of the official image's Python, and further packages of its Debian
 libraries=(ca-certificates libbz2-1.0 libffi8 liblzma5 libncursesw6 libreadline8t64 libsqlite3-0 libssl3t64 libuuid1
     netbase tzdata zlib1g)
 

@@ -1,4 +1,4 @@
-// Objects from stdin, as JSON: the sentence of the first that its model refuses, or nothing.
+// Reads JSON objects from stdin and prints the error of the first invalid one.
 import { readFileSync } from "node:fs";
 
 const packages = {

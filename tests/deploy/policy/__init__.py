@@ -1,1 +1,1 @@
-"""What a policy checker has against the image and the manifests: `make policy-check`."""
+"""Policy check of the image and the manifests, run by `make policy-check`."""

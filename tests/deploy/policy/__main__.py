@@ -1,9 +1,9 @@
-"""Run checkov over the Dockerfile and over all that k8s/ renders; its exit status is ours.
+"""Run checkov over the Dockerfile and over all rendered manifests of k8s/.
 
     python -m tests.deploy.policy CHECKOV
 
-CHECKOV is its program, in an environment of its own. What it finds is mended, or explained beside
-the resource in an annotation that it reads.
+CHECKOV is the program, which has its own environment. Each finding needs a correction, or an
+annotation beside the resource with the reason.
 """
 
 import os
@@ -16,12 +16,16 @@ import yaml
 
 from tests.deploy import files, kustomize
 
-# no rules are fetched, nothing is sent
+# no download of rules, no upload
 OFFLINE = ["--skip-download", "--quiet", "--compact"]
 
 
 def main() -> int:
-    """Print what it found; 1 if that is anything, 2 if a check did not run."""
+    """Print the findings and return the exit status.
+
+    Returns:
+        1 if there are findings, 2 if a check did not run.
+    """
     checkov = [sys.argv[1], *OFFLINE]
     environment = os.environ | {"LOG_LEVEL": "ERROR", "BC_SKIP_MAPPING": "TRUE"}
     found = {root.name: kustomize.rendered(root) for root in kustomize.ROOTS}

@@ -1,4 +1,4 @@
-"""Our own checkpoints: exact round trips, and one clear sentence for each way they break."""
+"""Our own checkpoints: exact round trips, and one-line errors for damaged ones."""
 
 from __future__ import annotations
 
@@ -38,14 +38,13 @@ CONFIGS = {
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A good checkpoint, to be spoilt."""
+    """A valid checkpoint that a test may damage."""
     save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)
     return tmp_path
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_a_round_trip_is_bit_exact(tmp_path: Path, config: EncoderConfig) -> None:
-    """Configuration, tokenizer and every weight come back as they were, to the bit."""
     model = random_encoder(config)
     with torch.no_grad():
         model.embeddings.word.weight[0, :3] = torch.tensor([-0.0, 1e-42, 3.4e38])
@@ -65,7 +64,7 @@ def test_a_round_trip_is_bit_exact(tmp_path: Path, config: EncoderConfig) -> Non
 
 
 def test_weights_of_half_precision_are_read_in_fp32(tmp_path: Path) -> None:
-    """A bfloat16 checkpoint gives an fp32 encoder of the same values."""
+    """A bfloat16 checkpoint gives an fp32 encoder with the same values."""
     model = random_encoder(small_config()).to(torch.bfloat16)
     save_checkpoint(tmp_path, model, TOKENIZER_JSON)
     loaded = load_checkpoint(tmp_path).model.state_dict()
@@ -75,13 +74,11 @@ def test_weights_of_half_precision_are_read_in_fp32(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_may_lack_its_tokenizer(directory: Path) -> None:
-    """Without tokenizer.json there is None, and no error."""
     (directory / "tokenizer.json").unlink()
     assert load_checkpoint(directory).tokenizer_json is None
 
 
 def test_loading_leaves_the_files_alone(directory: Path) -> None:
-    """Reading a checkpoint writes nothing."""
     before = {path.name: path.read_bytes() for path in directory.iterdir()}
     load_checkpoint(directory)
     assert {path.name: path.read_bytes() for path in directory.iterdir()} == before
@@ -90,8 +87,6 @@ def test_loading_leaves_the_files_alone(directory: Path) -> None:
 def test_a_save_cut_short_keeps_the_checkpoint_before(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process killed while it writes leaves the previous weights readable."""
-
     def half(tensors: dict[str, Tensor], path: Path, **_: Any) -> None:
         path.write_bytes(b"\x10")
         raise KeyboardInterrupt
@@ -104,26 +99,26 @@ def test_a_save_cut_short_keeps_the_checkpoint_before(
 
 
 def truncate(directory: Path) -> None:
-    """Cut the weights off in the middle."""
+    """Remove the second half of the weights."""
     path = directory / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-1000])
 
 
 def drop(*names: str) -> Callable[[Path], None]:
-    """Leave tensors out."""
+    """Remove tensors."""
     return lambda directory: change_tensors(
         directory, lambda tensors: [tensors.pop(name) for name in names]
     )
 
 
 def put(**tensors: Tensor) -> Callable[[Path], None]:
-    """Add or replace tensors; a double underscore stands for a dot."""
+    """Add or replace tensors. A double underscore in a name means a dot."""
     named = {name.replace("__", "."): tensor for name, tensor in tensors.items()}
     return lambda directory: change_tensors(directory, lambda old: old.update(named))
 
 
 def spoil_three(tensors: dict[str, Tensor]) -> None:
-    """One tensor missing, one left over, one misshapen."""
+    """Remove a tensor, add another, and change the shape of a third."""
     tensors["bias"] = tensors.pop("head_bias")
     tensors["head.dense.bias"] = torch.zeros(1)
 
@@ -198,7 +193,7 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
 def test_a_broken_checkpoint_says_what_is_wrong(
     directory: Path, spoil: Callable[[Path], Any], message: str
 ) -> None:
-    """Each defect is a CheckpointError of one line that names file, field or tensors."""
+    """The CheckpointError has one line and names the file, the field or the tensors."""
     spoil(directory)
     with pytest.raises(CheckpointError, match=message) as caught:
         load_checkpoint(directory)
@@ -206,7 +201,7 @@ def test_a_broken_checkpoint_says_what_is_wrong(
 
 
 def test_how_weights_were_rounded_survives(tmp_path: Path) -> None:
-    """The factors come back under their names; saving without them removes them."""
+    """Saving without factors removes the old ones."""
     model = random_encoder(small_config())
     plan = plan_of(model)
     save_checkpoint(tmp_path, model, TOKENIZER_JSON, plan)
@@ -220,7 +215,7 @@ def test_how_weights_were_rounded_survives(tmp_path: Path) -> None:
 
 
 def test_a_rounding_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    """The sentence names the map."""
+    """The message names the linear map."""
     model = random_encoder(small_config())
     factors = plan_of(model).factors | {"blocks.1.key": torch.ones(3)}
     save_checkpoint(tmp_path, model, TOKENIZER_JSON, RoundingPlan(factors))

@@ -1,4 +1,4 @@
-"""Weights in one file or several, in both formats; nothing in them is executed."""
+"""Weights in one file or several, in both formats. Reading executes no code."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b.bias": torch.ones(4).
 
 
 def single(directory: Path) -> None:
-    """As one safetensors file."""
+    """Save as one safetensors file."""
     save_file(TENSORS, directory / "model.safetensors")
 
 
 def shards(directory: Path) -> None:
-    """As two safetensors files and their index."""
+    """Save as two safetensors files and their index."""
     save_file({"a.weight": TENSORS["a.weight"]}, directory / "model-00001-of-00002.safetensors")
     save_file({"b.bias": TENSORS["b.bias"]}, directory / "model-00002-of-00002.safetensors")
     write_index(directory, "model.safetensors", "safetensors")
 
 
 def pickled(directory: Path) -> None:
-    """As PyTorch's own format."""
+    """Save in PyTorch's own format."""
     torch.save(TENSORS, directory / "pytorch_model.bin")
 
 
 def pickled_shards(directory: Path) -> None:
-    """As two files of PyTorch's own format."""
+    """Save as two files in PyTorch's own format."""
     torch.save({"a.weight": TENSORS["a.weight"]}, directory / "model-00001-of-00002.bin")
     torch.save({"b.bias": TENSORS["b.bias"]}, directory / "model-00002-of-00002.bin")
     write_index(directory, "pytorch_model.bin", "bin")
 
 
 def write_index(directory: Path, name: str, suffix: str) -> None:
-    """Map tensors to shards."""
+    """Map tensors to shards in the index."""
     parts = {f"{key}": f"model-0000{n}-of-00002.{suffix}" for n, key in enumerate(TENSORS, 1)}
     index = {"metadata": {}, "weight_map": parts}
     (directory / f"{name}.index.json").write_text(json.dumps(index))
@@ -51,7 +51,6 @@ def write_index(directory: Path, name: str, suffix: str) -> None:
 
 @pytest.mark.parametrize("save", [single, shards, pickled, pickled_shards])
 def test_every_layout_is_read(save: Callable[[Path], None], tmp_path: Path) -> None:
-    """Names, values and types are those that were saved."""
     save(tmp_path)
     files = TensorFiles(tmp_path)
     assert set(files) == set(TENSORS)
@@ -62,7 +61,6 @@ def test_every_layout_is_read(save: Callable[[Path], None], tmp_path: Path) -> N
 
 
 def test_safetensors_come_first(tmp_path: Path) -> None:
-    """If a directory has both formats, the pickle is not opened."""
     single(tmp_path)
     (tmp_path / "pytorch_model.bin").write_bytes(b"no pickle at all")
     assert set(TensorFiles(tmp_path)) == set(TENSORS)
@@ -76,37 +74,37 @@ class Bomb:
 
 
 def cut(path: Path) -> None:
-    """Leave half of a file."""
+    """Remove the second half of a file."""
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 def cut_single(directory: Path) -> None:
-    """Half of a safetensors file."""
+    """Write half of a safetensors file."""
     single(directory)
     cut(directory / "model.safetensors")
 
 
 def cut_pickled(directory: Path) -> None:
-    """Half of a file of PyTorch's own format."""
+    """Write half of a file in PyTorch's own format."""
     pickled(directory)
     cut(directory / "pytorch_model.bin")
 
 
 def lose_part(directory: Path) -> None:
-    """An index, and one of its parts."""
+    """Write an index and one of its shards."""
     shards(directory)
     (directory / "model-00001-of-00002.safetensors").unlink()
 
 
 def other_part(directory: Path) -> None:
-    """A part with another tensor than the index says."""
+    """Write a shard with another tensor than in the index."""
     shards(directory)
     other: dict[str, Tensor] = {"c.bias": torch.ones(1)}
     save_file(other, directory / "model-00002-of-00002.safetensors")
 
 
 def index_with(directory: Path, content: str) -> None:
-    """An index with this content."""
+    """Write an index with this content."""
     (directory / "model.safetensors.index.json").write_text(content)
 
 
@@ -149,7 +147,7 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
 def test_each_broken_layout_is_one_sentence(
     spoil: Callable[[Path], Any], message: str, tmp_path: Path
 ) -> None:
-    """A ValueError of one line that names the file."""
+    """The ValueError has one line and names the file."""
     spoil(tmp_path)
     with pytest.raises(ValueError, match=message) as caught:
         TensorFiles(tmp_path)

@@ -1,4 +1,4 @@
-"""From text files to packed rows: where documents part, and that no token is lost."""
+"""Packed rows from text files."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from tests.model.samples import VERSES
     ],
 )
 def test_documents_part_at_blank_lines(tmp_path: Path, text: str, documents: list[str]) -> None:
-    """One blank line or more parts documents; there are no empty ones."""
+    """Several blank lines are one separator."""
     (tmp_path / "a.txt").write_bytes(text.encode())
     assert [text.strip() for text in read_documents([tmp_path / "a.txt"])] == documents
 
 
 def test_a_file_ends_its_last_document(tmp_path: Path) -> None:
-    """Documents never run on from one file into the next, in the order the files are named."""
+    """Documents follow the order of the file names."""
     (tmp_path / "a.txt").write_text("first")
     (tmp_path / "b.txt").write_text("second\n")
     files = [tmp_path / "b.txt", tmp_path / "a.txt", tmp_path / "b.txt"]
@@ -41,7 +41,6 @@ def test_a_file_ends_its_last_document(tmp_path: Path) -> None:
 
 
 def test_documents_laid_end_to_end_stay_apart(tmp_path: Path) -> None:
-    """Written out with blank lines between and read again, they are the same documents."""
     (tmp_path / "a.txt").write_text("one\ntwo\n\nthree")
     (tmp_path / "b.txt").write_text("four")
     documents = list(read_documents([tmp_path / "a.txt", tmp_path / "b.txt"]))
@@ -50,7 +49,7 @@ def test_documents_laid_end_to_end_stay_apart(tmp_path: Path) -> None:
 
 
 def test_xz_files_are_read_as_they_are(tmp_path: Path) -> None:
-    """A compressed file gives the documents of the plain one, beyond ASCII too."""
+    """The sample has characters beyond ASCII."""
     text = "caf\N{LATIN SMALL LETTER E WITH ACUTE}\nnoir\n\n\N{SNOWMAN}\n"
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")
     with lzma.open(tmp_path / "b.txt.xz", "wt", encoding="utf-8") as stream:
@@ -61,7 +60,7 @@ def test_xz_files_are_read_as_they_are(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
-    """Bytes that are not UTF-8 are a ValueError with the file's name."""
+    """Bytes that are not UTF-8 raise a ValueError with the file's name."""
     (tmp_path / "image.txt").write_bytes(b"good\n\n\x89PNG\n")
     with pytest.raises(ValueError, match=r"image\.txt cannot be read"):
         list(read_documents([tmp_path / "image.txt"]))
@@ -69,7 +68,7 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept_bytes", [0, 20, 60])
 def test_a_broken_xz_file_is_named(tmp_path: Path, kept_bytes: int) -> None:
-    """A truncated archive is a ValueError with its name, not a shorter text."""
+    """A truncated archive raises a ValueError with its name."""
     whole = lzma.compress("\n\n".join(VERSES).encode())
     path = tmp_path / "broken.txt.xz"
     path.write_bytes(whole[:kept_bytes] or b"no archive at all")
@@ -78,7 +77,7 @@ def test_a_broken_xz_file_is_named(tmp_path: Path, kept_bytes: int) -> None:
 
 
 def test_files_are_found_in_directories(tmp_path: Path) -> None:
-    """A directory gives its .txt and .txt.xz files by name; a file named is taken as it is."""
+    """A directory gives its .txt and .txt.xz files. A named file may have any suffix."""
     for name in ("b.txt", "a.txt.xz", "c.json", "d.txt.gz"):
         (tmp_path / name).touch()
     found = text_files([tmp_path / "c.json", tmp_path])
@@ -86,7 +85,7 @@ def test_files_are_found_in_directories(tmp_path: Path) -> None:
 
 
 def test_paths_without_text_are_named(tmp_path: Path) -> None:
-    """A path that does not exist and a directory without text are ValueErrors with their names."""
+    """The ValueError names a missing path or a directory without text."""
     with pytest.raises(ValueError, match=r"nowhere\.txt does not exist"):
         text_files([tmp_path / "nowhere.txt"])
     (tmp_path / "empty").mkdir()
@@ -95,7 +94,7 @@ def test_paths_without_text_are_named(tmp_path: Path) -> None:
 
 
 def token_stream(tokenizer: Tokenizer, documents: list[str]) -> list[int]:
-    """Every document's tokens one by one, each followed by the separator."""
+    """Return the tokens of every document, each document followed by the separator."""
     separator = SpecialTokens.from_tokenizer(tokenizer).sep
     stream: list[int] = []
     for document in documents:
@@ -106,7 +105,7 @@ def token_stream(tokenizer: Tokenizer, documents: list[str]) -> list[int]:
 @pytest.mark.parametrize("row_tokens", [8, 13, 64])
 @pytest.mark.parametrize("count", [1, 5, 300])
 def test_rows_contain_all_tokens(tokenizer: Tokenizer, count: int, row_tokens: int) -> None:
-    """Framed by [CLS] and [SEP], rows are the tokens end to end; only an unfilled row is lost."""
+    """Rows are consecutive tokens between [CLS] and [SEP], without an incomplete last row."""
     documents = [VERSES[i % 3] for i in range(count)]
     special = SpecialTokens.from_tokenizer(tokenizer)
     rows = pack_rows(documents, tokenizer, special, row_tokens)
@@ -123,7 +122,7 @@ def test_rows_contain_all_tokens(tokenizer: Tokenizer, count: int, row_tokens: i
 def test_packing_does_not_depend_on_how_documents_are_grouped(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The tokenizer is called with many documents at once; how many changes no row."""
+    """The number of documents per call of the tokenizer changes no row."""
     special = SpecialTokens.from_tokenizer(tokenizer)
     whole = pack_rows(VERSES, tokenizer, special, 9)
     monkeypatch.setattr(corpus, "DOCUMENTS_PER_CALL", 2)
@@ -131,14 +130,14 @@ def test_packing_does_not_depend_on_how_documents_are_grouped(
 
 
 def test_no_text_gives_no_row(tokenizer: Tokenizer) -> None:
-    """(0, row_tokens) for no document and for one too short."""
+    """The documents are missing or too short."""
     special = SpecialTokens.from_tokenizer(tokenizer)
     assert pack_rows([], tokenizer, special, 16).shape == (0, 16)
     assert pack_rows(["the cat"], tokenizer, special, 16).shape == (0, 16)
 
 
 def test_special_tokens_are_found(tokenizer: Tokenizer) -> None:
-    """The four framing ids, and every token the tokenizer marks as special."""
+    """The result has the four framing ids and every special token of the tokenizer."""
     own = Tokenizer.from_str(tokenizer.to_str())
     own.add_special_tokens([AddedToken("[EXTRA]", special=True)])
     own.add_tokens(["ordinary"])
@@ -154,7 +153,7 @@ def test_special_tokens_are_found(tokenizer: Tokenizer) -> None:
     [("<s>", "</s>", "<mask>", "<pad>"), ("<cls>", "<eos>", "<mask>", "<pad>")],
 )
 def test_special_tokens_of_other_families(names: tuple[str, ...], tokenizer: Tokenizer) -> None:
-    """RoBERTa's names and ESM's, also beside BERT's where only the former are special."""
+    """Names of BERT do not count if their tokens are not special."""
     text = tokenizer.to_str()
     for usual, name in zip(("[CLS]", "[SEP]", "[MASK]", "[PAD]"), names, strict=True):
         text = text.replace(usual, name)

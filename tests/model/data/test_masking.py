@@ -1,8 +1,8 @@
-"""BERT's corruption: its rates, what it never touches, and that a seed decides it.
+"""BERT's corruption: its rates, untouched tokens and seeds.
 
-Rates are checked on about 50,000 ordinary tokens. A count of n draws with chance p has the
-deviation sqrt(n p (1 - p)); a bound of five deviations fails by chance once in a million, and the
-seed is fixed.
+The tests check rates on about 50,000 ordinary tokens. A count of n draws with probability p has the
+standard deviation sqrt(n p (1 - p)). A bound of five deviations fails by chance once in a million,
+and the fixed seed makes the outcome repeatable.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from tests.model.samples import random_ids
 
 VOCAB_SIZE = 60
 MASK = 9
-SPECIAL = (0, 1, 4, MASK, 59)  # neither together nor only in front
+SPECIAL = (0, 1, 4, MASK, 59)  # neither adjacent nor only at the start
 PAD = 0
 
 
 def corrupt(input_ids: Tensor, seed: int = 0, **changes: Any) -> MaskedBatch:
-    """One corruption with the usual masker."""
+    """Return one corruption with the usual masker."""
     masker = Masker(VOCAB_SIZE, MASK, SPECIAL, **changes)
     return masker(input_ids, torch.Generator().manual_seed(seed))
 
 
 def assert_binomial(successes: int, draws: int, chance: float) -> None:
-    """Within five deviations of what chance makes of that many draws."""
+    """Check that a count is within five standard deviations of its expectation."""
     bound = 5 * math.sqrt(draws * chance * (1 - chance))
     assert abs(successes - draws * chance) < bound, (successes, draws, chance)
 
 
 @pytest.fixture(scope="module")
 def original() -> Tensor:
-    """(500, 128) tokens, special ones and padding among them."""
+    """(500, 128) tokens, including special ones and padding."""
     input_ids = random_ids((500, 128), VOCAB_SIZE)
     input_ids[:, 0], input_ids[:, -8:] = 1, PAD
     return input_ids
@@ -56,13 +56,16 @@ def ordinary(input_ids: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("rate", [0.15, 0.4])
 def test_the_selected_share(original: Tensor, rate: float) -> None:
-    """The configured share of ordinary tokens is selected, 15 % by default."""
+    """The default share is 15 %."""
     result = corrupt(original) if rate == 0.15 else corrupt(original, select_rate=rate)
     assert_binomial(int(result.selected.sum()), int(ordinary(original).sum()), rate)
 
 
 def test_of_the_selected_80_10_10(original: Tensor, masked: MaskedBatch) -> None:
-    """80 % become the mask, 10 % a random token (perhaps the true one), 10 % stay."""
+    """80 % become the mask, 10 % a random token, and 10 % stay.
+
+    A random token may be the true one.
+    """
     before, after = original[masked.selected], masked.input_ids[masked.selected]
     hit = 1 / (VOCAB_SIZE - len(SPECIAL))
     draws = len(before)
@@ -72,7 +75,6 @@ def test_of_the_selected_80_10_10(original: Tensor, masked: MaskedBatch) -> None
 
 
 def test_special_tokens_are_never_selected(original: Tensor, masked: MaskedBatch) -> None:
-    """No special or padding token is selected or changed."""
     special = ~ordinary(original)
     assert special.sum() > 4000
     assert not (masked.selected & special).any()
@@ -80,13 +82,12 @@ def test_special_tokens_are_never_selected(original: Tensor, masked: MaskedBatch
 
 
 def test_special_tokens_are_never_drawn(original: Tensor, masked: MaskedBatch) -> None:
-    """Random tokens are all the ordinary ones and none of the special ones."""
     drawn = masked.input_ids[masked.selected & (masked.input_ids != original)]
     assert set(drawn.tolist()) - {MASK} == set(range(VOCAB_SIZE)) - set(SPECIAL)
 
 
 def test_other_positions_are_unchanged(original: Tensor, masked: MaskedBatch) -> None:
-    """Outside the selection nothing changes, and the caller's batch is left alone."""
+    """The caller's batch does not change."""
     untouched = ~masked.selected
     assert torch.equal(masked.input_ids[untouched], original[untouched])
     assert MASK in masked.input_ids[masked.selected]
@@ -96,7 +97,7 @@ def test_other_positions_are_unchanged(original: Tensor, masked: MaskedBatch) ->
 
 
 def test_labels_are_the_originals_in_row_major_order(original: Tensor) -> None:
-    """Label m is the true token of the m-th selected position, read row by row."""
+    """Label m is the true token of the m-th selected position, row by row."""
     batch = original[:7]
     result = corrupt(batch)
     labels = [
@@ -110,7 +111,7 @@ def test_labels_are_the_originals_in_row_major_order(original: Tensor) -> None:
 
 
 def test_the_seed_decides_the_masks(original: Tensor, masked: MaskedBatch) -> None:
-    """Masks depend on the seed alone, not on torch's global state."""
+    """The global state of torch has no influence."""
     torch.manual_seed(1)
     again = corrupt(original)
     assert torch.equal(again.input_ids, masked.input_ids)
@@ -120,7 +121,7 @@ def test_the_seed_decides_the_masks(original: Tensor, masked: MaskedBatch) -> No
 
 
 def test_rows_are_masked_independently(original: Tensor) -> None:
-    """Equal rows get different selections, and one generator never repeats itself."""
+    """One generator never repeats a selection."""
     masker, generator = Masker(VOCAB_SIZE, MASK, SPECIAL), torch.Generator().manual_seed(0)
     twins = original[:1].repeat(2, 1)
     first, second = masker(twins, generator), masker(twins, generator)
@@ -130,14 +131,12 @@ def test_rows_are_masked_independently(original: Tensor) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_the_type_of_ids_is_kept(original: Tensor, dtype: torch.dtype) -> None:
-    """Ids come back in the integer type they came in, with the same corruption."""
     result = corrupt(original.to(dtype))
     assert result.input_ids.dtype == dtype
     assert torch.equal(result.input_ids.long(), corrupt(original).input_ids)
 
 
 def test_a_batch_of_special_tokens_selects_nothing() -> None:
-    """Nothing ordinary, nothing selected, no label."""
     result = corrupt(torch.full((2, 6), PAD))
     assert not result.selected.any()
     assert result.labels.shape == (0,)
@@ -145,12 +144,12 @@ def test_a_batch_of_special_tokens_selects_nothing() -> None:
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, -0.1, float("nan")])
 def test_a_rate_that_is_no_share_is_refused(rate: float) -> None:
-    """The rate is above 0 and below 1."""
+    """The rate must be above 0 and below 1."""
     with pytest.raises(ValueError, match="select_rate"):
         Masker(VOCAB_SIZE, MASK, SPECIAL, rate)
 
 
 def test_the_mask_must_be_special() -> None:
-    """A mask token that could be selected or drawn is refused."""
+    """A mask token that is not special could be selected or drawn."""
     with pytest.raises(ValueError, match="special_token_ids must contain mask_token_id"):
         Masker(VOCAB_SIZE, MASK, (0, 1))

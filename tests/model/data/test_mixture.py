@@ -1,4 +1,4 @@
-"""Choosing documents by source: shares, authors, and tables that are not theirs."""
+"""Choice of documents by source, share and author."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NEWS = {text for text, title in zip(DOCUMENTS, TITLES, strict=True) if title[0] 
 
 
 def chosen(seed: int = 0, only: dict[str, tuple[str, ...]] | None = None, **shares: float) -> Any:
-    """Selection from 1,000 news and 1,000 books."""
+    """Return a selection from 1,000 news and 1,000 books."""
     return mix(iter(DOCUMENTS), TITLES, Mixture(shares, only or {}, seed))
 
 
 def test_whole_shares_are_exact() -> None:
-    """1 takes every document once, 3 three times, 0 and sources not named none."""
+    """A share of 3 takes every document three times. Unnamed sources have a share of 0."""
     copies = Counter(chosen(news=3, books=0))
     assert set(copies) == NEWS
     assert set(copies.values()) == {3}
@@ -34,7 +34,7 @@ def test_whole_shares_are_exact() -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 2.25])
 def test_broken_shares_hold_on_average(share: float) -> None:
-    """A share's whole part is sure and its fraction a chance (bound: five deviations of 1,000)."""
+    """The fraction of a share is a probability. The bound is five standard deviations."""
     copies = Counter(chosen(news=share))
     fraction = share % 1
     bound = 5 * math.sqrt(1000 * fraction * (1 - fraction))
@@ -43,7 +43,7 @@ def test_broken_shares_hold_on_average(share: float) -> None:
 
 
 def test_only_the_authors_named_are_taken() -> None:
-    """For a source named, a document stays only if its author contains a name; others all stay."""
+    """Documents of other sources stay."""
     taken = set(chosen(only={"news": ("Author 1", "hor 3,")}, news=1, books=1))
     for text, (source, author) in zip(DOCUMENTS, TITLES, strict=True):
         wanted = source == "books" or "Author 1" in author or "Author 3" in author
@@ -51,12 +51,10 @@ def test_only_the_authors_named_are_taken() -> None:
 
 
 def test_leaving_an_author_out_moves_no_other_choice() -> None:
-    """A restriction removes documents and adds none."""
     assert set(chosen(only={"news": ("Author 1",)}, news=0.5)) < set(chosen(news=0.5))
 
 
 def test_a_seed_decides_choice_and_order() -> None:
-    """The seed decides the order, which is never file order."""
     first = chosen(news=0.5)
     assert first == chosen(news=0.5)
     assert set(first) != set(chosen(seed=1, news=0.5))
@@ -66,13 +64,12 @@ def test_a_seed_decides_choice_and_order() -> None:
 
 @pytest.mark.parametrize("titles", [TITLES[:-1], [*TITLES, ("news", "nobody")]])
 def test_a_table_of_another_length_is_refused(titles: list[tuple[str, str]]) -> None:
-    """One row too few or too many is a ValueError that says the table is not these documents'."""
     with pytest.raises(ValueError, match="table"):
         mix(DOCUMENTS, titles, Mixture({"news": 1}, {}, 0))
 
 
 def test_titles_are_read_in_file_order(tmp_path: Path) -> None:
-    """Source and author of each row, from a plain or a compressed table."""
+    """The table is plain or compressed."""
     table = "books\tEmma\tAusten\t99\nnews\tA: b\t\t7\n"
     (tmp_path / "titles.tsv").write_text(table)
     with lzma.open(tmp_path / "titles.tsv.xz", "wt") as stream:
@@ -83,7 +80,7 @@ def test_titles_are_read_in_file_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("row", ["books\tEmma\tAusten", "books\tEmma\tAusten\t9\t9", ""])
 def test_a_row_of_other_width_is_named(tmp_path: Path, row: str) -> None:
-    """The first line without four columns is a ValueError with its number."""
+    """The ValueError has the number of the first line without four columns."""
     path = tmp_path / "titles.tsv"
     path.write_text(f"news\tA\tB\t7\n{row}\nnews\tA\tB\t7\n")
     with pytest.raises(ValueError, match="line 2 must have 4 columns"):
@@ -91,7 +88,6 @@ def test_a_row_of_other_width_is_named(tmp_path: Path, row: str) -> None:
 
 
 def test_a_mixture_is_read(tmp_path: Path) -> None:
-    """Shares as numbers, names as tuples, the seed as a whole number."""
     path = tmp_path / "mixture.json"
     fields = {"shares": {"news": 1}, "only_authors": {"news": ["A", "B"]}, "seed": 3}
     path.write_text(json.dumps(fields))
@@ -120,7 +116,7 @@ def test_a_mixture_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_mixture_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    """A field unknown or of the wrong kind is a ValueError that names the file."""
+    """The ValueError for an unknown or invalid field names the file."""
     path = tmp_path / "mixture.json"
     fields = {"shares": {"news": 1}, "only_authors": {}, "seed": 3}
     path.write_text(json.dumps(fields | change))
@@ -130,7 +126,6 @@ def test_a_broken_mixture_is_refused(tmp_path: Path, change: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"shares": {}, "seed": 1}', "3", "[[]]"])
 def test_a_mixture_lacking_fields_is_refused(tmp_path: Path, text: str) -> None:
-    """All three fields are required."""
     path = tmp_path / "mixture.json"
     path.write_text(text)
     with pytest.raises(ValueError, match="exactly the fields shares, only_authors and seed"):

@@ -1,4 +1,4 @@
-"""Rows of a run on disk: made once, mapped afterwards."""
+"""Rows of a run on disk, written once and mapped afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.model.samples import repetitive_text
 
 
 def some_rows(largest: int = 60_000) -> TrainingRows:
-    """Rows with short texts of one to four digits of length."""
+    """Return rows with short texts whose lengths have one to four digits."""
     packed = np.arange(24, dtype=np.int32).reshape(3, 8)
     packed[0, 0] = largest
     return TrainingRows(
@@ -26,7 +26,7 @@ def some_rows(largest: int = 60_000) -> TrainingRows:
 
 
 def unexpected() -> TrainingRows:
-    """Fail where rows should have come from the disk."""
+    """Fail, because the rows should come from the disk."""
     raise AssertionError("rows are made although they are on the disk")
 
 
@@ -36,7 +36,7 @@ def unexpected() -> TrainingRows:
 def test_rows_are_made_once_and_mapped(
     tmp_path: Path, largest: int, dtype: type[np.generic]
 ) -> None:
-    """Values and lengths stay; ids take two bytes where all of them fit."""
+    """Ids take two bytes if all of them fit."""
     made, key = some_rows(largest), {"texts": "a"}
     for make in (lambda: made, unexpected):
         rows = load_or_build_rows(tmp_path / "rows", key, make)
@@ -53,7 +53,6 @@ def test_rows_are_made_once_and_mapped(
 
 
 def test_rows_of_another_key_are_replaced(tmp_path: Path) -> None:
-    """None of the old short texts is left either."""
     load_or_build_rows(tmp_path / "rows", {"texts": "a"}, some_rows)
     other = TrainingRows(np.zeros((1, 8), np.int32), np.zeros((1, 8), np.int32), {})
     rows = load_or_build_rows(tmp_path / "rows", {"texts": "b"}, lambda: other)
@@ -62,7 +61,7 @@ def test_rows_of_another_key_are_replaced(tmp_path: Path) -> None:
 
 
 def test_rows_cut_short_are_made_again(tmp_path: Path) -> None:
-    """A process killed before the last file leaves no key, and what there is does not count."""
+    """A kill before the last file leaves no key, so the files are incomplete."""
     load_or_build_rows(tmp_path / "rows", {"texts": "a"}, some_rows)
     (tmp_path / "rows" / "key.json").unlink()
     (tmp_path / "rows" / "packed.npy").write_bytes(b"\x93NUMPY")
@@ -71,7 +70,6 @@ def test_rows_cut_short_are_made_again(tmp_path: Path) -> None:
 
 
 def test_a_digest_follows_contents_and_their_parts(tmp_path: Path) -> None:
-    """Order, number and content of the files count."""
     a, b = tmp_path / "a", tmp_path / "b"
     a.write_text("one")
     b.write_text("two")
@@ -82,7 +80,6 @@ def test_a_digest_follows_contents_and_their_parts(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_tokenizes_nothing(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packed rows and short texts come from the disk; another text is tokenized."""
     arguments = ("--output=run", "--short-share=0.5")
     assert pretrain(*arguments, "--until-step=2") == 0
     tokenized: list[str] = []

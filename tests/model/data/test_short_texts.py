@@ -1,4 +1,4 @@
-"""Short texts that stand alone: how they are cut, and how they come in batches."""
+"""Short texts, their cuts and their batches."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ SPECIAL = SpecialTokens.from_tokenizer(TOKENIZER)
 
 
 def cut(document: str, seed: int, tokenizer: Tokenizer = TOKENIZER) -> list[str]:
-    """The texts a document is cut into, as the tokenizer writes them."""
+    """Return the short texts of a document, as the tokenizer writes them."""
     rows = short_rows([document], tokenizer, SPECIAL, seed)
     return [tokenizer.decode(row[1:-1].tolist()) for part in rows.values() for row in part]
 
 
 def written(text: str) -> str:
-    """A text as the tokenizer writes it."""
+    """Return a text as the tokenizer writes it."""
     return TOKENIZER.decode(TOKENIZER.encode(text, add_special_tokens=False).ids)
 
 
 def test_texts_are_one_to_three_sentences_in_a_row() -> None:
-    """Titles and initials end none, and over seeds every run of up to three comes, no other."""
+    """Titles and initials do not end a sentence."""
     runs = {
         written(" ".join(SENTENCES[start : start + count]))
         for start in range(len(SENTENCES))
@@ -65,7 +65,7 @@ def test_lines_are_texts_of_their_own() -> None:
 
 
 def test_rows_are_framed_and_of_their_length() -> None:
-    """`[CLS] text [SEP]`, from 6 tokens to the longest allowed."""
+    """A row is `[CLS] text [SEP]`, from 6 tokens to the allowed maximum."""
     documents = [" ".join(["the"] * count) for count in range(1, 90)]
     rows = short_rows(documents, TOKENIZER, SPECIAL, 0)
     assert sorted(rows) == list(range(6, LONGEST_TOKENS + 1))
@@ -78,13 +78,13 @@ def test_rows_are_framed_and_of_their_length() -> None:
 
 
 def test_texts_that_are_all_too_long_are_an_error() -> None:
-    """A ValueError says which lengths are taken."""
+    """The ValueError has the allowed lengths."""
     with pytest.raises(ValueError, match="texts of 6 to 64 tokens"):
         short_rows([" ".join(["the"] * 80)], TOKENIZER, SPECIAL, 0)
 
 
 def groups() -> dict[int, NDArray[np.int32]]:
-    """Texts of three lengths, one of them longer than a batch."""
+    """Texts of three lengths, of which one has more texts than a batch."""
     return {
         tokens: random_ids((count, tokens), 10_000, seed=tokens).int().numpy()
         for tokens, count in ((6, 100), (17, 9), (40, 3))
@@ -92,7 +92,7 @@ def groups() -> dict[int, NDArray[np.int32]]:
 
 
 def test_an_epoch_has_every_text_once_in_its_own_order() -> None:
-    """Batches are full where texts suffice, and never mix lengths."""
+    """Batches never mix lengths."""
     texts = ShortTexts(groups(), batch_tokens=32, seed=3)
     sizes = {6: [5] * 20, 17: [1] * 9, 40: [1] * 3}
     count = sum(map(len, sizes.values()))
@@ -115,7 +115,7 @@ def test_an_epoch_has_every_text_once_in_its_own_order() -> None:
 def test_passes_of_short_texts_come_at_even_distances(
     pretraining: Any, share: float, short: list[int]
 ) -> None:
-    """The run's share of them; neither kind of pass leaves out a batch."""
+    """Neither kind of pass skips a batch."""
     run: Pretraining = pretraining(short_share=share)
     run.short_texts = ShortTexts(groups(), batch_tokens=32, seed=0)
     passes = [run._batch(number) for number in range(12)]
@@ -129,7 +129,7 @@ def test_passes_of_short_texts_come_at_even_distances(
 
 
 def test_a_run_of_short_texts_alone_learns_from_them(pretraining: Any, no_curve: None) -> None:
-    """With a share of 1 the loss on one text falls, whatever the packed rows say."""
+    """The packed rows contain other tokens."""
     run: Pretraining = pretraining(short_share=1.0, learning_rate=1e-2, steps=60)
     text = np.tile(np.arange(5, 17, dtype=np.int32), (8, 1))
     run.short_texts = ShortTexts({12: text}, batch_tokens=96, seed=0)

@@ -1,4 +1,4 @@
-"""Configurations: what they refuse, and that they survive a round trip."""
+"""Configurations: validation and round trips."""
 
 from __future__ import annotations
 
@@ -37,13 +37,11 @@ from tests.model.samples import SMALL, small_config
     ],
 )
 def test_a_bad_encoder_field_is_named(field: str, value: Any) -> None:
-    """A value out of range or of another kind is a ValueError that names the field."""
     with pytest.raises(ValueError, match=field):
         small_config(**{field: value})
 
 
 def test_an_encoder_config_survives_json() -> None:
-    """to_dict, JSON and from_dict give an equal configuration, defaults changed or not."""
     for config in (
         small_config(),
         small_config(norm_placement="pre", positions="fixed", norm_eps=1e-5, head_bias=False),
@@ -53,13 +51,12 @@ def test_an_encoder_config_survives_json() -> None:
 
 
 def test_from_dict_lists_unknown_fields() -> None:
-    """A misspelt field is an error that names it, not a default taken in silence."""
+    """A misspelt field must not become a default silently."""
     with pytest.raises(ValueError, match="unknown configuration fields: dff, heads"):
         EncoderConfig.from_dict(small_config().to_dict() | {"heads": 2, "dff": 8})
 
 
 def test_from_dict_lists_missing_fields() -> None:
-    """All sizes that are missing are named at once."""
     fields = small_config().to_dict()
     del fields["d_ff"], fields["vocab_size"]
     with pytest.raises(ValueError, match="missing configuration fields: d_ff, vocab_size"):
@@ -67,7 +64,6 @@ def test_from_dict_lists_missing_fields() -> None:
 
 
 def test_configurations_are_frozen() -> None:
-    """Neither record can change after it was checked."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         small_config().d_model = 32  # type: ignore[misc]  # the point of the test
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -98,12 +94,11 @@ def test_configurations_are_frozen() -> None:
     ],
 )
 def test_a_bad_training_field_is_named(field: str, value: Any) -> None:
-    """A value out of range is a ValueError that names the field."""
     with pytest.raises(ValueError, match=field):
         TrainConfig(**{field: value})
 
 
 def test_training_may_do_without_warm_up_and_decay_of_weights() -> None:
-    """Zero is a fair value for the seed, warm-up and weight decay."""
+    """Zero is valid for the seed, warm-up and weight decay."""
     config = TrainConfig(seed=0, warmup_steps=0, weight_decay=0)
     assert (config.warmup_steps, config.weight_decay) == (0, 0)

@@ -1,4 +1,4 @@
-"""Counting parameters: against real modules and against published numbers."""
+"""Parameter counts, compared with real modules and published numbers."""
 
 from __future__ import annotations
 
@@ -67,13 +67,12 @@ BERT_BASE = EncoderConfig(
 
 
 def counted(model: TiedEncoder, *prefixes: str) -> int:
-    """Parameters of the module whose names begin so."""
+    """Return the number of parameters whose names begin with a prefix."""
     return sum(p.numel() for name, p in model.named_parameters() if name.startswith(prefixes))
 
 
 @pytest.mark.parametrize("config", CHOICES)
 def test_the_count_is_that_of_the_module(config: EncoderConfig) -> None:
-    """Every part and the whole equal what the real encoder holds."""
     model, count = TiedEncoder(config), count_parameters(config)
     assert count.tied == sum(p.numel() for p in model.parameters())
     assert count.untied == count.tied + model.embeddings.word.weight.numel()
@@ -88,7 +87,7 @@ def test_the_count_is_that_of_the_module(config: EncoderConfig) -> None:
 
 
 def test_published_count_of_a_50001_token_encoder() -> None:
-    """20,964,400 with a projection of its own, 10,964,602 under a head of two classes."""
+    """The counts are 20,964,400 with a separate projection and 10,964,602 with two classes."""
     count = count_parameters(FIFTY_THOUSAND_WORDS)
     assert count.untied == 20_964_400
     assert count.classifier(2) == 10_964_602
@@ -96,7 +95,10 @@ def test_published_count_of_a_50001_token_encoder() -> None:
 
 
 def test_published_count_of_gpt_2() -> None:
-    """124,439,808 parameters; tying the 50,257 x 768 table saves 38,597,376, about 31 %."""
+    """The model has 124,439,808 parameters.
+
+    Tying its 50,257 x 768 table saves 38,597,376, about 31 %.
+    """
     count = count_parameters(GPT_2)
     assert count.tied == 124_439_808
     assert count.untied - count.tied == 38_597_376
@@ -104,12 +106,11 @@ def test_published_count_of_gpt_2() -> None:
 
 
 def test_published_count_of_bert_base() -> None:
-    """109,514,298 parameters, as Hugging Face's BertForMaskedLM of the base size has."""
+    """The count is that of Hugging Face's BertForMaskedLM."""
     assert count_parameters(BERT_BASE).tied == 109_514_298
 
 
 def test_the_table_for_people_says_what_tying_saves() -> None:
-    """It shows both totals, the saving and its share."""
     table = count_parameters(GPT_2).table()
     assert "124,439,808" in table
     assert "163,037,184" in table

@@ -1,6 +1,6 @@
-"""The configurable encoder against the reference function and the float64 oracle.
+"""The configurable encoder, compared with the reference function and the float64 oracle.
 
-Tolerance: 1e-5 absolute on float32 weights, where logits and hidden states are of order 1.
+Tolerance: 1e-5 absolute on float32 weights, with logits and hidden states of order 1.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def batch(config: EncoderConfig) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def expected(model: TiedEncoder, inputs: tuple[Tensor, ...]) -> tuple[list[oracle.Floats], Any]:
-    """The oracle's hidden states, one array a sequence without its padding, and its logits."""
+    """The oracle's logits and hidden states. Hidden states are one array per sequence."""
     input_ids, mask_indicator, _, token_type_ids = (tensor.numpy() for tensor in inputs)
     weights = in_float64(model.state_dict())
     hidden = [
@@ -70,7 +70,7 @@ def expected(model: TiedEncoder, inputs: tuple[Tensor, ...]) -> tuple[list[oracl
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_agrees_with_the_oracle(config: EncoderConfig) -> None:
-    """Hidden states and logits equal the oracle's to 1e-5, with padding and token types."""
+    """The tolerance is 1e-5, with padding and token types."""
     model, inputs = random_encoder(config), batch(config)
     input_ids, mask_indicator, attention_mask, token_type_ids = inputs
     types = token_type_ids if config.type_vocab_size else None
@@ -101,7 +101,6 @@ def test_agrees_with_the_oracle(config: EncoderConfig) -> None:
 def test_each_choice_moves_the_answer_as_the_oracle_says(
     base: dict[str, Any], change: dict[str, Any]
 ) -> None:
-    """Each choice changes the result of the same weights, as in the oracle."""
     before = random_encoder(small_config(**base))
     after = random_encoder(small_config(**(base | change)))
     after.load_state_dict(before.state_dict(), strict=False)
@@ -115,7 +114,6 @@ def test_each_choice_moves_the_answer_as_the_oracle_says(
 
 
 def test_token_types_count_and_default_to_zero() -> None:
-    """Type 1 gives another answer than type 0, and no types at all mean type 0."""
     model = random_encoder(small_config())
     input_ids, mask_indicator, attention_mask, _ = batch(model.config)
     zeros = torch.zeros_like(input_ids)
@@ -132,7 +130,7 @@ def test_token_types_count_and_default_to_zero() -> None:
 
 @pytest.mark.parametrize(("num_heads", "num_layers", "T"), [(1, 1, 5), (4, 2, 9), (2, 12, 16)])
 def test_packed_form_is_the_reference_function(num_heads: int, num_layers: int, T: int) -> None:
-    """The packed configuration agrees with mlm_forward_tied on the same weights to 1e-5."""
+    """The tolerance is 1e-5 on the same weights."""
     config = EncoderConfig.packed(
         vocab_size=37, d_model=16, num_layers=num_layers, num_heads=num_heads, max_positions=T
     )
@@ -159,7 +157,7 @@ def test_packed_form_is_the_reference_function(num_heads: int, num_layers: int, 
 
 
 def test_a_later_token_changes_an_earlier_prediction() -> None:
-    """The encoder looks both ways."""
+    """The encoder attends in both directions."""
     model = random_encoder(small_config())
     input_ids, mask_indicator = random_ids((1, 8), 61), torch.zeros(1, 8)
     mask_indicator[0, 1] = 1
@@ -171,13 +169,13 @@ def test_a_later_token_changes_an_earlier_prediction() -> None:
 
 
 def test_nothing_masked_gives_no_row() -> None:
-    """M = 0 gives (0, V)."""
+    """M = 0 gives a (0, V) array."""
     model = random_encoder(small_config())
     assert model(random_ids((2, 5), 61), torch.zeros(2, 5)).shape == (0, 61)
 
 
 def test_only_masked_positions_reach_the_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The projection is asked for M hidden states, never for all N x T."""
+    """The projection gets M hidden states, never N x T."""
     model, shapes = random_encoder(small_config()), []
     whole = TiedEncoder.logits
 
@@ -194,7 +192,6 @@ def test_only_masked_positions_reach_the_head(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("placement", ["pre", "post"])
 def test_only_masked_positions_reach_the_last_feed_forward_part(placement: str) -> None:
-    """The last block computes only the selected positions after attention."""
     model, seen = random_encoder(small_config(norm_placement=placement)), []
     for name, module in model.named_modules():
         if name.endswith("ffn_in"):
@@ -206,7 +203,6 @@ def test_only_masked_positions_reach_the_last_feed_forward_part(placement: str) 
 
 
 def test_an_input_too_long_is_refused() -> None:
-    """One token over the last position is a ValueError that says both lengths."""
     model = random_encoder(small_config())
     model.hidden(random_ids((1, 17), 61))
     with pytest.raises(ValueError, match=r"at most 17 positions \(got 18\)"):
@@ -215,20 +211,19 @@ def test_an_input_too_long_is_refused() -> None:
 
 @pytest.mark.parametrize(("positions", "width"), [(1, 2), (50, 24), (600, 6), (9, 7)])
 def test_fixed_positions_are_the_sinusoids_of_the_paper(positions: int, width: int) -> None:
-    """Sines and cosines of pos / 10000^(2i/D), to float32 rounding, for even and odd widths."""
+    """Sines and cosines of pos / 10000^(2i/D) are exact to float32 rounding, for any width."""
     found, expected = sinusoidal_positions(positions, width), oracle.sinusoids(positions, width)
     np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-6)
 
 
 def test_fixed_positions_are_no_parameters() -> None:
-    """Sinusoids are neither trained nor saved."""
     model = TiedEncoder(small_config(positions="fixed"))
     assert not [name for name in model.state_dict() if "sinusoid" in name or "position" in name]
     assert not [name for name, _ in model.named_parameters() if "position" in name]
 
 
 def test_first_weights_are_berts() -> None:
-    """Matrices start normal with deviation 0.02 and mean 0, biases at 0, scales at 1."""
+    """Matrices have mean 0 and deviation 0.02, biases are 0, and scales are 1."""
     torch.manual_seed(0)
     model = TiedEncoder(small_config(vocab_size=2000, d_model=96, d_ff=400))
     for name, parameter in model.named_parameters():

@@ -1,6 +1,6 @@
-"""Attention against softmax(q k^T / sqrt(d)) v in float64, gradients included.
+"""Attention, compared with softmax(q k^T / sqrt(d)) v in float64, including gradients.
 
-Tolerance: float32 1e-5; bfloat16 has 8 bits, so 0.02 where values are of order 1.
+Tolerance: 1e-5 for float32. bfloat16 has 8 bits, so its tolerance is 0.02 for values of order 1.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from model.encoder.layers import attend
 
 
 def parts(tokens: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    """Queries, keys and values (2, 3, tokens, 8) that share no memory order with their shape."""
+    """Return queries, keys and values (2, 3, tokens, 8) that are not contiguous."""
     generator = torch.Generator().manual_seed(tokens)
     drawn = [torch.randn(2, tokens, 3, 8, generator=generator).to(dtype) for _ in range(3)]
     return tuple(part.transpose(1, 2).detach().requires_grad_() for part in drawn)
 
 
 def by_definition(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-    """Scores, softmax, mixture."""
+    """Compute attention by its definition."""
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
@@ -40,7 +40,7 @@ def test_outputs_and_gradients_are_those_of_the_definition(
     tokens: int,
     masked: bool,  # noqa: FBT001 - a parameter of the table
 ) -> None:
-    """With gradients and without, in rows short and long, with a mask and without."""
+    """Rows are short or long, with and without a mask, with and without gradients."""
     mask = torch.ones(tokens, tokens, dtype=torch.bool).tril() if masked else None
     q, k, v = parts(tokens, dtype)
     exact_q, exact_k, exact_v = (part.detach().double().requires_grad_() for part in (q, k, v))

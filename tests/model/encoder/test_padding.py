@@ -1,4 +1,4 @@
-"""Padding and neighbours change no answer: 1e-5 absolute on logits of order 1."""
+"""Independence of results from padding and neighbours, to 1e-5 on logits of order 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONFIGS = (small_config(), small_config(norm_placement="pre", final_norm=True))
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_padding_changes_no_answer(config: EncoderConfig) -> None:
-    """However long the padding and whatever its ids, logits move by less than 1e-5."""
+    """Logits move by less than 1e-5 for any length of the padding and any ids."""
     model = random_encoder(config)
     input_ids = random_ids((2, 6), config.vocab_size)
     mask_indicator = torch.tensor([[0, 1, 0, 0, 1, 0], [1, 0, 0, 0, 0, 1]])
@@ -32,7 +32,6 @@ def test_padding_changes_no_answer(config: EncoderConfig) -> None:
 
 
 def test_without_its_mask_padding_would_count() -> None:
-    """The attention mask is what keeps padding out: without it the answer moves."""
     model = random_encoder(small_config())
     input_ids, attention_mask = random_ids((2, 6), 61), torch.tensor([[1] * 6, [1, 1, 1, 0, 0, 0]])
     mask_indicator = torch.tensor([[0, 1, 0, 0, 1, 0], [1, 0, 0, 0, 0, 0]])
@@ -44,7 +43,6 @@ def test_without_its_mask_padding_would_count() -> None:
 
 
 def test_a_sequence_of_padding_changes_no_other() -> None:
-    """Its neighbours' answers stay finite and the same to 1e-5."""
     model = random_encoder(small_config())
     input_ids, mask_indicator = random_ids((2, 5), 61), torch.tensor([[0, 1, 0, 0, 1], [0] * 5])
     attention_mask = torch.tensor([[1] * 5, [0] * 5])

@@ -1,4 +1,4 @@
-"""The tie: one tensor looks tokens up and projects onto the vocabulary, whatever happens to it."""
+"""Tied embeddings: one tensor for the lookup of tokens and the projection onto the vocabulary."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TABLE_SHAPE = (61, 24)  # V x D of the small encoder
 
 
 class TablesUsed(TorchFunctionMode):
-    """Records, for every torch function called, the storage of each V x D parameter it is given."""
+    """Recorder of the storages of V x D parameters in every call of a torch function."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class TablesUsed(TorchFunctionMode):
 
 
 def assert_tied(model: TiedEncoder) -> None:
-    """Lookup and projection read one storage, and both see a change made to it."""
+    """Check that lookup and projection read one storage and see the same change."""
     used = TablesUsed()
     input_ids, mask_indicator = random_ids((2, 5), 61), torch.ones(2, 5)
     with torch.no_grad(), used:
@@ -53,7 +53,7 @@ def assert_tied(model: TiedEncoder) -> None:
 
 
 def by_state_dict(model: TiedEncoder) -> TiedEncoder:
-    """A second encoder with the first one's weights."""
+    """Return a second encoder with the first one's weights."""
     second = TiedEncoder(model.config)
     second.load_state_dict(model.state_dict())
     return second
@@ -80,12 +80,11 @@ TRANSFORMATIONS: dict[str, Callable[[TiedEncoder], TiedEncoder]] = {
 
 @pytest.mark.parametrize("transform", TRANSFORMATIONS.values(), ids=TRANSFORMATIONS)
 def test_tied_after(transform: Callable[[TiedEncoder], TiedEncoder]) -> None:
-    """Every way to copy or convert an encoder leaves one table in one storage."""
     assert_tied(transform(random_encoder(small_config())))
 
 
 def test_tied_after_save_and_load(tmp_path: Path) -> None:
-    """A checkpoint's encoder is tied, and its file holds exactly one V x D tensor."""
+    """The file contains exactly one V x D tensor."""
     save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)
     assert_tied(load_checkpoint(tmp_path).model)
     with safe_open(tmp_path / "model.safetensors", framework="pt") as file:
@@ -95,7 +94,6 @@ def test_tied_after_save_and_load(tmp_path: Path) -> None:
 
 
 def test_a_copy_is_tied_to_itself_only() -> None:
-    """A change to a copy's table moves the copy's lookup and projection, and not the original's."""
     model = random_encoder(small_config(head_transform=False, head_bias=False))
     second = copy.deepcopy(model)
     with torch.no_grad():
@@ -109,7 +107,7 @@ def test_a_copy_is_tied_to_itself_only() -> None:
 
 
 def test_the_gradient_is_the_sum_of_both_paths() -> None:
-    """The table's gradient is that through the lookup plus that through the projection."""
+    """The table's gradient is the lookup's plus the projection's."""
     config = EncoderConfig.packed(
         vocab_size=61, d_model=24, num_layers=2, num_heads=3, max_positions=9
     )

@@ -1,4 +1,4 @@
-"""Statistics of what enters each linear map."""
+"""Statistics of the inputs of each linear map."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.model.samples import random_encoder, small_config
 
 
 def test_statistics_are_those_of_the_inputs() -> None:
-    """The first block's query sees the embeddings: the Gram matrix is theirs."""
+    """The first block's query reads the embeddings."""
     model = random_encoder(small_config(num_layers=1))
     texts = [np.array([5, 6, 7, 8]), np.array([9, 10])]
     statistics = collect_statistics(model, texts, mask_token_id=0)
@@ -28,7 +28,7 @@ def test_statistics_are_those_of_the_inputs() -> None:
 
 
 def test_the_attention_output_is_seen_without_the_values_bias() -> None:
-    """In the served graph that bias is part of the output's: a text of one token shows it."""
+    """The served graph moves the bias of the values into the bias of the output."""
     model = random_encoder(small_config(num_layers=1))
     statistics = collect_statistics(model, [np.array([5])], mask_token_id=0)
     weight = model.get_parameter("blocks.0.value.weight").detach().numpy()
@@ -37,7 +37,7 @@ def test_the_attention_output_is_seen_without_the_values_bias() -> None:
 
 
 def test_every_linear_map_has_statistics_and_no_hook_is_left() -> None:
-    """All maps of blocks and head are watched, once each, and the encoder is as it was."""
+    """Each map of blocks and head has one hook during calibration."""
     model = random_encoder(small_config())
     statistics = collect_statistics(model, [np.array([3, 4, 5])], mask_token_id=0)
     linear = {name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}

@@ -1,4 +1,4 @@
-"""Training for int8: weights on their grid, and what gradients see of it."""
+"""Training for int8: weights on their grid, and their gradients."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ALL = torch.ones(2, 12)
 
 
 def rounded_encoder(**changes: Any) -> RoundedEncoder:
-    """An encoder that rounds by a plan of its own."""
+    """Return an encoder with its own rounding plan."""
     model = random_encoder(small_config(head_transform=True, **changes))
     return RoundedEncoder(model, plan_of(model))
 
 
 def test_weights_lie_on_a_grid_of_their_own_row() -> None:
-    """At most 255 values of a row over its factors; what is on the grid stays there."""
+    """A row has at most 255 different values after division by its factors."""
     generator = torch.Generator().manual_seed(2)
     weight = torch.randn(7, 500, generator=generator)
     factors = torch.rand(500, generator=generator) + 0.5
@@ -40,7 +40,7 @@ def test_weights_lie_on_a_grid_of_their_own_row() -> None:
 
 
 def test_logits_move_a_little() -> None:
-    """Rounding changes them, by far less than they differ, and leaves the encoder as it was."""
+    """The change is far smaller than the differences of logits."""
     rounded = rounded_encoder()
     plain = rounded.model(IDS, ALL).detach()
     moved = rounded.logits(IDS, ALL).detach()
@@ -49,7 +49,6 @@ def test_logits_move_a_little() -> None:
 
 
 def test_the_rounded_copy_computes_what_training_computed() -> None:
-    """Every rounded tensor is in it, the table for lookup and head alike."""
     rounded = rounded_encoder()
     rounded_copy = rounded.rounded_copy()
     torch.testing.assert_close(rounded_copy(IDS, ALL), rounded.logits(IDS, ALL))
@@ -58,7 +57,6 @@ def test_the_rounded_copy_computes_what_training_computed() -> None:
 
 
 def test_gradients_reach_the_weights_behind_the_rounded_ones() -> None:
-    """They are those of the rounded encoder, as if it had been the one trained."""
     rounded = rounded_encoder()
     gradients = []
     for model, logits in (
@@ -76,7 +74,7 @@ def test_gradients_reach_the_weights_behind_the_rounded_ones() -> None:
 
 
 def test_a_run_ends_on_the_grid(pretraining: Any, no_curve: None) -> None:
-    """It learns, and the checkpoint says how its weights were rounded."""
+    """The checkpoint records the rounding of the weights."""
     run = pretraining(steps=60, learning_rate=1e-2, round_weights=True)
     run.run()
     losses = [line["loss"] for line in metrics_of(run.directory) if "loss" in line]
@@ -89,7 +87,6 @@ def test_a_run_ends_on_the_grid(pretraining: Any, no_curve: None) -> None:
 
 
 def test_a_run_without_it_says_nothing_of_rounding(pretraining: Any, no_curve: None) -> None:
-    """No factors in the checkpoint, and the very weights of the run."""
     run = pretraining(steps=10)
     run.run()
     saved = load_checkpoint(run.directory)
@@ -100,7 +97,6 @@ def test_a_run_without_it_says_nothing_of_rounding(pretraining: Any, no_curve: N
 def test_a_resumed_run_rounds_by_the_plan_it_began_with(
     pretraining: Any, no_curve: None, tmp_path: Path
 ) -> None:
-    """Stopped half-way and resumed, it ends with the very weights of an uninterrupted one."""
     settings = {"steps": 20, "round_weights": True, "checkpoint_every_steps": 10}
     whole = pretraining(name="whole", **settings)
     whole.run()

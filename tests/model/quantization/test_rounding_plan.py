@@ -1,4 +1,4 @@
-"""Which channels stay in float32, and that every map of every encoder has its factors."""
+"""Choice of the channels that stay in float32, and factors for every map."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ CONFIGS = {
 
 
 def searched_plan(model: TiedEncoder) -> RoundingPlan:
-    """By a few random texts."""
+    """Return a plan from a few random texts."""
     rows = np.random.default_rng(4).integers(0, model.config.vocab_size, (40, 12), np.int32)
     return RoundingPlan.from_rows(model, rows, mask_token_id=0, seed=0)
 
 
 def statistics_of(rows: np.ndarray) -> InputStatistics:
-    """As if these were all the inputs."""
+    """Return the statistics of these inputs."""
     return InputStatistics(rows.T @ rows, rows.astype(np.float32))
 
 
 def test_a_channel_that_widens_every_row_goes_before_one_that_is_widest_once() -> None:
-    """The choice depends on the rows' scales, not on a channel's largest value."""
+    """The choice depends on the scales of rows, not on a channel's largest value."""
     x = np.random.default_rng(3).uniform(-1, 1, (400, 32))
     x[:, 7] = 10
     x[11, 5] = 100
@@ -42,14 +42,14 @@ def test_a_channel_that_widens_every_row_goes_before_one_that_is_widest_once() -
 
 
 def test_a_narrow_map_keeps_most_channels_in_int8() -> None:
-    """At most an eighth is computed in float32."""
+    """At most an eighth of the channels stays in float32."""
     x = np.random.default_rng(2).normal(size=(50, 20))
     assert len(choose_float_channels(statistics_of(x), FLOAT_CHANNELS)) == 2
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_map_has_factors(name: str) -> None:
-    """Maps of one input share them; zeros are float32 channels, and all else is positive."""
+    """Maps of one input share factors. A zero marks a float32 channel."""
     model = random_encoder(CONFIGS[name])
     plan = searched_plan(model)
     plan.check(model)
@@ -65,7 +65,7 @@ def test_every_map_has_factors(name: str) -> None:
 
 
 def test_the_largest_channels_are_the_float_ones() -> None:
-    """Outliers of a layer norm's gain are found by the inputs they make."""
+    """A layer norm's gain makes outliers, which the plan finds by the inputs."""
     model = random_encoder(small_config(d_model=32, num_heads=2))
     with torch.no_grad():
         model.get_parameter("embeddings.norm.weight")[[3, 17]] = 50
@@ -91,7 +91,7 @@ def test_the_largest_channels_are_the_float_ones() -> None:
 def test_a_plan_of_another_encoder_is_refused(
     change: dict[str, torch.Tensor | None], message: str
 ) -> None:
-    """Names, shapes and values are checked."""
+    """Names, shapes and values must match."""
     model = random_encoder(small_config())
     factors = {**plan_of(model).factors, **change}
     plan = RoundingPlan({name: f for name, f in factors.items() if f is not None})

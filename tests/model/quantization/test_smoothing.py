@@ -1,4 +1,4 @@
-"""The factors cost less than none, and less than the formula they start from."""
+"""Rounding errors with smoothing factors, without factors, and with SmoothQuant's formula."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Floats = NDArray[np.float32]
 
 
 def _expected_error(rows: Floats, weight: Floats, factors: Floats) -> float:
-    """The outputs' expected squared error in units of a squared step's share."""
+    """Return the expected squared error of the outputs, relative to that of a step of 1."""
     inputs, weights = np.abs(rows * factors), np.abs(weight / factors)
     of_inputs = (inputs.max(axis=1) ** 2).mean() * (weights**2).sum()
     of_weights = (weights.max(axis=1) ** 2).sum() * (inputs**2).mean(axis=0).sum()
@@ -19,7 +19,6 @@ def _expected_error(rows: Floats, weight: Floats, factors: Floats) -> float:
 
 
 def test_the_error_falls() -> None:
-    """Well below that without factors, and below that of SmoothQuant's."""
     generator = np.random.default_rng(0)
     rows = generator.normal(size=(200, 48)).astype(np.float32)
     rows *= generator.lognormal(sigma=1.5, size=48).astype(np.float32)
@@ -46,7 +45,6 @@ def test_channels_that_are_never_used_do_no_harm() -> None:
 
 
 def test_the_same_again() -> None:
-    """No randomness: an export can be repeated."""
     generator = np.random.default_rng(1)
     rows = generator.normal(size=(20, 8)).astype(np.float32)
     weight = generator.normal(size=(4, 8)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Broken tokenizer files: one clear sentence each, which names the file."""
+"""Broken tokenizer files, each with one error message that names the file."""
 
 from __future__ import annotations
 
@@ -159,7 +159,6 @@ BROKEN: dict[str, tuple[str, bool, Break, str]] = {
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_broken_files(case: str, tmp_path: Path) -> None:
-    """One clear sentence that names the file."""
     name, fast, spoil, message = BROKEN[case]
     directory = write(tmp_path, name, fast=fast)
     read(directory, KINDS[name].model_type)

@@ -1,4 +1,4 @@
-"""A checkpoint's tokenizer: which files it lies in, its special tokens and its mask."""
+"""Tokenizer of a checkpoint: its files, special tokens and mask."""
 
 from __future__ import annotations
 
@@ -32,18 +32,16 @@ from tests.model.tokenizers.tokenizer_samples import (
 
 
 def added_tokens(files: TokenizerFiles) -> dict[str, dict[str, Any]]:
-    """The added tokens by text."""
+    """Return the added tokens by text."""
     return {t["content"]: t for t in json.loads(files.tokenizer_json)["added_tokens"]}
 
 
 def test_a_directory_without_a_tokenizer(tmp_path: Path) -> None:
-    """It has none, which is no mistake."""
     write_json(tmp_path / "tokenizer_config.json", {"mask_token": "<mask>"})
     assert read_tokenizer_files(tmp_path, "bert") is None
 
 
 def test_a_complete_file_stays_as_it_is() -> None:
-    """To the byte."""
     files = read(minilm_directory(), "bert")
     assert files.tokenizer_json == (minilm_directory() / "tokenizer.json").read_bytes()
     assert files.mask_token == "[MASK]"  # noqa: S105 - a token of another kind
@@ -60,7 +58,7 @@ def test_a_complete_file_stays_as_it_is() -> None:
     ],
 )
 def test_two_texts(name: str, pair: str, tmp_path: Path) -> None:
-    """Each class has its own way to frame and part them."""
+    """Each class frames and separates two texts in its own way."""
     encoding = encode(read(write(tmp_path, name), KINDS[name].model_type), "A", "K")
     framing = zip(encoding.tokens, encoding.special_tokens_mask, strict=True)
     tokens = [token if special else "." for token, special in framing]
@@ -68,7 +66,7 @@ def test_two_texts(name: str, pair: str, tmp_path: Path) -> None:
 
 
 def test_ids_of_fairseq(tmp_path: Path) -> None:
-    """As published: 32,000 pieces give CamemBERT 32,005 ids; 250,000 give XLM-RoBERTa 250,002."""
+    """CamemBERT has 32,000 pieces and 32,005 ids, XLM-RoBERTa 250,000 and 250,002."""
     processor = SentencePieceProcessor(model_proto=sentence_pieces())
     names = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     count = len(names)
@@ -86,7 +84,7 @@ def test_ids_of_fairseq(tmp_path: Path) -> None:
 
 
 def test_robertas_mask_takes_the_space_before_it(tmp_path: Path) -> None:
-    """Where nothing says otherwise; a description of the token does."""
+    """A description of the token in the file takes precedence."""
     byte_pair_files(tmp_path)
     with_space = encode(read(tmp_path, "roberta"), "a <mask>").tokens
     assert with_space == ["<s>", "a", " <mask>", "</s>"]
@@ -99,7 +97,7 @@ def test_robertas_mask_takes_the_space_before_it(tmp_path: Path) -> None:
 
 
 def test_a_bare_tokenizer_json_is_completed(tmp_path: Path) -> None:
-    """Where the class is known: special tokens marked, texts framed, nothing else changed."""
+    """The class defines special tokens and framing."""
     path = write(tmp_path, "BERT", fast=True) / "tokenizer.json"
     whole = read(path.parent, "bert")
     (path.parent / "tokenizer_config.json").unlink()
@@ -113,7 +111,6 @@ def test_a_bare_tokenizer_json_is_completed(tmp_path: Path) -> None:
 
 
 def test_tokens_added_beside_the_vocabulary(tmp_path: Path) -> None:
-    """added_tokens.json and added_tokens_decoder continue the vocabulary, in the order of ids."""
     directory = write(tmp_path, "BERT")
     size = (directory / "vocab.txt").read_bytes().count(b"\n")
     write_json(directory / "added_tokens.json", {"[TWO]": size + 1, "[ONE]": size})
@@ -133,7 +130,7 @@ def test_tokens_added_beside_the_vocabulary(tmp_path: Path) -> None:
 
 
 def test_extra_special_tokens_are_marked(tmp_path: Path) -> None:
-    """By either name of the list; those the vocabulary lacks are no tokens of the model."""
+    """The list has two names. Tokens outside of the vocabulary are not special."""
     directory = write(tmp_path, "BERT")
     for key in ("additional_special_tokens", "extra_special_tokens"):
         write_json(directory / "tokenizer_config.json", {key: ["the", "[NEW]"]})
@@ -154,7 +151,7 @@ def test_extra_special_tokens_are_marked(tmp_path: Path) -> None:
 def test_the_mask_of_a_class_unknown(
     special: list[str], mask_token: str | None, tmp_path: Path
 ) -> None:
-    """It is found by its usual names if it is clear which; or else a file has to name it."""
+    """A usual name of the mask is enough if it is the only one."""
     vocabulary = {"[MASK]": 0, "<mask>": 1, "other": 2}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="other"))  # noqa: S106 - a token of another kind
     tokenizer.add_special_tokens(special)
@@ -169,7 +166,7 @@ def test_the_mask_of_a_class_unknown(
 
 
 def test_code_of_a_checkpoint_is_not_run(tmp_path: Path) -> None:
-    """A tokenizer class that a directory brings along is a name and nothing else."""
+    """A tokenizer class from the directory is only a name."""
     directory = write(tmp_path, "BERT", fast=True)
     plain = read(directory, "bert")
     (directory / "tokenization_own.py").write_text("raise SystemExit\n")
@@ -179,7 +176,6 @@ def test_code_of_a_checkpoint_is_not_run(tmp_path: Path) -> None:
 
 
 def test_vocabulary_files_of_a_model_type_unknown(tmp_path: Path) -> None:
-    """How to read them is not guessed."""
     directory = write(tmp_path, "BERT")
     with pytest.raises(ValueError, match=r"no tokenizer\.json, and model_type 'own' is not"):
         read(directory, "own")
@@ -190,7 +186,7 @@ def test_vocabulary_files_of_a_model_type_unknown(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_carries_its_mask(tmp_path: Path) -> None:
-    """load_checkpoint reads the tokenizer, and says what is wrong with it as its own."""
+    """Errors of the tokenizer become errors of the checkpoint."""
     save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)
     assert load_checkpoint(tmp_path).mask_token == "[MASK]"  # noqa: S105 - a token of another kind
     (tmp_path / "tokenizer.json").write_bytes(TOKENIZER_JSON.replace(b"[MASK]", b"[BLANK]"))

@@ -1,4 +1,4 @@
-"""What tokenizer_config.json says of how a text is read."""
+"""Settings of text processing in tokenizer_config.json."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.model.tokenizers.tokenizer_samples import BERT_SPECIAL, byte_pair_fil
 def test_settings_beside_a_tokenizer_json(
     options: dict[str, Any], tokens: list[str], tmp_path: Path
 ) -> None:
-    """What tokenizer_config.json says goes, unless its class is one that only does the file."""
+    """A tokenizer class that only follows tokenizer.json has no such settings."""
     vocabulary = {token: i for i, token in enumerate([*BERT_SPECIAL, "e", "é", "中", "文"])}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of another kind
     tokenizer.normalizer = normalizers.BertNormalizer()
@@ -42,14 +42,14 @@ def test_settings_beside_a_tokenizer_json(
 
 
 def test_capital_letters_stay_where_nothing_is_said(tmp_path: Path) -> None:
-    """A tokenizer.json that keeps them is not lowercased by a class's default."""
+    """A class's default does not lowercase texts of a tokenizer.json that keeps case."""
     directory = write(tmp_path, "BERT, cased", fast=True)
     (directory / "tokenizer_config.json").unlink()
     assert json.loads(read(directory, "bert").tokenizer_json)["normalizer"]["lowercase"] is False
 
 
 def test_a_space_before_the_text_by_setting(tmp_path: Path) -> None:
-    """add_prefix_space goes for byte-level BPE in a tokenizer.json too."""
+    """The field is add_prefix_space."""
     directory = write(tmp_path, "RoBERTa", fast=True)
     assert encode(read(directory, "roberta"), "a").tokens[1] == "a"
     edit(directory / "tokenizer_config.json", lambda fields: fields.update(add_prefix_space=True))
@@ -57,7 +57,6 @@ def test_a_space_before_the_text_by_setting(tmp_path: Path) -> None:
 
 
 def test_no_space_before_words_by_setting(tmp_path: Path) -> None:
-    """SentencePiece then reads words without the mark of their start."""
     directory = write(tmp_path, "XLM-RoBERTa")
     assert "▁" in encode(read(directory, "xlm-roberta"), "capital").tokens[1]
     write_json(directory / "tokenizer_config.json", {"add_prefix_space": False})
@@ -67,7 +66,7 @@ def test_no_space_before_words_by_setting(tmp_path: Path) -> None:
 
 
 def test_offsets_leave_the_space_out_or_not(tmp_path: Path) -> None:
-    """trim_offsets says whether a byte-level token begins at its space or behind it."""
+    """The field is trim_offsets."""
     byte_pair_files(tmp_path)
     assert encode(read(tmp_path, "roberta"), "a .").offsets[2:-1] in ([(2, 3)], [(2, 2), (2, 3)])
     write_json(tmp_path / "tokenizer_config.json", {"trim_offsets": False})

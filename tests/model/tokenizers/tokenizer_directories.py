@@ -1,4 +1,4 @@
-"""Directories of small tokenizers as people publish them: vocabulary files, or tokenizer.json."""
+"""Directories of small tokenizers, as published with vocabulary files or tokenizer.json."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ LSTRIPPED = {"content": ANGLED, "lstrip": True, "rstrip": False, "normalized": F
 
 @dataclass(frozen=True)
 class Kind:
-    """A class of tokenizers.
+    """Class of tokenizers.
 
     Attributes:
-        model_type: what config.json says.
+        model_type: value in config.json.
         write: writes the vocabulary files.
-        config: tokenizer_config.json; None for no such file.
-        special_tokens: special_tokens_map.json, likewise.
-        mask_token: what marks a mask.
-        fast_only: it is published as tokenizer.json and nothing else.
-        slow_only: it is never published as tokenizer.json.
-        around: texts of its vocabulary, in which {} stands for the mask.
+        config: content of tokenizer_config.json; None without the file.
+        special_tokens: content of special_tokens_map.json; None without the file.
+        mask_token: text of the mask token.
+        fast_only: published only as tokenizer.json.
+        slow_only: never published as tokenizer.json.
+        around: texts of its vocabulary, in which {} is the mask.
     """
 
     model_type: str
@@ -57,14 +57,14 @@ class Kind:
 
 
 def lines(vocabulary: Callable[[], Iterable[str]]) -> Callable[[Path], object]:
-    """Writes a vocab.txt."""
+    """Return a function that writes a vocab.txt."""
     return lambda directory: (directory / "vocab.txt").write_text(
         "".join(f"{token}\n" for token in vocabulary()), encoding="utf-8"
     )
 
 
 def pieces(name: str, train: Callable[[], bytes]) -> Callable[[Path], object]:
-    """Writes a SentencePiece model."""
+    """Return a function that writes a SentencePiece model."""
     return lambda directory: (directory / name).write_bytes(train())
 
 
@@ -126,7 +126,7 @@ KINDS: dict[str, Kind] = {
 
 
 def write_directory(directory: Path, kind: Kind, *, fast: bool) -> None:
-    """Write the files, as vocabulary files or as transformers makes a tokenizer.json of them."""
+    """Write the vocabulary files, or the tokenizer.json that transformers makes from them."""
     slow = directory / "slow" if fast and not kind.fast_only else directory
     slow.mkdir(parents=True)
     kind.write(slow)
@@ -149,26 +149,26 @@ def minilm_directory() -> Path:
 
 
 def write(directory: Path, name: str, *, fast: bool = False) -> Path:
-    """The files of one class; the directory they lie in."""
+    """Write the files of one class and return their directory."""
     path = directory / "files"
     write_directory(path, KINDS[name], fast=fast)
     return path
 
 
 def read(directory: Path, model_type: str | None) -> TokenizerFiles:
-    """What was read, which must be something."""
+    """Return the tokenizer of a directory, which must have one."""
     files = read_tokenizer_files(directory, model_type)
     assert files is not None
     return files
 
 
 def encode(files: TokenizerFiles, text: str, second: str | None = None) -> Encoding:
-    """As the file says."""
+    """Encode a text as the file defines."""
     return load(files).encode(text, second)
 
 
 def load(files: TokenizerFiles) -> Tokenizer:
-    """The tokenizer itself."""
+    """Return a tokenizer of the tokenizers library."""
     return Tokenizer.from_str(files.tokenizer_json.decode())
 
 

@@ -1,4 +1,4 @@
-"""Small tokenizers of every class, trained here and written as people publish them."""
+"""Small tokenizers of every class, trained here and written as published."""
 
 # ruff: noqa: RUF001 - other scripts are what this is about
 
@@ -36,13 +36,13 @@ SENTENCES = (
 )
 AMINO_ACIDS = (
     *("<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO", ".", "-"),
-    *("<null_1>", "GVS", "<mask>"),  # the last but one is not ESM's: it holds other tokens
+    *("<null_1>", "GVS", "<mask>"),  # the last but one, with other tokens, is not ESM's
 )
 K_MERS = tuple(a + b + c for a in "ACGT" for b in "ACGT" for c in "ACGT")
 BERT_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROBERTA_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 
-# what read_tokenizer_files has to return as it is
+# a file that read_tokenizer_files returns unchanged
 TOKENIZER_JSON = (
     b'{"version":"1.0","truncation":null,"padding":null,"added_tokens":[{"id":0,"content":"[MASK]",'
     b'"single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true}],'
@@ -52,12 +52,12 @@ TOKENIZER_JSON = (
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write it as JSON."""
+    """Write JSON to a file."""
     path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
 
 
 def word_pieces(special: Iterable[str] = BERT_SPECIAL, *, lowercase: bool = True) -> list[str]:
-    """A trained vocabulary, in the order of its ids."""
+    """Train a vocabulary and return it in the order of its ids."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))  # noqa: S106 - a token of another kind
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -70,7 +70,7 @@ def word_pieces(special: Iterable[str] = BERT_SPECIAL, *, lowercase: bool = True
 
 
 def byte_pairs(special: Iterable[str] = ROBERTA_SPECIAL) -> tuple[dict[str, int], list[list[str]]]:
-    """A trained vocabulary of byte-level BPE, and its merges."""
+    """Train byte-level BPE and return its vocabulary and merges."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(
@@ -85,7 +85,7 @@ def byte_pairs(special: Iterable[str] = ROBERTA_SPECIAL) -> tuple[dict[str, int]
 
 
 def sentence_pieces(**options: Any) -> bytes:
-    """A trained Unigram model."""
+    """Train a Unigram model."""
     stream = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SENTENCES * 3),
@@ -100,7 +100,7 @@ def sentence_pieces(**options: Any) -> bytes:
 
 
 def albert_pieces() -> bytes:
-    """A model with ALBERT's special pieces, and symbols that are always one token."""
+    """Train a model with ALBERT's special pieces and symbols that are always one token."""
     return sentence_pieces(
         pad_id=0,
         unk_id=1,
@@ -115,7 +115,7 @@ def albert_pieces() -> bytes:
 
 
 def byte_pair_files(directory: Path) -> None:
-    """vocab.json and merges.txt."""
+    """Write vocab.json and merges.txt."""
     vocabulary, merges = byte_pairs()
     write_json(directory / "vocab.json", vocabulary)
     lines = "".join(f"{first} {second}\n" for first, second in merges)
@@ -123,7 +123,7 @@ def byte_pair_files(directory: Path) -> None:
 
 
 def modern_tokenizer() -> Tokenizer:
-    """Byte-level BPE in ModernBERT's form."""
+    """Return byte-level BPE in ModernBERT's form."""
     special = ("[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]")
     vocabulary, merges = byte_pairs(special)
     tokenizer = Tokenizer(models.BPE(vocabulary, [(a, b) for a, b in merges]))

@@ -1,4 +1,4 @@
-"""Held-out figures against sums made in float64 NumPy."""
+"""Held-out figures, compared with sums in float64 NumPy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MASKER = Masker(61, 4, (0, 1, 2, 3, 4))
 
 @pytest.fixture
 def rows() -> NDArray[np.int32]:
-    """(37, 16) tokens: one full batch and a shorter one."""
+    """(37, 16) tokens, in one full batch and a shorter one."""
     return random_ids((37, 16), 61).int().numpy()
 
 
@@ -31,7 +31,7 @@ def model() -> TiedEncoder:
 
 
 def expected(model: TiedEncoder, groups: list[NDArray[np.int32]]) -> dict[str, float]:
-    """The figures, position by position."""
+    """Compute the figures position by position."""
     generator = torch.Generator().manual_seed(EVALUATION_SEED)
     losses, ranks = [], []
     for rows in (group[start : start + 32] for group in groups for start in (0, 32)):
@@ -52,7 +52,7 @@ def expected(model: TiedEncoder, groups: list[NDArray[np.int32]]) -> dict[str, f
 
 
 def test_figures_are_the_oracles(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
-    """Rows of two lengths: loss and perplexity to 1e-5, shares and the count exactly."""
+    """Loss and perplexity agree to 1e-5, shares and the count exactly."""
     groups = [rows[:, :7], rows]
     with torch.no_grad():  # biased towards a few tokens, so that some predictions are right
         model.head_bias.add_(8 * torch.linspace(0, 1, 61) ** 8)
@@ -65,7 +65,7 @@ def test_figures_are_the_oracles(model: TiedEncoder, rows: NDArray[np.int32]) ->
 
 
 def test_an_encoder_that_knows_nothing_scores_the_vocabulary(rows: NDArray[np.int32]) -> None:
-    """Equal logits everywhere give a perplexity of V."""
+    """Equal logits give a perplexity of V."""
     model = TiedEncoder(small_config(head_transform=False, head_bias=False))
     with torch.no_grad():
         model.embeddings.word.weight.zero_()
@@ -75,7 +75,7 @@ def test_an_encoder_that_knows_nothing_scores_the_vocabulary(rows: NDArray[np.in
 
 
 def test_the_same_model_gets_the_same_figures(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
-    """The positions to predict are fixed; torch's own state has no say and is left alone."""
+    """The positions to predict are always the same."""
     torch.manual_seed(1)
     first = evaluate(model, [rows], MASKER).metrics()
     after = torch.rand(1)
@@ -90,7 +90,6 @@ def test_the_training_mode_is_restored(
     rows: NDArray[np.int32],
     training: bool,  # noqa: FBT001 - a parameter of the table
 ) -> None:
-    """Evaluation leaves the encoder in the mode it found it in, with no gradient."""
     model.train(training)
     evaluate(model, [rows], MASKER)
     assert model.training == training
@@ -99,18 +98,17 @@ def test_the_training_mode_is_restored(
 
 @pytest.mark.parametrize("rows", [np.empty((0, 16), np.int32), np.full((4, 16), 2, np.int32)])
 def test_nothing_to_predict_is_an_error(model: TiedEncoder, rows: NDArray[np.int32]) -> None:
-    """No row, or special tokens only, is a ValueError and no division by zero."""
     with pytest.raises(ValueError, match="no held-out token was selected"):
         evaluate(model, [rows], MASKER)
 
 
 def scores_of(first: NDArray[np.int64], predicted: NDArray[np.int64]) -> RowScores:
-    """Rows of which only the first of several figures counts."""
+    """Return rows in which only the first figure counts."""
     return RowScores(2.5 * predicted.astype(np.float64), first, first, predicted)
 
 
 def test_intervals_are_as_wide_as_sampling_theory_says() -> None:
-    """2,000 rows of 20 independent positions, 30 % right: 1.96 standard errors, to 10 %."""
+    """2,000 rows of 20 positions, 30 % right, give an interval of 1.96 standard errors to 10 %."""
     rng = np.random.default_rng(0)
     predicted = np.full(2000, 20)
     scores = scores_of(rng.binomial(20, 0.3, size=2000), predicted)
@@ -122,7 +120,7 @@ def test_intervals_are_as_wide_as_sampling_theory_says() -> None:
 
 
 def test_intervals_know_that_positions_of_a_row_go_together() -> None:
-    """Rows all right or all wrong count as so many draws, not as 20 times as many."""
+    """A row with all positions right or all wrong counts as one draw."""
     rng = np.random.default_rng(0)
     predicted = np.full(2000, 20)
     scores = scores_of(20 * rng.binomial(1, 0.3, size=2000), predicted)
@@ -132,7 +130,7 @@ def test_intervals_know_that_positions_of_a_row_go_together() -> None:
 
 
 def test_intervals_of_what_does_not_vary_are_points() -> None:
-    """Equal rows have equal resamples: loss 2.5 nats, perplexity exp(2.5), half of them right."""
+    """The loss is 2.5 nats and the perplexity exp(2.5). Half of the predictions are right."""
     intervals = scores_of(np.full(50, 4), np.full(50, 8)).intervals()
     assert intervals.loss == (2.5, 2.5)
     assert intervals.perplexity == (math.exp(2.5), math.exp(2.5))
@@ -140,7 +138,6 @@ def test_intervals_of_what_does_not_vary_are_points() -> None:
 
 
 def test_intervals_hold_where_samples_may_be_empty() -> None:
-    """One row with positions and one without: what was drawn without any is left out."""
     intervals = scores_of(np.array([1, 0]), np.array([2, 0])).intervals()
     assert intervals.top_1 == (0.5, 0.5)
     assert intervals.loss == (2.5, 2.5)

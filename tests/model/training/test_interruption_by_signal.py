@@ -1,4 +1,4 @@
-"""Runs that end early, on request or by force, and continue."""
+"""Runs that end early, by request or by force, and resume."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from model.training.interruption import StopRequest
 from tests.model.command_line import QUICK, pretrain
 from tests.model.samples import assert_same_weights, metrics_of
 
-SLOW_START_S = 120  # to import torch, with the machine busy
+SLOW_START_S = 120  # time to import torch on a busy machine
 
 
 def test_a_requested_stop_saves_and_ends(pretraining: Any, no_curve: None) -> None:
-    """Asked after step 7, far from a checkpoint, a run saves step 7, and resuming loses nothing."""
+    """The stop after step 7 is far from a checkpoint. Resuming loses nothing."""
     whole, stopped = pretraining(name="whole"), pretraining(name="stopped")
     whole.run()
     stopped.run(stop=lambda: stopped.step == 7)
@@ -36,7 +36,7 @@ def test_a_requested_stop_saves_and_ends(pretraining: Any, no_curve: None) -> No
 
 
 def test_a_time_limit_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing before 1.5 hours, a stop from then on; without a limit there is no end."""
+    """The limit is 1.5 hours."""
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     limited, unlimited = StopRequest(1.5), StopRequest()
@@ -48,7 +48,7 @@ def test_a_time_limit_stops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sigterm_is_a_request_while_a_run_listens() -> None:
-    """The signal ends nothing by itself, and afterwards has its meaning from before."""
+    """The previous handler returns afterwards."""
     before = signal.getsignal(signal.SIGTERM)
     with StopRequest() as stop:
         assert not stop()
@@ -58,7 +58,7 @@ def test_sigterm_is_a_request_while_a_run_listens() -> None:
 
 
 def test_hours_end_a_run_with_status_0(workplace: Path) -> None:
-    """With no time at all it is one step, saved."""
+    """A limit of zero hours gives one saved step."""
     assert pretrain("--output=run", "--hours=0") == 0
     assert metrics_of(Path("run")) == []
     assert pretrain("--output=run", "--resume") == 0
@@ -66,10 +66,10 @@ def test_hours_end_a_run_with_status_0(workplace: Path) -> None:
 
 
 class Training:
-    """A `pretrain` process on text.txt that saves every step.
+    """Process of `pretrain` on text.txt that saves every step.
 
     Args:
-        arguments: further ones.
+        arguments: further arguments.
     """
 
     def __init__(self, *arguments: str) -> None:
@@ -84,7 +84,7 @@ class Training:
         )
 
     def wait_for_step(self, step: int) -> None:
-        """Wait until the log tells of this step or a later one."""
+        """Wait until the log contains this step or a later one."""
         log, end = Path("run/metrics.jsonl"), time.monotonic() + SLOW_START_S
         while time.monotonic() < end and self.process.poll() is None:
             if log.exists() and f'"step": {step}' in log.read_text():
@@ -93,13 +93,12 @@ class Training:
         raise AssertionError(f"step {step} was not reached, status {self.process.poll()}")
 
     def end(self, number: int) -> int:
-        """Send a signal; the exit status."""
+        """Send a signal and return the exit status."""
         self.process.send_signal(number)
         return self.process.wait(SLOW_START_S)
 
 
 def test_sigterm_saves_and_gives_status_0(workplace: Path) -> None:
-    """A real process, in the middle of its run."""
     training = Training()
     training.wait_for_step(10)
     assert training.end(signal.SIGTERM) == 0
@@ -107,10 +106,7 @@ def test_sigterm_saves_and_gives_status_0(workplace: Path) -> None:
 
 
 def test_a_killed_process_loses_nothing_that_was_saved(workplace: Path) -> None:
-    """SIGKILL three times while every step is saved: the next process always goes on.
-
-    Whatever it was writing, the state is at most one step behind the log.
-    """
+    """The test kills three processes. The saved state is at most one step behind the log."""
     reached = 0
     for attempt in range(3):
         training = Training(*(["--resume"] if attempt else []))

@@ -1,4 +1,4 @@
-"""The pretraining loop on tiny runs: it learns, and computes what it says."""
+"""Pretraining loop on tiny runs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ from tests.model.samples import ROW_TOKENS, assert_same_weights, metrics_of, ran
 
 @pytest.fixture
 def fp32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Full precision also where this CPU has bfloat16, so that 1e-5 can be asked for."""
+    """Full precision even on a CPU with bfloat16, for a tolerance of 1e-5."""
     monkeypatch.setattr(loop, "has_bfloat16", lambda _: False)
 
 
 def test_a_run_learns_and_leaves_what_it_promised(pretraining: Any) -> None:
-    """Loss falls from ln V to less than half, with a log, a curve and a checkpoint to show."""
+    """The loss falls from ln V to less than half.
+
+    The run writes a log, a curve and a checkpoint.
+    """
     run = pretraining(steps=150, learning_rate=1e-2, evaluate_every_steps=75)
     run.run()
     lines = metrics_of(run.directory)
@@ -49,7 +52,7 @@ def test_a_run_learns_and_leaves_what_it_promised(pretraining: Any) -> None:
 
 
 def test_a_seed_decides_a_run(pretraining: Any, no_curve: None) -> None:
-    """From equal weights, the same seed gives the same end and another seed another."""
+    """The runs start from equal weights."""
     runs = [pretraining(name=f"{i}", seed=seed, steps=10) for i, seed in enumerate((0, 0, 1))]
     for run in runs:
         run.run()
@@ -61,10 +64,7 @@ def test_a_seed_decides_a_run(pretraining: Any, no_curve: None) -> None:
 def test_logits_are_computed_at_masked_positions_only(
     pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The projection never sees more hidden states than positions to predict.
-
-    Training projects within its loss, evaluation by the encoder.
-    """
+    """Training projects in its loss, evaluation in the encoder."""
     whole, fused, predicted, projected = TiedEncoder.logits, summed_cross_entropy, [], []
     run = pretraining(steps=10, evaluate_every_steps=10)
     masker = run.masker
@@ -113,7 +113,7 @@ def test_accumulated_passes_make_the_gradient_of_one_batch(pretraining: Any, fp3
     apart = pretraining(name="apart", batch_rows=8, accumulate_passes=2)
     together.rows = apart.rows = random_ids((56, ROW_TOKENS), 50).int().numpy()
     halves = [int(by_content(apart._batch(i), torch.Generator()).selected.sum()) for i in (0, 1)]
-    assert halves[0] != halves[1]  # else a mean of two means would pass too
+    assert halves[0] != halves[1]  # otherwise a mean of two means passes too
     together.masker = apart.masker = by_content
     assert apart._train_step() == pytest.approx(together._train_step(), abs=1e-5)
     pairs = zip(apart.model.parameters(), together.model.parameters(), strict=True)
@@ -122,7 +122,6 @@ def test_accumulated_passes_make_the_gradient_of_one_batch(pretraining: Any, fp3
 
 
 def test_the_gradient_is_clipped(pretraining: Any) -> None:
-    """Its global norm is the bound when it would exceed it."""
     run = pretraining(clip_norm=1e-3)
     run._train_step()
     squares = sum(float((p.grad**2).sum()) for p in run.model.parameters())
@@ -130,7 +129,7 @@ def test_the_gradient_is_clipped(pretraining: Any) -> None:
 
 
 def test_the_table_is_one_entry_of_the_optimizer(pretraining: Any) -> None:
-    """Every parameter is optimized once, the table among them; only matrices decay."""
+    """Only matrices have weight decay."""
     run = pretraining(weight_decay=0.3)
     groups = run.optimizer.param_groups
     entries = [parameter for group in groups for parameter in group["params"]]
@@ -143,7 +142,7 @@ def test_the_table_is_one_entry_of_the_optimizer(pretraining: Any) -> None:
 
 
 def test_every_epoch_takes_every_row_once_in_its_own_order(pretraining: Any) -> None:
-    """Seven batches of 8 are the 56 rows; the next epoch has another order."""
+    """Seven batches of 8 are the 56 rows of an epoch."""
     run = pretraining()
     epochs = [torch.cat([run._batch(7 * epoch + i) for i in range(7)]) for epoch in (0, 1)]
     for epoch in epochs:
@@ -169,7 +168,7 @@ def test_steps_of_several_passes_share_no_row(pretraining: Any) -> None:
 
 
 def test_a_step_with_nothing_selected_goes_on(pretraining: Any, no_curve: None) -> None:
-    """A small batch may have nothing to predict; its loss is 0 and training continues."""
+    """The loss is then 0."""
     run = pretraining(steps=30, row_tokens=16, batch_rows=1, select_rate=0.02)
     run.run()
     assert run.step == 30
@@ -177,7 +176,7 @@ def test_a_step_with_nothing_selected_goes_on(pretraining: Any, no_curve: None) 
 
 
 def test_a_loss_that_is_no_number_stops_the_run(pretraining: Any, no_curve: None) -> None:
-    """It stops at the step where it happened, before the weights are touched or saved."""
+    """The run stops before it changes or saves weights."""
     run = pretraining()
     with torch.no_grad():
         run.model.head_bias[3] = math.inf
@@ -188,7 +187,6 @@ def test_a_loss_that_is_no_number_stops_the_run(pretraining: Any, no_curve: None
 
 
 def test_too_little_text_is_refused(pretraining: Any) -> None:
-    """Fewer rows than a batch, and no held-out row, are ValueErrors before any training."""
     with pytest.raises(ValueError, match="fills 56 rows of 16 tokens, but a batch has 57"):
         pretraining(batch_rows=57)
     with pytest.raises(ValueError, match="held-out text must fill a row of 16 tokens"):
@@ -198,7 +196,6 @@ def test_too_little_text_is_refused(pretraining: Any) -> None:
 def test_rows_too_long_for_the_encoder_are_refused(
     tokenizer: Tokenizer, rows: NDArray[np.int32], pretraining: Any
 ) -> None:
-    """Rows of more tokens than the encoder has positions are a ValueError."""
     run = pretraining(row_tokens=32)
     run.rows = rows.reshape(-1, 32)
     with pytest.raises(ValueError, match="positions"):

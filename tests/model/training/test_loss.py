@@ -1,4 +1,4 @@
-"""The fused loss against PyTorch's own."""
+"""Fused loss, compared with PyTorch's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from model.training.loss import summed_cross_entropy
 
 
 def inputs(positions: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Hidden states, table, bias and labels of a vocabulary of 31, with gradients."""
+    """Return hidden states, table, bias and labels of a vocabulary of 31, with gradients."""
     generator = torch.Generator().manual_seed(1)
     shapes = ((positions, 12), (31, 12), (31,))
     hidden, table, bias = (
@@ -23,7 +23,7 @@ def inputs(positions: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor, 
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize("positions", [0, 1, 9])
 def test_loss_and_gradients_are_those_of_pytorch(*, positions: int, has_bias: bool) -> None:
-    """In float64 to 1e-12, scaled by what comes after; a label may occur twice or never."""
+    """The tolerance is 1e-12 in float64. A label may occur twice or never."""
     hidden, table, bias, labels = inputs(positions, torch.float64)
     given = [hidden, table, *([bias] if has_bias else [])]
     logits = F.linear(hidden, table, bias if has_bias else None)
@@ -36,7 +36,6 @@ def test_loss_and_gradients_are_those_of_pytorch(*, positions: int, has_bias: bo
 
 
 def test_gradients_are_those_of_differences() -> None:
-    """Against finite differences of the fused loss itself."""
     hidden, table, bias, labels = inputs(4, torch.float64)
     assert torch.autograd.gradcheck(
         lambda h, t, b: summed_cross_entropy(h, t, b, labels), (hidden, table, bias)
@@ -44,7 +43,6 @@ def test_gradients_are_those_of_differences() -> None:
 
 
 def test_a_table_used_twice_gets_both_gradients() -> None:
-    """The lookup's and the projection's, as in a tied encoder."""
     _, table, _, labels = inputs(9, torch.float64)
 
     def gradient(*, fused: bool) -> Tensor:
@@ -59,7 +57,7 @@ def test_a_table_used_twice_gets_both_gradients() -> None:
 
 
 def test_under_autocast_products_are_bfloat16_and_the_rest_float32() -> None:
-    """Loss and gradients keep float32 for the optimizer and are near those of full precision."""
+    """Loss and gradients are near those of full precision."""
     given = inputs(9, torch.float32)
     *differentiable, _ = given
     exact = summed_cross_entropy(*given)

@@ -1,4 +1,4 @@
-"""Interrupted runs: what they go on from, and that nobody could tell afterwards."""
+"""Interrupted runs and their exact continuation."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def interrupt_at(run: Pretraining, step: int, monkeypatch: pytest.MonkeyPatch) -
 def test_an_interrupted_run_resumes_bit_exact(
     pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch, accumulate_passes: int
 ) -> None:
-    """Killed between checkpoints and resumed, it ends with the same weights and the same log.
+    """The log stays the same too.
 
-    40 steps of 8 or 24 rows are several epochs of 56 rows, and the kill at step 37 leaves lines
-    after the checkpoint of step 20 that the resumed run has to repeat.
+    40 steps of 8 or 24 rows are several epochs of 56 rows. The kill at step 37 leaves lines after
+    the checkpoint of step 20, which the resumed run repeats.
     """
     whole = pretraining(name="whole", accumulate_passes=accumulate_passes)
     whole.run()
@@ -53,7 +53,7 @@ def test_an_interrupted_run_resumes_bit_exact(
 
 
 def test_a_run_may_stop_early_and_go_on(pretraining: Any, no_curve: None) -> None:
-    """Stopped on purpose at step 20, it goes on to the weights of the run that did not stop."""
+    """The weights are those of an uninterrupted run."""
     whole, halves = pretraining(name="whole"), pretraining(name="halves")
     whole.run()
     halves.run(until_step=20)
@@ -65,7 +65,6 @@ def test_a_run_may_stop_early_and_go_on(pretraining: Any, no_curve: None) -> Non
 
 
 def test_until_step_0_does_nothing(pretraining: Any, no_curve: None) -> None:
-    """A run told to stop at once stops at once."""
     run = pretraining()
     run.run(until_step=0)
     assert run.step == 0
@@ -73,13 +72,11 @@ def test_until_step_0_does_nothing(pretraining: Any, no_curve: None) -> None:
 
 
 def test_resuming_nothing_is_refused(pretraining: Any) -> None:
-    """Without a saved state there is no run to resume."""
     with pytest.raises(ValueError, match=r"train_state\.pt does not exist"):
         pretraining().resume()
 
 
 def test_resuming_another_run_is_refused(pretraining: Any, no_curve: None) -> None:
-    """A state saved under another configuration or encoder is not continued."""
     pretraining().run(until_step=1)
     with pytest.raises(ValueError, match="another configuration"):
         pretraining(learning_rate=1e-3).resume()
@@ -101,7 +98,7 @@ def test_resuming_another_run_is_refused(pretraining: Any, no_curve: None) -> No
 def test_length_decay_and_intervals_may_change(
     pretraining: Any, no_curve: None, changes: dict[str, int]
 ) -> None:
-    """Resumed at step 20 with another plan, a run follows that plan to its end."""
+    """The run follows the new plan after step 20."""
     pretraining(decay_steps=10).run(until_step=20)
     resumed = pretraining(**({"decay_steps": 10} | changes))
     resumed.resume()
@@ -111,7 +108,7 @@ def test_length_decay_and_intervals_may_change(
 
 
 def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve: None) -> None:
-    """Before the decay, 40 steps and 60 steps are the same: lengthened in time, nothing differs."""
+    """Runs of 40 and of 60 steps are the same before the decay."""
     whole = pretraining(name="whole", steps=60, decay_steps=10)
     whole.run()
     pretraining(name="longer", steps=40, decay_steps=10).run(until_step=20)
@@ -122,14 +119,13 @@ def test_a_longer_run_is_the_run_that_was_planned_so(pretraining: Any, no_curve:
 
 
 def test_a_run_cannot_end_before_its_state(pretraining: Any, no_curve: None) -> None:
-    """Fewer steps than were made are a ValueError."""
     pretraining().run(until_step=20)
     with pytest.raises(ValueError, match=r"steps must be at least 20.*\(got 19\)"):
         pretraining(steps=19).resume()
 
 
 def test_the_error_names_what_differs(pretraining: Any, no_curve: None) -> None:
-    """It has the old and the new values, and the fields that may change."""
+    """The message has the old and new values and the fields that may change."""
     pretraining().run(until_step=1)
     message = r"configuration: select_rate was 0\.3, is 0\.2; .* Only checkpoint_every_steps"
     with pytest.raises(ValueError, match=message):

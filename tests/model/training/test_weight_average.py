@@ -1,4 +1,4 @@
-"""The exponential average of weights, alone and in a run."""
+"""Exponential average of weights, alone and in a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.model.samples import assert_same_weights, metrics_of, random_encoder,
 
 
 def test_each_update_moves_the_average_by_its_share() -> None:
-    """With a decay of 0.75: 0, then 0.25 of 8, then 0.75 of that and 0.25 of 4."""
+    """A decay of 0.75 gives 0, then 0.25 of 8, then 0.75 of that and 0.25 of 4."""
     model = random_encoder(small_config())
     with torch.no_grad():
         model.head_bias.fill_(0)
@@ -27,7 +27,7 @@ def test_each_update_moves_the_average_by_its_share() -> None:
 
 
 def test_a_run_publishes_and_judges_its_average(pretraining: Any, no_curve: None) -> None:
-    """Training goes on from the weights themselves; checkpoint and figures are the average's."""
+    """Training continues from the weights themselves."""
     plain = pretraining(name="plain")
     averaged = pretraining(name="averaged", average_decay=0.9)
     for run in (plain, averaged):
@@ -45,7 +45,7 @@ def test_a_run_publishes_and_judges_its_average(pretraining: Any, no_curve: None
 
 
 def test_an_average_is_resumed_bit_exact(pretraining: Any, no_curve: None) -> None:
-    """Stopped at step 20 and resumed, the average at step 40 is that of the whole run."""
+    """The average at step 40 is the same as without the stop at step 20."""
     whole = pretraining(name="whole", average_decay=0.9)
     whole.run()
     pretraining(name="halves", average_decay=0.9).run(until_step=20)
@@ -67,6 +67,6 @@ def test_an_average_is_resumed_bit_exact(pretraining: Any, no_curve: None) -> No
 def test_impossible_averages_are_rejected(
     pretraining: Any, changes: dict[str, Any], message: str
 ) -> None:
-    """A decay of 1, a negative decay, and an average of rounded weights."""
+    """The cases are a decay of 1, a negative decay and an average of rounded weights."""
     with pytest.raises(ValueError, match=message):
         pretraining(**changes)

@@ -1,6 +1,6 @@
-"""A check for schemathesis: a request that fits its schema is only refused for what no schema says.
+"""Check for schemathesis that the schema describes all invalid values.
 
-`service.api.openapi.BEYOND_THE_SCHEMA` has the same rules for people.
+`service.api.openapi.BEYOND_THE_SCHEMA` has the other reasons of a 422 for people.
 """
 
 import re
@@ -9,7 +9,7 @@ from typing import Any
 import schemathesis
 from schemathesis import Case, CheckContext, Response
 
-# the sentences of these rules; any other of a 422 is about what a schema can say
+# Messages of these rules. Any other message of a 422 is about the schema.
 BEYOND_THE_SCHEMA = re.compile(
     r"has no mask: write"
     r"|has a mask; remove "
@@ -30,7 +30,7 @@ BEYOND_THE_SCHEMA = re.compile(
 def schema_says_what_is_refused(
     _context: CheckContext, response: Response, case: Case[Any]
 ) -> None:
-    """Refuse a 422 for what the schema should have said."""
+    """Reject a 422 whose reason should be in the schema."""
     positive = case.meta is not None and case.meta.generation.mode.is_positive
     if positive and response.status_code == 422:
         sentence = response.json()["error"]

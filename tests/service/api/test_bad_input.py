@@ -1,4 +1,4 @@
-"""Bad input in the body: a status and a sentence for every mistake of a client."""
+"""Bad input in the body, with a status and a message for every mistake."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ def parameters(**values: Any) -> dict[str, Any]:
     return {"inputs": "the [MASK]", "parameters": values}
 
 
-# name -> (body, as JSON or in bytes; message), status 422
+# name -> (body as JSON or bytes, message), with status 422
 INVALID: dict[str, tuple[Any, str]] = {
     # JSON of another shape
     "a number": (5, NO_OBJECT),
@@ -178,7 +178,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     "path", ["/fill-mask", "/score", "/v1/models/tiny:predict", "/v2/models/tiny/infer"]
 )
 def test_every_endpoint_uses_the_strict_reader(path: str, client: TestClient) -> None:
-    """Other readers take the last of two fields of one name; test_strict_json.py has the cases."""
+    """Other readers accept two fields of one name. test_strict_json.py has the cases."""
     answer = client.post(path, content=b'{"a": 1, "a": 2}', headers=JSON)
     check_refusal(answer, 422, 'The field "a" is a duplicate; each field may appear once.')
 
@@ -192,7 +192,7 @@ def test_invalid_body(case: str, client: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/fill-mask", "/score", "/v2/models/tiny/infer"])
 def test_a_compressed_body_is_rejected(path: str, client: TestClient) -> None:
-    """The size of the decompressed body could not be checked before reading it."""
+    """The service cannot check the size of the decompressed body before reading it."""
     headers = JSON | {"Content-Encoding": "gzip"}
     answer = client.post(path, content=gzip.compress(b'{"inputs": "[MASK]"}'), headers=headers)
     message = 'The content encoding "gzip" is not supported; send plain JSON.'

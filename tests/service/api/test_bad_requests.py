@@ -1,4 +1,4 @@
-"""Bad requests whatever the body: paths, methods, content types and sizes."""
+"""Bad requests with any body: paths, methods, content types and sizes."""
 
 import pytest
 from fastapi.testclient import TestClient

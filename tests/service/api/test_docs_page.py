@@ -1,4 +1,4 @@
-"""The page at /docs is whole without any other host."""
+"""Page at /docs, which loads no files from other hosts."""
 
 import base64
 import hashlib
@@ -21,12 +21,11 @@ def test_every_address_in_the_page_is_ours_and_there(client: TestClient) -> None
 
 
 def test_there_is_no_second_page(client: TestClient) -> None:
-    """ReDoc, which FastAPI would load from elsewhere, is off."""
+    """FastAPI would load ReDoc from another host."""
     assert client.get("/redoc").status_code == 404
 
 
 def test_only_its_own_script_may_run(client: TestClient) -> None:
-    """The policy names the script that is in the page, and nothing that another could use."""
     answer = client.get("/docs")
     policy = answer.headers["content-security-policy"]
     [script] = re.findall(r"<script>(.*?)</script>", answer.text, re.DOTALL)

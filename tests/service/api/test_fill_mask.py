@@ -1,4 +1,4 @@
-"""POST /fill-mask: the threads that do the work, and clients that disconnect."""
+"""Threads of POST /fill-mask, and cancellation after a disconnect."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ STEPS = {
 
 
 class Watch:
-    """Record of the thread of each step, in the last request."""
+    """Record of the thread of each step in the last request."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.where: dict[str, str] = {}
@@ -70,8 +70,8 @@ def post(client: TestClient, body: dict[str, Any], padding: int = 0) -> None:
 
 
 def off_the_loop(watch: Watch) -> set[str]:
-    """Return the steps that another thread than the loop's has done."""
-    assert watch.where.keys() == STEPS.keys() - {"look up"}  # there are no targets
+    """Return the steps that ran outside of the event loop's thread."""
+    assert watch.where.keys() == STEPS.keys() - {"look up"}  # without targets
     return {step for step, where in watch.where.items() if where == OFF_THE_LOOP}
 
 
@@ -81,7 +81,7 @@ def test_short_work_stays_on_the_event_loop(client: TestClient, watch: Watch) ->
 
 
 def test_long_work_does_not_stall_the_event_loop(client: TestClient, watch: Watch) -> None:
-    """Long steps, and no others, go to another thread."""
+    """Only long steps move to another thread."""
     post(client, {"inputs": "the [MASK]"}, padding=LONG_BODY_BYTES)
     assert off_the_loop(watch) == {"parse"}
     post(client, {"inputs": f"the{' ' * LONG_TEXT_CHARS}[MASK]"})
@@ -92,7 +92,7 @@ def test_long_work_does_not_stall_the_event_loop(client: TestClient, watch: Watc
 
 
 def test_many_targets_do_not_stall_the_event_loop(client: TestClient, watch: Watch) -> None:
-    """Tokenizing a thousand targets takes long, though the text is short."""
+    """The text is short, but tokenizing a thousand targets takes long."""
     targets = [f"word{i}" for i in range(1000)]
     body = {"inputs": "the [MASK]", "parameters": {"targets": targets}}
     assert client.post("/fill-mask", json=body).status_code == 422
@@ -102,7 +102,7 @@ def test_many_targets_do_not_stall_the_event_loop(client: TestClient, watch: Wat
 def test_ranking_many_targets_does_not_stall_the_event_loop(
     client: TestClient, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ranking takes long, however few targets the request wants."""
+    """The request wants few of its targets, but ranking takes long."""
     spied = watch._spy("rank targets", rank_targets)
     monkeypatch.setattr(strategies, "rank_targets", spied)
     for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
@@ -138,7 +138,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldRuntime]:
 
 @asynccontextmanager
 async def serving(service: FillMaskApp) -> AsyncIterator[int]:
-    """Run a server in this event loop, and yield its port."""
+    """Run a server in this event loop and yield its port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(service, lifespan="off", log_config=None, access_log=False)
         server = uvicorn.Server(config)
@@ -152,7 +152,7 @@ async def serving(service: FillMaskApp) -> AsyncIterator[int]:
 
 
 async def ask(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Send a request without waiting for its answer."""
+    """Send a request without waiting for its response."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body = b'{"inputs": "the [MASK]"}'
     head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -164,14 +164,14 @@ async def ask(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 async def until(condition: Callable[[], bool]) -> None:
     """Wait until a condition holds."""
     async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - it is not the server's business to tell
+        while not condition():  # noqa: ASYNC110 - the server has no such event
             await asyncio.sleep(0.01)
 
 
 async def test_request_of_a_disconnected_client_is_not_computed(
     tiny: Tiny, held: HeldRuntime, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The second of three clients disconnects while it waits; the others are answered."""
+    """The second of three clients disconnects while it waits."""
     with caplog.at_level(logging.INFO):
         service = create_app(Settings(bundle=tiny.path, threads=1))
         async with serving(service) as port:

@@ -1,4 +1,4 @@
-"""The bodies: how answers are nested, and the limits in the schema."""
+"""Request and response bodies: nesting, and limits in the schema."""
 
 import json
 import math
@@ -18,12 +18,12 @@ LIMITS = Limits(
 
 
 def fill(token: int) -> Fill:
-    """A fill that is told by its token."""
+    """Return a fill with the given token."""
     return Fill(score=1 / token, token=token, token_str=f"t{token}", sequence=f"s{token}")
 
 
 def body(token: int) -> dict[str, object]:
-    """What the fill looks like in an answer."""
+    """Return the JSON object of a fill."""
     return {
         "score": 1 / token,
         "token": token,
@@ -33,22 +33,22 @@ def body(token: int) -> dict[str, object]:
 
 
 def answer(fills: list[list[list[Fill]]], *, single: bool) -> Any:
-    """What a client reads."""
+    """Return the parsed response."""
     return json.loads(fills_to_json(FillResult(fills, is_large=False), single=single))
 
 
 def test_one_text_with_one_mask() -> None:
-    """A flat list of fills."""
+    """The response is one list."""
     assert answer([[[fill(1), fill(2)]]], single=True) == [body(1), body(2)]
 
 
 def test_one_text_with_several_masks() -> None:
-    """One list per mask."""
+    """The response has one list per mask."""
     assert answer([[[fill(1)], [fill(2)]]], single=True) == [[body(1)], [body(2)]]
 
 
 def test_several_texts() -> None:
-    """One list per text, nested per mask where a text has several."""
+    """Texts with several masks have one list per mask."""
     assert answer([[[fill(1)]], [[fill(2)], [fill(3)]]], single=False) == [
         [body(1)],
         [[body(2)], [body(3)]],
@@ -56,12 +56,10 @@ def test_several_texts() -> None:
 
 
 def test_a_list_of_one_text_is_a_list() -> None:
-    """Who sends a list gets a list."""
     assert answer([[[fill(1)]]], single=False) == [[body(1)]]
 
 
 def test_scores_and_texts_come_back_as_they_were() -> None:
-    """Each float is written so that it is read as the same float; each character likewise."""
     scores = [1.0, 0.1, 1 / 3, 5e-324, 2.2250738585072014e-308, 0.0, 1e-7, 0.30000000000000004]
     text = 'Zürich 😀\u2028 \x00 "quoted" \\ </script> "score":null'
     fills = [Fill(score, 7, "##ü", text) for score in scores]
@@ -72,14 +70,14 @@ def test_scores_and_texts_come_back_as_they_were() -> None:
 
 
 def test_a_score_that_is_no_number_is_not_answered() -> None:
-    """JSON has no NaN, and a client must not be told null where a number is promised."""
+    """JSON has no NaN."""
     broken = Fill(math.nan, 7, "x", "y")
     with pytest.raises(ValueError, match="NaN"):
         answer([[[fill(1), broken]]], single=True)
 
 
 def test_absent_and_null_are_the_same() -> None:
-    """Clients send parameters as nothing, null, {} or nulls."""
+    """Clients send nothing, null, {} or null values."""
     for parameters in ("", ', "parameters": null', ', "parameters": {}'):
         content = f'{{"inputs": "x"{parameters}}}'.encode()
         read = FillMaskRequest.read(content, "application/json", LIMITS)
@@ -90,7 +88,6 @@ def test_absent_and_null_are_the_same() -> None:
 
 
 def test_the_schema_shows_the_limits() -> None:
-    """The OpenAPI page has this server's numbers, in one piece."""
     schema = FillMaskRequest.schema_with_limits(max_texts=3, max_top_k=9)
     assert "$defs" not in schema
     assert schema["additionalProperties"] is False
@@ -106,7 +103,7 @@ def test_the_schema_shows_the_limits() -> None:
 
 
 def test_a_number_without_a_fraction_is_a_whole_number() -> None:
-    """JSON has no integers of its own: 5.0 is 5."""
+    """JSON does not distinguish 5.0 from 5."""
     content = b'{"inputs": "x", "parameters": {"top_k": 5.0, "max_word_tokens": 2e0}}'
     read = FillMaskRequest.read(content, "application/json", LIMITS)
     assert read.options == FillOptions(top_k=5, max_word_tokens=2)

@@ -1,7 +1,6 @@
-"""Requests that nobody would write: from the OpenAPI document, and from raw bytes.
+"""Unusual requests, from the OpenAPI document and from raw bytes.
 
-Nothing is a 500, nothing hangs, and every answer is what the document says. `make fuzz` is more of
-the same.
+Every response fits the document. No response takes long or is a 500. `make fuzz` runs more.
 """
 
 import http.client
@@ -49,9 +48,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
-    """Requests made from the document, good and bad, and in sequences: every check there is.
+    """Requests are valid and invalid, alone and in sequences.
 
-    One more is our own: what fits the schema is only refused for what no schema can say.
+    A check of our own: requests that fit the schema fail only for reasons that no schema can
+    express.
     """
     done = subprocess.run(
         [
@@ -63,7 +63,7 @@ def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        cwd=tmp_path,  # where it keeps what it has found
+        cwd=tmp_path,  # directory of its findings
         env={**os.environ, "SCHEMATHESIS_HOOKS": str(CHECKS)},
     )
     sys.stdout.write(done.stdout)  # `make fuzz` shows it
@@ -74,7 +74,7 @@ def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
 
 
 def value(draw: random.Random, depth: int = 0) -> Any:
-    """Any JSON value."""
+    """Return a strategy for any JSON value."""
     kind = draw.randrange(9 if depth < 4 else 6)
     if kind == 0:
         return draw.choice([0, -1, 1, 10**30, 2**63, -(2**63) - 1, 0.5, 1e308, -0.0])
@@ -89,7 +89,7 @@ def value(draw: random.Random, depth: int = 0) -> Any:
 
 
 def bodies(draw: random.Random) -> Iterator[bytes]:
-    """One after another: nonsense, nearly good requests, and good ones that are damaged."""
+    """Yield random bodies, nearly valid bodies, and damaged valid ones."""
     yield b"\xff\xfe" + draw.randbytes(draw.randrange(200))
     yield json.dumps(value(draw)).encode()
     parameters = {
@@ -123,7 +123,7 @@ def bodies(draw: random.Random) -> Iterator[bytes]:
 
 
 def test_no_body_breaks_it(url: str) -> None:
-    """Bytes of every kind, by every way in: an answer in the usual shape, and soon."""
+    """Every endpoint responds to random bytes soon."""
     draw = random.Random(EXAMPLES)  # noqa: S311 - a choice, not a secret
     types = ["application/json"] * 8
     types += ["text/plain", "", "application/json; charset=utf-16", "multipart/form-data"]
@@ -178,7 +178,7 @@ STATUSES = {b"100", b"200", b"400", b"404", b"405", b"413", b"415", b"422", b"50
 
 
 def test_no_bytes_break_it(url: str) -> None:
-    """What is no HTTP, or nearly: an answer or the end of the connection, and that soon."""
+    """The server responds or closes the connection soon."""
     host, _, port = url.removeprefix("http://").partition(":")
     started_s = time.monotonic()
     for head in HEADS:
@@ -196,12 +196,11 @@ def test_no_bytes_break_it(url: str) -> None:
                 assert status in STATUSES, (head, field, answer)
             assert b"root:" not in answer
             assert b"Traceback" not in answer
-    # the time for slow senders is never waited for
+    # no test waits for the timeout of slow clients
     assert time.monotonic() - started_s < 0.2 * len(HEADS) * len(FIELDS)
 
 
 def test_it_is_unharmed(url: str) -> None:
-    """After all of this it answers as it did."""
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=TIMEOUT_S)
     body = json.dumps({"inputs": "Paris is the [MASK] of France."})
     connection.request("POST", "/fill-mask", body, {"Content-Type": "application/json"})

@@ -1,4 +1,4 @@
-"""Bodies of up to 1 MB that are made to cost much: rejected cheaply, in short sentences."""
+"""Bodies of up to 1 MB that are costly to process, and cheap errors for them."""
 
 import json
 import time
@@ -21,19 +21,19 @@ LIMITS = Limits(
 JSON = "application/json"
 MANY = 30_000  # fields
 MOST = 65_000  # elements
-# measured: up to 10 MB, and 40 ms
+# measurements: up to 10 MB and 40 ms
 PEAK_BYTES = 20 * 2**20
 CPU_S = 0.5
 LONGEST_SENTENCE = 500
 
 
 def tensor(**fields: Any) -> dict[str, Any]:
-    """An input of the v2 protocol."""
+    """Return an input of the v2 protocol."""
     return {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["a [MASK]"], **fields}
 
 
 def nested(depth: int) -> Any:
-    """Lists in lists."""
+    """Return nested lists."""
     value: list[Any] = []
     for _ in range(depth):
         value = [value]
@@ -81,7 +81,7 @@ TEXTS: dict[str, dict[str, Any]] = {
 
 
 def check(read: Callable[[bytes], object], body: bytes) -> None:
-    """Rejected within the bounds of time and memory, in a sentence that quotes little."""
+    """Check that the error respects the bounds of time, memory and length."""
     assert len(body) <= LIMITS.max_body_bytes
     started_s = time.process_time()
     with pytest.raises(FillMaskError) as caught:
@@ -98,31 +98,27 @@ def check(read: Callable[[bytes], object], body: bytes) -> None:
 
 @pytest.mark.parametrize("body", INFER.values(), ids=INFER)
 def test_infer(body: dict[str, Any]) -> None:
-    """The v2 protocol."""
     check(lambda content: InferRequest.read(content, None, LIMITS), encoded(body))
 
 
 @pytest.mark.parametrize("body", TEXTS.values(), ids=TEXTS)
 def test_fill_mask(body: dict[str, Any]) -> None:
-    """POST /fill-mask."""
     check(lambda content: FillMaskRequest.read(content, JSON, LIMITS), encoded(body))
 
 
 @pytest.mark.parametrize("body", TEXTS.values(), ids=TEXTS)
 def test_score(body: dict[str, Any]) -> None:
-    """POST /score."""
     check(lambda content: ScoreRequest.read(content, JSON, LIMITS), encoded(body))
 
 
 @pytest.mark.parametrize("body", TEXTS.values(), ids=TEXTS)
 def test_predict(body: dict[str, Any]) -> None:
-    """The V1 protocol."""
     renamed = {"instances" if name == "inputs" else name: value for name, value in body.items()}
     check(lambda content: parse_request(content, JSON, LIMITS), encoded(renamed))
 
 
 def test_a_shape_is_shown_if_it_is_short() -> None:
-    """Its axes with more than 64 bits are not."""
+    """The message omits axes with more than 64 bits."""
     for shape, shown in (
         ([2], "[2] but 1 elements"),
         ([-1], "[-1] but 1 elements"),
@@ -137,5 +133,5 @@ def test_a_shape_is_shown_if_it_is_short() -> None:
 
 
 def encoded(value: dict[str, Any]) -> bytes:
-    """A body as compact JSON."""
+    """Return a body as compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

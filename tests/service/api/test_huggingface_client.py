@@ -1,4 +1,4 @@
-"""huggingface_hub's own client, against a real process."""
+"""huggingface_hub's client with a real process."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ TEXT = "Paris is the [MASK] of France."
 
 @pytest.fixture
 def url(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a running service."""
+    """Address of a running service."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with start_server() as (_, url):
         yield url
@@ -23,7 +23,7 @@ def url(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 @pytest.mark.parametrize("path", ["", "/", "/fill-mask", "/models/tiny"])
 def test_fill_mask(url: str, path: str) -> None:
-    """The client's fill_mask works as with Hugging Face, in all the ways it can ask."""
+    """The client's fill_mask works as with Hugging Face, with all its parameters."""
     hub = InferenceClient(model=f"{url}{path}")
     fills = hub.fill_mask(TEXT)
     assert len(fills) == 5
@@ -57,6 +57,5 @@ def test_fill_mask(url: str, path: str) -> None:
 
 
 def test_another_model(url: str) -> None:
-    """Its name is in the path, and is not passed over."""
     with pytest.raises(HfHubHTTPError, match='Unknown model "bert-base"; served models: "tiny"'):
         InferenceClient(model=f"{url}/models/bert-base").fill_mask(TEXT)

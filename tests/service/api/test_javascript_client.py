@@ -1,4 +1,4 @@
-"""The npm package @huggingface/inference, against a real process."""
+"""The npm package @huggingface/inference with a real process."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ CALLS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("path", ["/", "/fill-mask", "/models/tiny"])
 def test_fill_mask(path: str, start_server: StartServer) -> None:
-    """Fills, targets of one token and of several, and errors with their status."""
+    """The cases are fills, targets of one token and of several, and errors."""
     with start_server() as (_, url):
         done = subprocess.run(
             [NODE, SCRIPT, f"{url}{path}", json.dumps(CALLS)],

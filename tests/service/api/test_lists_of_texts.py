@@ -1,4 +1,4 @@
-"""Lists of texts: parameters for each, and errors that are reported beside the other answers."""
+"""Lists of texts, with parameters and errors per text."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,14 +30,14 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 
 def fill(client: TestClient, path: str = "/fill-mask", **body: Any) -> Any:
-    """What the service answers."""
+    """Return the response of the service."""
     answer = client.post(path, json=body)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 def rounded(value: Any) -> Any:
-    """The same, without what sums of float32 in another order change."""
+    """Return the response with rounded scores, because float32 sums depend on the order."""
     if isinstance(value, dict):
         return {key: rounded(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -46,7 +46,7 @@ def rounded(value: Any) -> Any:
 
 
 def test_each_text_has_its_parameters(client: TestClient) -> None:
-    """The answer is what the texts get one by one, in whatever order they are computed."""
+    """Each text gets the same response as alone."""
     texts = [TEXT, "a [MASK]", TEXT, TEXT, "the [MASK] and [MASK]", "[MASK] and [MASK]"]
     answer = fill(client, inputs=texts, parameters=LIST_OF_WAYS)
     for text, parameters, own in zip(texts, LIST_OF_WAYS, answer, strict=True):
@@ -55,14 +55,13 @@ def test_each_text_has_its_parameters(client: TestClient) -> None:
 
 
 def test_a_list_of_one_is_a_list(client: TestClient) -> None:
-    """As it is for the texts."""
     parameters = {"top_k": 2}
     alone = fill(client, inputs=TEXT, parameters=parameters)
     assert fill(client, inputs=[TEXT], parameters=[parameters]) == [alone]
 
 
 def test_bad_texts_are_reported_beside_the_others(client: TestClient) -> None:
-    """Each by its place in the list, with the sentence that would have failed the request."""
+    """Each error has the index of its text."""
     texts = ["no mask", TEXT, "", f"{'dog ' * 40}[MASK]", "the [MASK]"]
     body: dict[str, Any] = {"inputs": texts, "parameters": {"top_k": 2}}
     answer = fill(client, on_error="report", **body)
@@ -77,13 +76,13 @@ def test_bad_texts_are_reported_beside_the_others(client: TestClient) -> None:
 
 
 def test_a_list_of_nothing_but_bad_texts(client: TestClient) -> None:
-    """Is answered too, and nothing is computed."""
+    """The service computes nothing."""
     answer = fill(client, inputs=["a", "b"], on_error="report")
     assert answer == [{"error": f"inputs[{index}] {NO_MASK}"} for index in range(2)]
 
 
 def test_targets_that_cannot_be_ranked_are_reported_behind_the_others(client: TestClient) -> None:
-    """At each mask, each with its reason; what the others score does not depend on them."""
+    """The scores of other targets do not change."""
     good = ["dog", "walks"]
     bad = ["Timbuktu", "Dog", "[SEP]"]
     body = {"inputs": "the [MASK] and [MASK]", "on_error": "report"}
@@ -103,7 +102,7 @@ def test_targets_that_cannot_be_ranked_are_reported_behind_the_others(client: Te
 
 
 def test_a_text_of_whose_targets_none_can_be_ranked(client: TestClient) -> None:
-    """Is itself refused; the others are not."""
+    """The error belongs to the text."""
     each = [{"targets": ["Timbuktu"]}, {"targets": ["dog"]}]
     answer = fill(client, inputs=[TEXT, TEXT], parameters=each, on_error="report")
     assert answer[0]["error"].startswith('The target "Timbuktu" has characters')
@@ -111,7 +110,7 @@ def test_a_text_of_whose_targets_none_can_be_ranked(client: TestClient) -> None:
 
 
 def test_scores_have_parameters_for_each_and_report(client: TestClient) -> None:
-    """The variant is that of the text, and the rank is among the texts that are scored."""
+    """Ranks count only scored texts."""
     texts = ["She walks", "She [MASK]", "She walks", ""]
     each = [{"variant": "original"}, None, None, None]
     answer = fill(client, "/score", inputs=texts, parameters=each, on_error="report")
@@ -130,7 +129,7 @@ def test_scores_have_parameters_for_each_and_report(client: TestClient) -> None:
 
 
 def test_predictions_report(client: TestClient) -> None:
-    """V1 as well, in its own terms."""
+    """The response uses V1's own terms."""
     body = {"instances": ["no mask", TEXT], "parameters": [{}, {"top_k": 1}], "on_error": "report"}
     answer = fill(client, "/v1/models/tiny:predict", **body)
     assert answer["predictions"][0] == {"error": f"instances[0] {NO_MASK}"}
@@ -139,6 +138,5 @@ def test_predictions_report(client: TestClient) -> None:
 
 @pytest.mark.parametrize("on_error", [None, "error"])
 def test_the_default_is_to_refuse(client: TestClient, on_error: str | None) -> None:
-    """Null is the same as nothing."""
     body = {"inputs": ["no mask", TEXT], "on_error": on_error}
     assert client.post("/fill-mask", json=body).status_code == 422

@@ -1,4 +1,4 @@
-"""GET /metrics, from requests that were really answered."""
+"""GET /metrics, after real requests."""
 
 import socket
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ FILL = {"inputs": ["the [MASK]", "a [MASK]"]}
 
 @pytest.fixture
 def client(tiny: Tiny) -> Iterator[TestClient]:
-    """A service that nobody has asked anything yet."""
+    """A service without earlier requests."""
     settings = Settings(bundle=tiny.path, threads=1, max_body_bytes=2048)
     with TestClient(create_app(settings)) as test_client:
         yield test_client
 
 
 def test_requests_are_counted_by_their_route(client: TestClient) -> None:
-    """By the short way and by FastAPI's; what callers write is in no label."""
+    """Requests take two ways, past FastAPI and through it. Labels contain nothing from clients."""
     name = client.get("/info").json()["name"]
     for path in ("/fill-mask", "/", f"/models/{name}"):
         assert client.post(path, json=FILL).is_success
@@ -54,7 +54,6 @@ def test_requests_are_counted_by_their_route(client: TestClient) -> None:
 
 
 def test_passes_are_counted(client: TestClient) -> None:
-    """Each text is one that has waited, and was computed with its tokens."""
     before = scrape(client)
     [model] = [dict(labels)["model"] for name, labels in before if name == "fillmask_model_info"]
     assert client.post("/fill-mask", json=FILL).is_success
@@ -68,7 +67,7 @@ def test_passes_are_counted(client: TestClient) -> None:
     assert more("fillmask_queue_seconds_count") == 2
     assert 1 <= more("fillmask_compute_seconds_count") <= 2
     assert more("fillmask_batch_tokens_sum") == 8  # [CLS] the [MASK] [SEP], twice
-    assert more("fillmask_attention_slots_total") in {16, 32}  # a row each, or one for both
+    assert more("fillmask_attention_slots_total") in {16, 32}  # one row per text, or one for both
     assert value(after, "fillmask_waiting_tokens", model=model, lane="interactive") == 0
     limit = value(after, "fillmask_waiting_tokens_limit", model=model, lane="interactive")
     assert limit == Settings.model_fields["max_waiting_tokens"].default
@@ -76,7 +75,7 @@ def test_passes_are_counted(client: TestClient) -> None:
 
 
 def test_a_service_that_stops_is_not_ready(tiny: Tiny) -> None:
-    """As /health/ready says."""
+    """The metric agrees with /health/ready."""
     app = create_app(Settings(bundle=tiny.path, threads=1))
     with TestClient(app) as client:
         assert value(scrape(client), "fillmask_ready") == 1
@@ -85,7 +84,7 @@ def test_a_service_that_stops_is_not_ready(tiny: Tiny) -> None:
 
 
 def test_it_may_have_a_port_of_its_own(start_server: StartServer) -> None:
-    """Then the other one, which the world may see, does not answer it."""
+    """The public port then has no /metrics."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with start_server(f"--metrics-port={port}") as (_, url):

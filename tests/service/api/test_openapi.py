@@ -1,4 +1,4 @@
-"""The OpenAPI document: what all operations have in common."""
+"""Common properties of all operations in the OpenAPI document."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.service.tiny import Tiny
 
 
 def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Each with its path and its method."""
+    """Yield each operation with its path and its method."""
     return [
         (path, method, operation)
         for path, methods in document["paths"].items()
@@ -21,14 +21,14 @@ def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def document(tiny: Tiny) -> dict[str, Any]:
-    """That of a service with one model."""
+    """OpenAPI document of a service with one model."""
     with TestClient(create_app(Settings(bundle=tiny.path))) as client:
         content: dict[str, Any] = client.get("/openapi.json").json()
         return content
 
 
 def test_every_operation_has_a_timeout_and_errors(document: dict[str, Any]) -> None:
-    """The timeout has its bounds, and one outside of them an answer."""
+    """Values out of bounds have an error response."""
     assert len(operations(document)) > 20
     for path, method, operation in operations(document):
         [timeout] = [one for one in operation["parameters"] if one["in"] == "header"]
@@ -39,7 +39,7 @@ def test_every_operation_has_a_timeout_and_errors(document: dict[str, Any]) -> N
 
 
 def test_names_and_versions_are_those_that_are_there(document: dict[str, Any]) -> None:
-    """Of the models that are served; before there are any, no name is known."""
+    """The document has no names before models are loaded."""
     found = [
         (parameter["name"], tuple(parameter["schema"]["enum"]))
         for _, _, operation in operations(document)
@@ -54,7 +54,7 @@ def test_names_and_versions_are_those_that_are_there(document: dict[str, Any]) -
 
 
 def test_rules_beyond_the_schema_are_told(document: dict[str, Any]) -> None:
-    """Wherever masks are filled, and texts scored."""
+    """The rules are in the operations that fill masks or score texts."""
     told = [
         path
         for path, method, operation in operations(document)

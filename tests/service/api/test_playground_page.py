@@ -1,4 +1,4 @@
-"""What the playground's page is made of; what it does is in tests/service/playground/."""
+"""Files of the playground's page. Tests of its behaviour are in tests/service/playground/."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ POLICY = {
     "form-action 'none'",
     "frame-ancestors 'none'",
 }
-# what would run a text as code or markup, need a looser policy, or ask another host
+# code that runs texts or markup, needs a looser policy, or sends requests to another host
 FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|"
     r"""style=|\son\w+=|["']javascript:|(?:src|href)="/|https?://(?!www\.w3\.org/2000/svg)"""
@@ -26,7 +26,7 @@ FORBIDDEN = re.compile(
 
 
 def test_has_a_strict_policy(client: TestClient) -> None:
-    """Nothing but this server's own files may run or be loaded, and nobody may frame it."""
+    """The policy allows only this server's own files, and no frames."""
     answer = client.get("/")
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -37,7 +37,7 @@ def test_has_a_strict_policy(client: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/playground/main.js"])
 def test_is_asked_for_again_only_when_it_has_changed(client: TestClient, path: str) -> None:
-    """ETag and 304; HEAD says what GET would."""
+    """The response has an ETag. HEAD has the same headers as GET."""
     answer = client.get(path)
     assert answer.headers["Cache-Control"] == "no-cache"
     again = client.get(path, headers={"If-None-Match": answer.headers["ETag"]})
@@ -57,7 +57,6 @@ def test_post_still_fills_masks(client: TestClient) -> None:
 
 
 def test_its_files_are_not_in_the_openapi_document(client: TestClient) -> None:
-    """The page is one of the path's methods; what it is made of is no part of the API."""
     paths = client.get("/openapi.json").json()["paths"]
     assert set(paths["/"]) == {"get", "post"}
     assert list(paths["/"]["get"]["responses"]["200"]["content"]) == ["text/html"]
@@ -66,7 +65,7 @@ def test_its_files_are_not_in_the_openapi_document(client: TestClient) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_each_file_is_served_by_its_type(client: TestClient, name: str) -> None:
-    """With nosniff a script of another type would not run."""
+    """Browsers reject a script of another type because of nosniff."""
     answer = client.get(f"/playground/{name}")
     assert answer.status_code == 200
     types = {".js": "javascript", ".css": "text/css", ".svg": "image/svg", ".html": "text/html"}
@@ -76,13 +75,12 @@ def test_each_file_is_served_by_its_type(client: TestClient, name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_no_file_asks_for_trouble(name: str) -> None:
-    """No markup from texts, no inline style or script, no other host, no address from the root."""
+    """Files must not render texts as markup, use inline styles or scripts, or name other hosts."""
     text = (PLAYGROUND / name).read_text(encoding="utf-8")
     assert FORBIDDEN.findall(text) == []
 
 
 def test_each_file_is_used(client: TestClient) -> None:
-    """From the page or from another file, by its name."""
     page = client.get("/").text
     texts = [page, *((PLAYGROUND / name).read_text(encoding="utf-8") for name in FILES)]
     for name in FILES:
@@ -90,7 +88,7 @@ def test_each_file_is_used(client: TestClient) -> None:
 
 
 def test_what_is_not_there_is_said_in_json(client: TestClient) -> None:
-    """As everywhere: no listing, no way out of the folder."""
+    """The error is JSON, without a listing of the folder."""
     for path in ("/playground/", "/playground/none.js", "/playground/..%2fapp.py"):
         answer = client.get(path)
         assert answer.status_code == 404

@@ -1,4 +1,4 @@
-"""The endpoints over HTTP, with the tiny model."""
+"""Endpoints over HTTP, with the tiny model."""
 
 import asyncio
 import math
@@ -27,7 +27,7 @@ def expected(tiny: Tiny, text: str, top_k: int) -> list[list[tuple[int, float]]]
 
 
 def check(fills: list[dict[str, Any]], best: list[tuple[int, float]]) -> None:
-    """Compare one mask's answer with the oracle's."""
+    """Compare the fills of one mask with the oracle's."""
     assert [fill["token"] for fill in fills] == [token for token, _ in best]
     for fill, (token, log_prob) in zip(fills, best, strict=True):
         assert math.isclose(fill["score"], math.exp(log_prob), rel_tol=TOLERANCE)
@@ -35,7 +35,7 @@ def check(fills: list[dict[str, Any]], best: list[tuple[int, float]]) -> None:
 
 
 def test_one_text(client: TestClient, tiny: Tiny) -> None:
-    """There are five fills, with the fields that Hugging Face's clients read."""
+    """The fields are those that Hugging Face's clients read."""
     text = "Paris is the [MASK] of France."
     answer = client.post("/fill-mask", json={"inputs": text})
     assert answer.status_code == 200
@@ -48,7 +48,7 @@ def test_one_text(client: TestClient, tiny: Tiny) -> None:
 
 
 def test_several_texts_with_several_masks(client: TestClient, tiny: Tiny) -> None:
-    """The answer is nested by text, then by mask where a text has several."""
+    """The response is nested by text, then by mask for several masks."""
     texts = ["a [MASK] of tea", "[MASK] and [MASK]"]
     body = {"inputs": texts, "parameters": {"top_k": 3}}
     one, two = client.post("/fill-mask", json=body).json()
@@ -94,7 +94,7 @@ def test_health(client: TestClient) -> None:
 
 
 def test_ready_ends_with_the_service(tiny: Tiny) -> None:
-    """Readiness fails with the reason while the service stops; liveness does not."""
+    """Liveness does not fail."""
     app = create_app(Settings(bundle=tiny.path, threads=1))
     with TestClient(app) as http:
         app.state.health.stop("The service is shutting down.")
@@ -141,7 +141,7 @@ def test_every_answer_has_a_request_id(client: TestClient) -> None:
 def test_overload_is_429_with_retry_after(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clients repeat a request at once after 503, not after 429."""
+    """Clients repeat a request immediately after 503, not after 429."""
     app = client.app
     assert isinstance(app, FastAPI)
     admission = app.state.models.default.fill_mask._strategies._batcher._admission
@@ -157,7 +157,7 @@ def test_overload_is_429_with_retry_after(
 def test_failure_of_the_model_is_500_without_its_text(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The log has the exception; the client gets the request id."""
+    """The client gets only the request id."""
 
     def fail(_batch: object) -> None:
         raise RuntimeError("secrets")

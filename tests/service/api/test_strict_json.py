@@ -1,4 +1,4 @@
-"""The strict JSON reader of all endpoints and of JSONL files (RFC 8259)."""
+"""Strict JSON reader of all endpoints and of JSONL files (RFC 8259)."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_reads_json(content_type: str) -> None:
 
 NOT_JSON = "The body is not valid JSON: "
 HALF = "The body has an unpaired surrogate escape"
-# (body, status, how the message begins): all that the reader rejects, for every endpoint
+# (body, status, start of the message) of all rejected bodies, for every endpoint
 BAD: list[tuple[bytes, int, str]] = [
     (b"{", 400, f"{NOT_JSON}expecting property name enclosed"),
     (b'{"a": ', 400, f"{NOT_JSON}expecting value (line 1, column 7)."),
@@ -71,7 +71,7 @@ def test_rejects_another_content_type(content_type: str | None) -> None:
 def test_errors_have_the_given_name_and_count_lines_from_the_first(
     content: bytes, status: int, reason: str
 ) -> None:
-    """Rows of a file are read one by one, so that line 1 of a row is a later line of the file."""
+    """The parser reads each row alone, so line 1 of a row is a later line of the file."""
     with pytest.raises(FillMaskError) as caught:
         parse_json(content, "Row 7", first_line=7)
     expected = reason.replace("The body", "Row 7").replace("(line 1, ", "(line 7, ")

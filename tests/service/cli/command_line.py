@@ -1,4 +1,4 @@
-"""Runs the command in this process, and makes files for it."""
+"""Runs of the command in this process, and files for the runs."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Command-line arguments: valid ones, and a message for all others."""
+"""Command-line arguments, valid and invalid."""
 
 from pathlib import Path
 
@@ -12,7 +12,6 @@ TEXT = "a [MASK]"
 
 
 def test_a_text() -> None:
-    """A text goes alone or with all its options."""
     assert parse_arguments([TEXT]).command == TextCommand(TEXT, {})
     parsed = parse_arguments(
         [
@@ -38,7 +37,7 @@ def test_a_text_that_looks_like_an_option() -> None:
 
 
 def test_targets_of_both_kinds(tmp_path: Path) -> None:
-    """Targets stay in order; those of a file are one per line and keep their spaces."""
+    """A file has one target per line, with its spaces."""
     path = tmp_path / "targets.txt"
     path.write_bytes("\ufeffone\r\n two\u2028\nthree".encode())
     parsed = parse_arguments([TEXT, "--target", "a", "--targets", str(path), "--target=b"])
@@ -48,14 +47,13 @@ def test_targets_of_both_kinds(tmp_path: Path) -> None:
 
 
 def test_parameters_are_not_validated_yet() -> None:
-    """Validation later gives the same messages as over HTTP."""
+    """The later validation gives the same messages as over HTTP."""
     parameters = {"top_k": "five", "max_word_tokens": "-1", "strategy": "x"}
     parsed = ["--top-k=five", "--max-word-tokens=-1", "--strategy=x"]
     assert parse_arguments([TEXT, *parsed]).command == TextCommand(TEXT, parameters)
 
 
 def test_a_file() -> None:
-    """A file goes alone or with all its options."""
     names = ["--input", "a.jsonl", "--output", "b.csv"]
     assert parse_arguments(names).command == FileCommand(
         Path("a.jsonl"), Path("b.csv"), RowOptions({})

@@ -1,4 +1,4 @@
-"""Shards: each row is in exactly one, in order."""
+"""Shards of rows, each with its part of the range."""
 
 import pytest
 

@@ -27,7 +27,7 @@ class Written:
 
 
 def test_first_problem_ends_the_job() -> None:
-    """The rows before it are written; row numbers in messages start at 1."""
+    """The output has the rows before the problem. Row numbers in messages start at 1."""
     written = Written()
     problems = ErrorPolicy(written.write, "texts.jsonl", "error")
     problems.write(JsonBlock(10, [b"{}"] * 2), ANSWERS[:2])
@@ -38,7 +38,7 @@ def test_first_problem_ends_the_job() -> None:
 
 
 def test_a_problem_in_the_first_row_of_a_block() -> None:
-    """No row of the block is written."""
+    """The output has no row of the block."""
     written = Written()
     problems = ErrorPolicy(written.write, "texts.jsonl", "error")
     with pytest.raises(RowError, match="row 1: bad"):
@@ -47,7 +47,6 @@ def test_a_problem_in_the_first_row_of_a_block() -> None:
 
 
 def test_problems_are_reported() -> None:
-    """Problems are written like other answers and counted."""
     written = Written()
     problems = ErrorPolicy(written.write, "texts.jsonl", "report")
     problems.write(JsonBlock(0, [b"{}"] * 5), ANSWERS)

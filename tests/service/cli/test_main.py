@@ -1,4 +1,4 @@
-"""The real process: killed, stopped, crashed at any moment; what it loads, and how it ends."""
+"""The real process: interruptions, imports and exit codes."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tests.service.cli.command_line import (
 )
 from tests.service.tiny import Tiny
 
-# the command, with a model that takes its time and small parts
+# the command with a slow model and small parts
 SLOW = """
 import time
 from service.cli.formats import base
@@ -37,8 +37,8 @@ PartFiles.__init__.__kwdefaults__.update(rows=20)
 main()
 """
 
-# For each of its dealings with the output and its parts: the command in a process that ends just
-# before it, and again in one that goes on. Prints what those that went on have ended with.
+# Runs the command in a process that ends before its n-th operation on the output and its parts,
+# for each n, and again in one that does not. Prints the exit codes of the latter.
 CRASHES = """
 import os, shutil, sys
 from pathlib import Path
@@ -92,7 +92,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def arguments(source: Path, output: Path, tiny: Tiny) -> list[str]:
-    """What the command is told: small batches, too."""
+    """Return the arguments of the command, with small batches."""
     files = ["--input", str(source), "--output", str(output)]
     return [*files, "--bundle", str(tiny.path), "--max-batch-tokens=40"]
 
@@ -101,7 +101,7 @@ def arguments(source: Path, output: Path, tiny: Tiny) -> list[str]:
 def test_killed_at_any_moment_it_writes_the_same(
     tiny: Tiny, source: Path, tmp_path: Path, ending: str
 ) -> None:
-    """By SIGKILL, again and again; the output is there when it is whole, and not before."""
+    """SIGKILL comes repeatedly. The output appears only when it is complete."""
     whole, output = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"
     assert fillmask(*arguments(source, whole, tiny)).code == 0
     rng = dice(ending)
@@ -129,10 +129,10 @@ def test_killed_at_any_moment_it_writes_the_same(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the process is copied for each crash")
 def test_crashed_before_any_step_it_goes_on(tiny: Tiny, tmp_path: Path) -> None:
-    """Before each opening, renaming and removing of a file of its own.
+    """The crash precedes an operation on the output or its parts.
 
-    Once the output has its name and the parts are gone, the same command is a new job, and that
-    refuses to replace it.
+    A job ends when the output has its name and the parts are gone. A repeated command is then a new
+    job, which does not replace the output.
     """
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(45)))
     whole = tmp_path / "out.jsonl"
@@ -151,7 +151,7 @@ def test_crashed_before_any_step_it_goes_on(tiny: Tiny, tmp_path: Path) -> None:
 def test_told_to_stop_it_keeps_what_is_done(
     tiny: Tiny, source: Path, tmp_path: Path, number: int, code: int
 ) -> None:
-    """It says how much that is, and goes on from there."""
+    """The message has the number of completed rows."""
     whole, output = tmp_path / "whole.jsonl", tmp_path / "out.jsonl"
     fillmask(*arguments(source, whole, tiny))
     parts = tmp_path / "out.jsonl.parts"
@@ -172,7 +172,7 @@ def test_told_to_stop_it_keeps_what_is_done(
 
 
 def test_it_serves_nothing_and_needs_no_torch(tiny: Tiny, tmp_path: Path) -> None:
-    """Neither the web nor what makes models is loaded, and Parquet only for Parquet."""
+    """The process imports no web framework and no torch. It imports pyarrow only for Parquet."""
     code = (
         "import sys\n"
         "from service.cli.__main__ import execute\n"
@@ -191,7 +191,7 @@ def test_it_serves_nothing_and_needs_no_torch(tiny: Tiny, tmp_path: Path) -> Non
 
 
 def test_an_unexpected_error_ends_it_too(tiny: Tiny) -> None:
-    """With its trace and exit code 1, even if standard input stays open for ever."""
+    """The output has the traceback and the exit code is 1, even if standard input stays open."""
     code = (
         "from service.cli import stream\n"
         "from service.cli.__main__ import main\n"
@@ -211,7 +211,6 @@ def test_an_unexpected_error_ends_it_too(tiny: Tiny) -> None:
 
 
 def test_what_the_encoding_lacks_is_written_as_an_escape(tiny: Tiny) -> None:
-    """And not as a traceback."""
     variables = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     command = [sys.executable, "-m", "service.cli", "é [MASK]", "--bundle", str(tiny.path)]
     done = subprocess.run(command, env=variables, capture_output=True, check=False)
@@ -220,7 +219,7 @@ def test_what_the_encoding_lacks_is_written_as_an_escape(tiny: Tiny) -> None:
 
 
 def test_answers_as_json_are_utf8_whatever_the_encoding(tiny: Tiny) -> None:
-    """JSON is."""
+    """JSON is always UTF-8."""
     variables = os.environ | {"PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "service.cli", "é [MASK]", "--json"]
     command += ["--bundle", str(tiny.path), "--top-k=1"]

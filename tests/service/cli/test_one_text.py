@@ -1,4 +1,4 @@
-"""The text command: a table, or the JSON of the HTTP response."""
+"""Fills of one text, as a table or as the JSON of the HTTP response."""
 
 import io
 import json
@@ -24,7 +24,7 @@ def fill(score: float, token_str: str, text: str = TEXT) -> Fill:
 
 
 def test_a_table() -> None:
-    """Columns are probability, bar, token and text, aligned."""
+    """The aligned columns are probability, bar, token and text."""
     fills = [fill(0.7278, "capital"), fill(0.04, "city"), fill(0.0002, "port"), fill(1e-7, "X")]
     assert list(format_table(TEXT, [fills], Style())) == [
         " 0.7278  ██████████████▌       capital  Paris is the capital of France.",
@@ -36,7 +36,10 @@ def test_a_table() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.05, 0.5, 0.731, 0.999, 1.0])
 def test_bars_are_as_long_as_their_share(share: float) -> None:
-    """Bars are exact to an eighth of a cell, or to a whole cell without block characters."""
+    """Bars are exact to an eighth of a cell.
+
+    Terminals without block characters show entire cells.
+    """
     [line] = format_table(TEXT, [[fill(share, "x")]], Style())
     bar = line[9:29].rstrip()
     eighths = sum(" ▏▎▍▌▋▊▉█".index(character) for character in bar)
@@ -46,7 +49,7 @@ def test_bars_are_as_long_as_their_share(share: float) -> None:
 
 
 def test_several_masks_have_a_heading_each() -> None:
-    """Headings are separated by an empty line; a mask may have no fills."""
+    """A mask may have no fills."""
     lines = list(format_table(TEXT, [[fill(0.5, "a")], [], [fill(0.5, "b")]], Style()))
     assert lines[0] == "Mask 1"
     assert lines[2:6] == ["", "Mask 2", "No fills.", ""]
@@ -54,7 +57,7 @@ def test_several_masks_have_a_heading_each() -> None:
 
 
 def test_targets_show_their_share_among_themselves() -> None:
-    """Their probability in the whole vocabulary may be nearly zero."""
+    """Probabilities of targets in the entire vocabulary may be nearly zero."""
     one, other = (
         TargetFill(
             score=score,
@@ -95,7 +98,7 @@ def test_window_is_printed() -> None:
 
 @pytest.mark.parametrize("width", range(20, 140, 3))
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    """Texts are cut around the mask; wide and combining characters count by their cells."""
+    """Wide and combining characters count by their cells."""
     before, after = "a long way 東京 cafe\u0301 " * 5, "it all goes on and on " * 5
     text = f"{before}the [MASK] of {after}"
     fills = [fill(0.5, "東京", text), fill(0.25, "capital", text)]
@@ -139,7 +142,7 @@ def test_escape_sequences_depend_on_the_environment(
     escapes: bool,  # noqa: FBT001 - pytest passes it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """NO_COLOR or a dumb terminal disables them."""
+    """NO_COLOR or a dumb terminal disables escape sequences."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("COLUMNS", "77")
     for name, value in variables.items():
@@ -176,7 +179,7 @@ def test_a_pipe_gets_plain_lines_of_any_length() -> None:
 def test_json_equals_the_http_response(
     tiny: Tiny, client: TestClient, text: str, flags: list[Any], parameters: dict[str, Any]
 ) -> None:
-    """The bytes are equal, followed by a line feed."""
+    """The JSON ends with a line feed."""
     done = fillmask(text, "--json", "--bundle", tiny.path, *flags)
     answer = client.post("/fill-mask", json={"inputs": text, "parameters": parameters})
     assert answer.status_code == 200
@@ -237,7 +240,7 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
     ],
 )
 def test_errors_are_one_line(tiny: Tiny, text: str, flags: list[str], sentence: str) -> None:
-    """The message equals that of HTTP if there is one; the exit code is 2."""
+    """The message equals that of HTTP if HTTP has one. The exit code is 2."""
     done = fillmask(text, "--bundle", tiny.path, *flags)
     assert (done.code, done.out, done.err) == (2, "", f"{sentence}\n")
 

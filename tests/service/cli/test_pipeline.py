@@ -1,4 +1,4 @@
-"""The pipeline of rows: order, full batches, bounded memory, and a clean end."""
+"""Pipeline of rows: order, full batches, bounded memory and termination."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ Answering = Callable[[str], Any]
 
 
 class FakeFillMask:
-    """Pipeline that answers a text with itself, after a while."""
+    """Pipeline that returns the text itself after a pause."""
 
     def __init__(self, answering: Answering | None = None) -> None:
         self.accepted_tokens = 0
@@ -38,7 +38,7 @@ class FakeFillMask:
         self._answering = answering
 
     async def fill(self, texts: Sequence[str], options: FillOptions, called: str) -> FillResult:
-        """See `FillMaskPipeline`."""
+        """Fill like `FillMaskPipeline`."""
         self.at_work += 1
         self.most_at_work = max(self.most_at_work, self.at_work)
         self.called.add(called)
@@ -68,7 +68,6 @@ class Written:
 
 
 def blocks(items: Sequence[Item], size: int) -> Iterator[RequestBlock]:
-    """Yield the items in blocks."""
     for first in range(0, len(items), size):
         some = items[first : first + size]
         yield JsonBlock(first, [b"{}"] * len(some)), some
@@ -84,7 +83,7 @@ async def run(
     asked: Iterator[RequestBlock],
     write: Callable[[Block, Sequence[bytes]], None],
 ) -> None:
-    """Run a pipeline, and check that it leaves no task behind."""
+    """Run a pipeline and check that no task remains."""
     tasks = asyncio.all_tasks()
     try:
         async with asyncio.timeout(30):
@@ -96,7 +95,7 @@ async def run(
 
 async def until(happened: Callable[[], bool]) -> None:
     """Wait until a condition holds."""
-    while not happened():  # noqa: ASYNC110 - nobody does
+    while not happened():  # noqa: ASYNC110 - no event exists
         await asyncio.sleep(0.001)
 
 
@@ -107,7 +106,7 @@ def answer_of(number: int) -> bytes:
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 async def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
-    """Rows take different times; another thread than the loop's writes them."""
+    """The rows take different times. The writer runs outside of the event loop's thread."""
     rng = dice(size)
 
     async def answering(_text: str) -> None:
@@ -130,7 +129,7 @@ async def test_no_rows() -> None:
 
 
 async def test_long_answers_are_written_in_order() -> None:
-    """Another thread makes them."""
+    """A thread makes long answers."""
     written = Written()
     items: list[Item] = [RowRequest(str(n), FillOptions(top_k=1)) for n in range(5)]
     await run(FakeFillMask(), blocks(items, 5), written.write)
@@ -138,7 +137,7 @@ async def test_long_answers_are_written_in_order() -> None:
 
 
 async def test_rows_that_cannot_be_filled_are_problems() -> None:
-    """Their place in the order is the row's, whether the row or the pipeline has the problem."""
+    """A problem has the same place as its row."""
 
     async def answering(text: str) -> None:
         if text == "1":
@@ -153,7 +152,7 @@ async def test_rows_that_cannot_be_filled_are_problems() -> None:
 
 
 async def test_no_more_rows_begin_while_enough_waits() -> None:
-    """At least two run, so that the next row's passes are there when those of one end."""
+    """The next row's passes must be ready when those of one row end."""
     fake = FakeFillMask()
     fake.accepted_tokens = 10**9
     fake._answering = lambda _text: asyncio.sleep(0.001)
@@ -164,7 +163,7 @@ async def test_no_more_rows_begin_while_enough_waits() -> None:
 
 
 async def test_passes_that_end_make_room() -> None:
-    """No row has ended that would wake the pipeline."""
+    """The pipeline must not wait for the end of a row."""
     async with asyncio.timeout(30):
         fake, go = FakeFillMask(), asyncio.Event()
         fake._answering = lambda _text: go.wait()
@@ -188,7 +187,7 @@ async def test_passes_that_end_make_room() -> None:
 async def test_rows_that_are_not_written_are_bounded(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int, text: str
 ) -> None:
-    """The bounds are on their number and on their characters, also while writing is slow."""
+    """The bounds are on rows and on characters."""
     monkeypatch.setattr(pipeline, limit, most)
     begun = 0
     written = Written()
@@ -207,7 +206,7 @@ async def test_rows_that_are_not_written_are_bounded(
     items: list[Item] = [RowRequest(text, FillOptions())] * 200
     await run(FakeFillMask(answering), blocks(items, 5), write)
     assert written.numbers == list(range(200))
-    # rows that are bad count as others do
+    # invalid rows count like others
     bad: list[Item] = [Problem("bad")] * 200
     seen = 0
 
@@ -221,13 +220,13 @@ async def test_rows_that_are_not_written_are_bounded(
     written = Written()
     await run(FakeFillMask(), asked(), write)
     assert written.numbers == list(range(200))
-    # two blocks are read ahead
+    # the reader is two blocks ahead
     bound = 20 if limit == "_MAX_ROWS" else 200
     assert max(ahead) <= bound + 3 * 5
 
 
 async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answers of one block are bounded too."""
+    """The answers of one block have a bound too."""
     monkeypatch.setattr(pipeline, "_LONG_ANSWERS_BYTES", 150)
     lengths = []
 
@@ -243,7 +242,7 @@ async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.Monk
 async def test_answers_do_not_wait_for_a_row_that_takes_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Answers are written before their block ends, so that a kill loses few of them."""
+    """A kill then loses few answers."""
     monkeypatch.setattr(pipeline, "_WRITE_EVERY_S", 0.0)
     written = Written()
 
@@ -267,7 +266,6 @@ async def test_answers_do_not_wait_for_a_row_that_takes_long(
 
 @pytest.mark.parametrize("kind", ["reading", "answering", "writing"])
 async def test_failure_is_raised_after_the_rows_before_it(kind: str) -> None:
-    """The rows before the failure are written, and no others; no task is left behind."""
     written = Written()
     items = questions(50)
 
@@ -293,7 +291,7 @@ async def test_failure_is_raised_after_the_rows_before_it(kind: str) -> None:
 
 
 async def test_cancelled_pipeline_writes_ready_answers() -> None:
-    """The answers of an incomplete block are not lost, and no task is left behind."""
+    """No task remains."""
     written = Written()
 
     async with asyncio.timeout(30):
@@ -317,7 +315,7 @@ async def test_cancelled_pipeline_writes_ready_answers() -> None:
 
 
 async def test_end_does_not_wait_for_the_reader() -> None:
-    """A stream may stay silent for ever."""
+    """A stream may stay silent forever."""
     never = threading.Event()
 
     def asked() -> Iterator[RequestBlock]:
@@ -335,7 +333,7 @@ async def test_end_does_not_wait_for_the_reader() -> None:
 
 
 class Watched:
-    """The tiny model's runtime, slowed down; it records the sizes of batches."""
+    """Slow runtime of the tiny model, which records the sizes of batches."""
 
     def __init__(self, tiny: Tiny) -> None:
         self._runtime = Runtime(tiny.path / "model.onnx")
@@ -356,7 +354,7 @@ class Watched:
     ],
 )
 async def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting: int) -> None:
-    """This holds for rows of one pass and of many; not much more waits than is needed."""
+    """Rows have one pass or many. The queue has little more than it needs."""
     budget, workers = 100, 2
     watched, written, most_waiting = Watched(tiny), Written(), 0
     tokenizer = make_tokenizer(tiny)
@@ -386,7 +384,7 @@ async def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, wa
             await batcher.close()
     assert len(written.numbers) == count
     assert not any(answer.startswith(b"{") for answer in written.answers)
-    # those at the start and the end may be smaller; a text has up to 26 tokens
+    # Batches at the start and the end may be smaller. A text has up to 26 tokens.
     inner = watched.tokens[4:-8]
     assert sum(inner) / len(inner) > 0.7 * budget
     assert most_waiting < waiting

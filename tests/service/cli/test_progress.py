@@ -1,4 +1,4 @@
-"""Progress: a bar on a terminal, lines in a log."""
+"""Progress as a bar on a terminal or as lines in a log."""
 
 import io
 import time

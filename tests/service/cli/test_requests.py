@@ -28,14 +28,12 @@ from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
 
 
 def test_top_k_may_be_the_whole_vocabulary(tiny: Tiny) -> None:
-    """Special tokens do not count."""
     limits = limits_of(read_bundle(tiny.path))
     assert limits.max_top_k == len(VOCABULARY) - len(SPECIAL)
     assert limits.max_passes == MAX_PASSES
 
 
 def test_without_limits(tiny: Tiny) -> None:
-    """Settings of the model do not change."""
     before = Settings(bundle=tiny.path, threads=3, max_batch_tokens=77, max_waiting_tokens=1)
     after = without_limits(before)
     assert (after.bundle, after.threads, after.max_batch_tokens) == (tiny.path, 3, 77)
@@ -62,7 +60,7 @@ def ask(
 
 
 def test_a_text_and_the_parameters_of_all(tmp_path: Path) -> None:
-    """The field may have any name; other fields are ignored."""
+    """The field may have any name."""
     item = ask(tmp_path, {"x": "a [MASK]", "y": [1]}, "x", top_k=3)
     assert item == RowRequest("a [MASK]", FillOptions(top_k=3))
 
@@ -116,7 +114,7 @@ def test_parameters_of_a_row_override_the_defaults(tmp_path: Path) -> None:
     ],
 )
 def test_bad_rows(tmp_path: Path, row: dict[str, Any], sentence: str) -> None:
-    """The messages are those of HTTP where it has one."""
+    """The messages equal those of HTTP."""
     assert ask(tmp_path, row) == Problem(sentence)
 
 
@@ -135,7 +133,7 @@ def test_messages_name_at_most_eight_fields(tmp_path: Path) -> None:
 
 
 def test_reserved_field_name_is_a_problem(tmp_path: Path) -> None:
-    """No field of the row is written."""
+    """The output has no field of the row."""
     item = ask(tmp_path, {"inputs": "a", "fills": 1}, reserved=("fills", "error"))
     assert item == Problem(
         'The row has a field "fills", but the output adds a field of that name; rename it.',
@@ -165,7 +163,7 @@ def test_missing_column(tmp_path: Path) -> None:
 
 
 def test_parquet_values_that_are_not_text(tmp_path: Path) -> None:
-    """The message names their type; parameters may be a column."""
+    """The message names the type of the value."""
     path = tmp_path / "rows.parquet"
     columns = {
         "inputs": pa.array([Decimal(1)]),

@@ -1,4 +1,4 @@
-"""Signals: the command is cancelled at once and abandoned after a second."""
+"""Signals, which cancel the command immediately and abandon it after a second."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ def send_after(started: threading.Event, *numbers: int) -> threading.Thread:
 
 
 def test_coroutine_ends_without_a_signal() -> None:
-    """It runs on another thread; the earlier signal handlers are restored."""
+    """The coroutine runs on another thread."""
     before = signal.getsignal(signal.SIGINT)
     threads: list[threading.Thread] = []
 
@@ -53,7 +53,7 @@ def test_errors_of_the_coroutine_are_raised() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_cancels(number: int) -> None:
-    """The coroutine may clean up."""
+    """The coroutine can release its resources."""
     started, cleared = threading.Event(), threading.Event()
 
     async def main() -> None:

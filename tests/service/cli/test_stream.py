@@ -1,4 +1,4 @@
-"""Streams: a real process writes rows as soon as they are filled."""
+"""Streams of a real process, which writes each row immediately."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ def fill(tiny: Tiny, content: bytes, *flags: str) -> subprocess.CompletedProcess
 
 
 def test_stream_equals_a_file(tiny: Tiny, tmp_path: Path) -> None:
-    """The bytes are equal; messages go to standard error."""
+    """Messages go to standard error."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(700)))
     fillmask("--input", source, "--output", tmp_path / "out.jsonl", "--bundle", tiny.path)
     done = fill(tiny, source.read_bytes())
@@ -35,7 +35,10 @@ def test_no_rows(tiny: Tiny) -> None:
 
 
 def test_invalid_row_ends_the_stream(tiny: Tiny) -> None:
-    """The rows before it are written; with --on-error report the stream continues."""
+    """The output has the rows before the invalid one.
+
+    With --on-error report the stream continues.
+    """
     content = b'{"inputs": "a [MASK]"}\n{"inputs": "a dog"}\n{"inputs": "the [MASK]"}\n'
     done = fill(tiny, content)
     assert done.returncode == 2
@@ -96,7 +99,7 @@ def test_closed_pipe_ends_the_process_silently(tiny: Tiny, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("shard", [[], ["--shard=1/3"]])
 def test_a_file_to_standard_output(tiny: Tiny, tmp_path: Path, shard: list[str]) -> None:
-    """The input has any format, or is a shard; no other file is left."""
+    """The input has any format, or is a shard."""
     source = tmp_path / "in.csv"
     source.write_text("id,inputs\n" + "".join(f"{n},a [MASK]\n" for n in range(9)))
     done = fillmask("--input", source, "--output=-", "--bundle", tiny.path, *shard)

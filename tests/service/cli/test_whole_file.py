@@ -1,4 +1,4 @@
-"""Whole files: every format, the same fills as over HTTP, and interrupted jobs."""
+"""Files of every format, with the same fills as over HTTP, and interrupted jobs."""
 
 import csv
 import json
@@ -59,7 +59,7 @@ def answer(client: TestClient, row: dict[str, Any]) -> Any:
 
 
 def test_jsonl_equals_the_http_response(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
-    """Rows are unchanged; a row's own parameters override the defaults."""
+    """Parameters of a row override the defaults."""
     rows = MIXED + numbered(random_texts(300))
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
     done = fill(tiny, source, output, "--top-k=4")
@@ -72,7 +72,6 @@ def test_jsonl_equals_the_http_response(tiny: Tiny, unlimited: TestClient, tmp_p
 
 
 def test_a_row_is_kept_to_the_byte(tiny: Tiny, tmp_path: Path) -> None:
-    """Numbers, escapes and spaces do not change."""
     line = '{ "inputs" : "caf\\u00e9 [MASK]", "n":1.0e2 }'
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text(line)
@@ -107,7 +106,7 @@ def test_csv_has_a_line_per_fill(tiny: Tiny, unlimited: TestClient, tmp_path: Pa
 
 
 def test_parquet_keeps_its_columns(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
-    """The fills of all masks are one list; a column may hold parameters."""
+    """A column may have parameters."""
     columns = {
         "inputs": pa.array([row["inputs"] for row in MIXED], pa.large_string()),
         "day": pa.array([18262] * len(MIXED), pa.date32()),
@@ -130,7 +129,6 @@ def test_parquet_keeps_its_columns(tiny: Tiny, unlimited: TestClient, tmp_path: 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet", "txt"])
 @pytest.mark.parametrize("other", ["ndjson", "csv", "parquet"])
 def test_any_format_becomes_any_other(tiny: Tiny, tmp_path: Path, ending: str, other: str) -> None:
-    """The tokens for a text are the same."""
     texts = random_texts(20)
     source, output = tmp_path / f"in.{ending}", tmp_path / f"out.{other}"
     if ending == "parquet":
@@ -163,7 +161,7 @@ def tokens_of(output: Path) -> list[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
 def test_input_without_rows(tiny: Tiny, tmp_path: Path, ending: str) -> None:
-    """The output can be read."""
+    """The output is readable."""
     source, output = tmp_path / "in.txt", tmp_path / f"out.{ending}"
     source.touch()
     done = fill(tiny, source, output)
@@ -177,7 +175,7 @@ def test_input_without_rows(tiny: Tiny, tmp_path: Path, ending: str) -> None:
 
 
 def test_invalid_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
-    """The message has its file and number; --on-error report continues after it."""
+    """The message has the file and the row number. With --on-error report the command continues."""
     rows = numbered(random_texts(30))
     rows[17] = {"id": 17, "inputs": "a dog"}
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
@@ -201,7 +199,7 @@ def test_invalid_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
 
 
 def test_invalid_rows_are_reported_in_order(tiny: Tiny, tmp_path: Path) -> None:
-    """Unreadable rows are reported too; each row has a line."""
+    """Unreadable rows are in the report too."""
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_bytes(
         b'{"inputs": "a [MASK]"}\nno JSON\n{"inputs": null, "x": 1}\n{"inputs": "[MASK]", '
@@ -224,7 +222,7 @@ def test_invalid_rows_are_reported_in_order(tiny: Tiny, tmp_path: Path) -> None:
 def test_reported_errors_are_errors_without_the_flag(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An interrupted job with --on-error report can be continued without it."""
+    """A job with --on-error report can continue without the flag."""
     rows = [{"inputs": "a dog"}, *numbered(random_texts(5))]
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
     with monkeypatch.context() as patch:
@@ -280,7 +278,7 @@ def test_interrupted_job_writes_the_same_output(
 def test_system_errors_can_be_retried(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exit code differs from that of errors that would happen again."""
+    """The exit code differs from that of permanent errors."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     output = tmp_path / "out.jsonl"
 
@@ -297,7 +295,7 @@ def test_system_errors_can_be_retried(
 def test_continuing_computes_nothing_twice(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If all rows are computed, no model is loaded."""
+    """A job without remaining rows loads no model."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     output = tmp_path / "out.jsonl"
     monkeypatch.setattr(whole_file, "_join_parts", stop)
@@ -310,7 +308,7 @@ def test_continuing_computes_nothing_twice(
 
 @pytest.mark.parametrize("change", ["input", "parameters", "field", "shard"])
 def test_another_job_does_not_continue(tiny: Tiny, tmp_path: Path, change: str) -> None:
-    """The message has the differences; --restart discards the saved answers."""
+    """The message has the differences. With --restart the command discards the saved answers."""
     rows = [row | {"text": row["inputs"]} for row in numbered(random_texts(10))]
     rows[8]["inputs"] = rows[8]["text"] = "a dog"
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
@@ -330,7 +328,7 @@ def test_another_job_does_not_continue(tiny: Tiny, tmp_path: Path, change: str) 
 
 
 def test_existing_output_is_not_replaced(tiny: Tiny, tmp_path: Path) -> None:
-    """With --overwrite it stays until the new one is complete."""
+    """With --overwrite the old output stays until the new one is complete."""
     source = write_rows(tmp_path / "in.jsonl", [{"inputs": "a dog"}])
     output = tmp_path / "out.jsonl"
     output.write_text("old")
@@ -347,7 +345,6 @@ def test_existing_output_is_not_replaced(tiny: Tiny, tmp_path: Path) -> None:
 def test_changed_input_is_an_error(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The result is not published."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     output = tmp_path / "out.jsonl"
     join = whole_file._join_parts
@@ -365,7 +362,7 @@ def test_changed_input_is_an_error(
 
 
 def test_targets_are_checked_before_the_first_row(tiny: Tiny, tmp_path: Path) -> None:
-    """They are not reported per row; a corrected command can follow."""
+    """A corrected command can follow."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     done = fill(tiny, source, tmp_path / "out.jsonl", "--target=é", "--on-error=report")
     assert done.code == 2
@@ -401,7 +398,7 @@ def test_concatenated_shards_equal_the_whole(
 def test_a_model_that_fails_fails_the_command(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exit code is 1: the same command may succeed next time."""
+    """The exit code is 1, because the same command may succeed next time."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(600)))
     output = tmp_path / "out.jsonl"
     run = RowPipeline._answer
@@ -428,7 +425,7 @@ def test_a_model_that_fails_fails_the_command(
 def test_rows_with_reserved_field_names_are_reported(
     tiny: Tiny, tmp_path: Path, ending: str
 ) -> None:
-    """Only their error is written; the rows around them are filled."""
+    """The output has only the error of the row."""
     rows = numbered(random_texts(4))
     rows[1] |= {"fills": 1, "score": 2}
     rows[2] |= {"error": "before", "score": 3}

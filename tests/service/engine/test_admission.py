@@ -20,7 +20,7 @@ def test_throughput_is_unknown_before_the_first_large_batch() -> None:
 
 
 def test_small_batches_do_not_count() -> None:
-    """Batches of one text are slow for their tokens, and a queue is computed in large ones."""
+    """Batches of one text are slow for their tokens, but queues run in large batches."""
     speed = Throughput(100)
     speed.record(200, 0.1)
     for _ in range(100):
@@ -29,7 +29,7 @@ def test_small_batches_do_not_count() -> None:
 
 
 def test_largest_batches_count_most() -> None:
-    """Batches are weighted by their tokens and their time."""
+    """A batch counts by its tokens and its time."""
     speed = Throughput(10)
     speed.record(2000, 1)
     for _ in range(3):
@@ -38,7 +38,7 @@ def test_largest_batches_count_most() -> None:
 
 
 def test_old_batches_are_forgotten() -> None:
-    """Some tens of batches are enough to notice that a machine has become slower."""
+    """Tens of batches are enough to detect that a machine has become slower."""
     speed = Throughput(96)
     for _ in range(100):
         speed.record(1000, 0.1)
@@ -49,7 +49,7 @@ def test_old_batches_are_forgotten() -> None:
 
 
 async def test_overload_is_rejected_at_once() -> None:
-    """Waiting and running tokens count; above the limit the answer has a Retry-After."""
+    """Waiting and running tokens count. The response has a Retry-After."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:
@@ -82,14 +82,14 @@ async def test_texts_are_admitted_together_or_not_at_all() -> None:
 
 
 async def test_request_above_the_limit_is_invalid() -> None:
-    """A request above the limit itself is not an overload: another attempt would not help."""
+    """A retry would not help, so the error is not an overload."""
     async with running_batcher(FakeRuntime(), max_waiting_tokens=10) as batcher:
         with pytest.raises(InvalidRequestError, match="has 11 tokens in all; at most 10 are"):
             await batcher.submit([text(1, 11)])
 
 
 async def test_cancelled_requests_are_not_computed() -> None:
-    """A cancelled request leaves the queue, and its tokens are free at once."""
+    """The tokens of the request are free immediately."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:
@@ -125,7 +125,7 @@ async def test_retry_after_is_measured() -> None:
 
 
 async def test_bulk_passes_do_not_delay_interactive_requests() -> None:
-    """Bulk passes have a limit of their own, and run when no interactive request waits."""
+    """Bulk passes have their own limit and run when no interactive request waits."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=6, max_bulk_tokens=24) as batcher:
@@ -143,7 +143,7 @@ async def test_bulk_passes_do_not_delay_interactive_requests() -> None:
 
 
 async def test_cancelled_bulk_request_gives_back_its_tokens() -> None:
-    """Its tokens are free at once in the bulk lane too."""
+    """The tokens are free immediately."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10, max_bulk_tokens=10) as batcher:
@@ -163,7 +163,7 @@ async def test_cancelled_bulk_request_gives_back_its_tokens() -> None:
 
 
 async def test_wait_that_would_be_too_long_is_rejected() -> None:
-    """The wait is computed from the recent throughput, however few the tokens are."""
+    """The wait follows from recent throughput, for any number of tokens."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_wait_s=4) as batcher:
@@ -189,7 +189,7 @@ async def test_lone_request_may_take_longer_than_the_limit() -> None:
 
 
 async def test_rejections_are_counted_by_reason() -> None:
-    """The reasons are a full queue and too long a wait; invalid requests are not counted."""
+    """Invalid requests do not count."""
     fake, statistics = FakeRuntime(), BatchStatistics()
 
     async with running_batcher(fake, max_waiting_tokens=10, statistics=statistics) as batcher:
@@ -218,11 +218,11 @@ async def test_rejections_are_counted_by_reason() -> None:
 
 
 async def test_requests_that_are_still_being_read_count() -> None:
-    """Otherwise many requests at once would all be let in, and be read in vain."""
+    """Otherwise the service would read many requests in vain."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_wait_s=4) as batcher:
-        assert batcher.retry_after_s(10**6) is None  # nothing is known yet
+        assert batcher.retry_after_s(10**6) is None  # without a measured throughput
         for _ in range(200):
             await batcher.submit([text(1, 5)])
         batcher._admission.throughput = Throughput(1)

@@ -10,7 +10,7 @@ from service.engine.attention_rows import ALIGNMENT, RowPacking
 
 @pytest.mark.parametrize(("length", "width"), [(1, 16), (7, 16), (16, 16), (17, 32), (256, 256)])
 def test_one_text_has_a_row_to_itself(length: int, width: int) -> None:
-    """The row is padded to whole vectors, no further."""
+    """The padding ends at a multiple of the vector length."""
     assert RowPacking.first_fit([length]) == RowPacking(
         rows=(0,), offsets=(0,), count=1, width=width
     )
@@ -23,14 +23,14 @@ def test_short_texts_share_rows() -> None:
 
 
 def test_texts_of_one_length_have_a_row_each() -> None:
-    """A shared row would be wider without need."""
+    """A shared row would be wider than necessary."""
     packing = RowPacking.first_fit([20, 20, 20])
     assert (packing.count, packing.width, packing.offsets) == (3, 32, (0, 0, 0))
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_no_two_texts_share_a_slot(seed: int) -> None:
-    """Texts of random lengths fit, are disjoint and aligned, and leave no row empty."""
+    """The lengths are random. Slots are aligned, and no row is empty."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 120, rng.integers(1, 40)).tolist()
     packing = RowPacking.first_fit(lengths)

@@ -22,7 +22,7 @@ def model_pass(
 
 
 def test_pack_of_two_texts() -> None:
-    """The expected arrays are worked out by hand from the contract of the served graph."""
+    """The expected arrays follow from the contract of the served graph, without the code."""
     batch = Batch.pack(
         [
             model_pass([10, 11], [1], top_k=2, targets=[[7]]),
@@ -31,7 +31,7 @@ def test_pack_of_two_texts() -> None:
     )
     assert batch.input_ids.tolist() == [10, 11, 20, 21, 22]
     assert batch.positions.tolist() == [0, 1, 0, 1, 2]
-    # the longer text comes first; rows are 16 slots wide
+    # The longer text comes first. Rows are 16 slots wide.
     assert batch.pad_index.tolist() == [[2, 3, 4] + [0] * 13, [0, 1] + [0] * 14]
     assert batch.slot_texts.tolist() == [[1, 1, 1] + [-1] * 13, [0, 0] + [-1] * 14]
     assert batch.unpad_index.tolist() == [16, 17, 0, 1, 2]
@@ -58,7 +58,7 @@ def test_pack_of_texts_that_share_a_row() -> None:
 
 
 def test_pack_of_one_text_without_targets() -> None:
-    """The row has at least two queries, and K is 0 without targets."""
+    """A row has at least two queries. K is 0 without targets."""
     batch = Batch.pack([model_pass([5, 6, 7], [1])])
     assert batch.pad_index.tolist() == [[0, 1, 2] + [0] * 13]
     assert batch.query_index.tolist() == [[1, 0]]
@@ -77,7 +77,7 @@ def test_pack_makes_int64_arrays() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_indices_lead_back_to_the_passes(seed: int) -> None:
-    """In random batches, padding, unpadding and queries find each pass's own tokens."""
+    """The batches are random."""
     rng = np.random.default_rng(seed)
     passes = []
     for _ in range(rng.integers(1, 9)):

@@ -1,4 +1,4 @@
-"""The batcher, over a fake runtime whose answer to a text is that text's own ids."""
+"""Batcher with a fake runtime, whose answer to a text is the text's own ids."""
 
 import asyncio
 import threading
@@ -23,7 +23,7 @@ async def test_every_caller_gets_its_own_answer() -> None:
 
 
 async def test_accepted_tokens_count_until_they_are_computed() -> None:
-    """Both lanes count, waiting and running requests alike."""
+    """Waiting and running requests of both lanes count."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -39,14 +39,14 @@ async def test_accepted_tokens_count_until_they_are_computed() -> None:
 
 
 async def test_several_texts_are_answered_in_their_order() -> None:
-    """The texts of one caller may be computed in several batches."""
+    """Several batches may compute the texts of one caller."""
     async with running_batcher(FakeRuntime(), workers=2) as batcher:
         answer = await batcher.submit([text(i, 4) for i in range(20)])
         assert ends(answer) == [[i, 1] for i in range(20)]
 
 
 async def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
-    """Requests are taken first in, first out up to the budget; a larger text runs alone."""
+    """Requests are first in, first out up to the token budget. A larger text runs alone."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_batch_tokens=6) as batcher:
@@ -61,7 +61,6 @@ async def test_batches_are_formed_by_budget_in_order_of_arrival() -> None:
 
 
 async def test_lone_request_is_not_held_back() -> None:
-    """An idle worker takes a request at once."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -83,7 +82,7 @@ async def test_workers_compute_at_the_same_time() -> None:
 
 
 async def test_bad_request_does_not_fail_its_neighbours() -> None:
-    """When a batch fails, each of its requests is computed alone."""
+    """Each request of a failed batch runs again alone."""
     fake = FakeRuntime()
 
     failures: list[str] = []
@@ -107,14 +106,14 @@ async def test_bad_request_does_not_fail_its_neighbours() -> None:
 
 
 async def test_bad_text_fails_its_caller_and_frees_the_rest() -> None:
-    """The caller gets the error at once, and its other texts are not computed."""
+    """The caller gets the error immediately. Other texts of the caller do not run."""
     fake = FakeRuntime()
     fake.stop_after_bad = True
 
     async with running_batcher(fake, max_waiting_tokens=310) as batcher:
         with pytest.raises(ValueError, match="a bad id"):
             await batcher.submit([text(BAD_ID, 6), *(text(i, 6) for i in range(50))])
-        later = asyncio.create_task(batcher.submit([text(4, 300)]))  # admitted beside one text
+        later = asyncio.create_task(batcher.submit([text(4, 300)]))  # fits beside one text
         await asyncio.sleep(0)
         fake.go.set()
         assert ends(await later) == [[4, 1]]
@@ -122,7 +121,7 @@ async def test_bad_text_fails_its_caller_and_frees_the_rest() -> None:
 
 
 async def test_death_of_a_worker_fails_all_waiting_callers() -> None:
-    """All callers get an error, later ones are rejected, and the failure is reported."""
+    """Later callers get the error too."""
     fake = FakeRuntime()
 
     failures: list[str] = []
@@ -141,7 +140,6 @@ async def test_death_of_a_worker_fails_all_waiting_callers() -> None:
 
 
 async def test_close_answers_accepted_requests() -> None:
-    """Closing rejects new requests and finishes accepted ones."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, workers=2) as batcher:
@@ -161,7 +159,7 @@ async def test_close_answers_accepted_requests() -> None:
 
 
 async def test_batches_are_counted() -> None:
-    """Failed batches are counted apart."""
+    """Failed batches have a count of their own."""
     fake, statistics = FakeRuntime(), BatchStatistics()
 
     async with running_batcher(fake, statistics=statistics) as batcher:
@@ -173,7 +171,7 @@ async def test_batches_are_counted() -> None:
         fake.go.set()
         await asyncio.gather(first, *others, return_exceptions=True)
     assert fake.batches == [[3], [2, 2], [2], [2]]
-    assert statistics.failures == 2  # the two together, then the bad one alone
+    assert statistics.failures == 2  # both together, then the bad one alone
     assert statistics.sequences.total == 2
     assert statistics.tokens.total == 5
     assert statistics.slots == 2 * 16
@@ -182,7 +180,7 @@ async def test_batches_are_counted() -> None:
 
 
 async def test_load_of_the_batcher() -> None:
-    """Accepted tokens count in their lane until they are answered."""
+    """Accepted tokens count in their lane until the response."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, workers=2, max_bulk_tokens=500) as batcher:

@@ -1,4 +1,4 @@
-"""Free memory that goes back to the system, and huge pages of the heap."""
+"""Free memory that returns to the system, and huge pages of the heap."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RecordedLibrary:
 
 
 def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages at the ends of a large array are left out; rejected calls are not counted."""
+    """The call excludes the pages at the ends of an array. Rejected calls do not count."""
     array = np.ones(BYTES, np.uint8)
     library = RecordedLibrary()
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
@@ -50,7 +50,7 @@ def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPa
 
 
 def test_content_of_memory_stays() -> None:
-    """The call is the real one, which this kernel may reject."""
+    """This kernel may reject the real call of the test."""
     array = np.random.default_rng(0).integers(0, 255, BYTES, np.uint8)
     before = array.tobytes()
     assert collapse_heap() >= 0
@@ -68,7 +68,7 @@ def test_other_systems_than_linux_do_nothing(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small requests do not return memory, and a burst returns it once."""
+    """Small requests do not return memory. A burst returns it once."""
     taken, returned = 0, 0
 
     def count() -> None:

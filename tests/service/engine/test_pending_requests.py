@@ -1,4 +1,4 @@
-"""The answer of a request: its passes in their order, or the first failure."""
+"""Result of a request: the outputs of its passes in order, or the first failure."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.service.fake_runtime import text
 
 
 def fills() -> PassOutputs:
-    """Return an answer that equals no other."""
+    """Return outputs that differ from all others."""
     ids = text(1).input_ids[None, :]
     return PassOutputs(ids, ids.astype("float32"), ids.astype("float32"))
 

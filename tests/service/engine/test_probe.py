@@ -1,4 +1,4 @@
-"""The probe that tells whether a model still answers."""
+"""Probe for a model that no longer responds."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_model_that_has_just_answered_is_not_probed() -> None:
-    """Recent traffic proves that the model answers."""
+    """Recent traffic proves that the model responds."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -28,7 +28,7 @@ async def test_model_that_has_just_answered_is_not_probed() -> None:
 
 
 async def test_silent_model_is_probed_once_for_all_callers() -> None:
-    """Concurrent callers share one request; its answer counts for a while."""
+    """The response counts for a while."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -40,7 +40,7 @@ async def test_silent_model_is_probed_once_for_all_callers() -> None:
 
 
 async def test_model_that_is_stuck() -> None:
-    """The failure ends when the model answers again."""
+    """The failure ends when the model responds again."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -63,7 +63,7 @@ async def test_model_that_fails() -> None:
 
 
 async def test_cancelled_caller_does_not_cancel_the_probe() -> None:
-    """Other callers of the same probe still get the answer."""
+    """Other callers of the same probe still get the result."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:

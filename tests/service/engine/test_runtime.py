@@ -1,4 +1,4 @@
-"""Runtime, compared with the oracle, and with graphs that break the contract."""
+"""Runtime, compared with the oracle, and graphs that break its contract."""
 
 import platform
 import subprocess
@@ -43,13 +43,13 @@ def check(tiny: Tiny, runtime: Runtime, passes: list[ModelPass]) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_results_do_not_depend_on_neighbours(seed: int, tiny: Tiny) -> None:
-    """Random batches agree with each text computed alone in float64."""
+    """The oracle computes each text of a random batch alone in float64."""
     rng = np.random.default_rng(seed)
     check(tiny, Runtime(tiny.path / "model.onnx"), [random_pass(rng) for _ in range(7)])
 
 
 def test_weights_are_moved_to_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This happens once for each loaded graph."""
+    """Each loaded graph moves its weights once."""
     calls = []
     monkeypatch.setattr("service.engine.runtime.collapse_heap", lambda: calls.append(1))
     runtime = Runtime(tiny.path / "model.onnx")
@@ -58,7 +58,7 @@ def test_weights_are_moved_to_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyP
 
 
 def test_several_threads_run_at_the_same_time(tiny: Tiny) -> None:
-    """Their results are not mixed up."""
+    """Each thread gets its own results."""
     runtime = Runtime(tiny.path / "model.onnx")
     failures = []
 
@@ -97,7 +97,7 @@ worker.join()
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other CPUs have no slow path for them")
 def test_threads_flush_denormals_to_zero(tiny: Tiny) -> None:
-    """Threads started after the runtime do; a denormal would cost a hundred times as much."""
+    """A denormal would cost a hundred times as much in threads that start after the runtime."""
     command = [sys.executable, "-c", FLUSHED, str(tiny.path / "model.onnx")]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     before, after = map(float, printed)
@@ -112,7 +112,7 @@ def test_a_damaged_file_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_custom_operator_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
-    """Only onnxruntime's own operators run: no library is loaded for a model."""
+    """The runtime loads no library for a model."""
     model = onnx.load(tiny.path / "model.onnx")
     model.graph.node[0].domain = "com.example"
     model.opset_import.add(domain="com.example", version=1)

@@ -15,7 +15,7 @@ from tests.service.conftest import StartServer
 from tests.service.scrape import samples, value
 from tests.service.slow_model import SLOW
 
-# the service, with little patience
+# the service with short timeouts
 HASTY = """
 import sys
 from service.http import client_timeouts
@@ -35,11 +35,11 @@ LONG_ANSWER = json.dumps(
 
 @pytest.fixture
 def address(start_server: StartServer) -> Iterator[tuple[str, int]]:
-    """Start a service with short timeouts and at most four connections; return its address."""
+    """Return the address of a service with short timeouts and at most four connections."""
     with start_server("--max-connections", "4", command=("-c", HASTY)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
         yield host, int(port)
-        # whatever was done to it, it answers others
+        # the service still answers other clients
         assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).status_code == 200
         assert value(samples(httpx.get(f"{url}/metrics").text), "fillmask_connections") == 1
 
@@ -51,9 +51,11 @@ def refused(address: tuple[str, int], reason: str) -> float:
 
 
 def exchange(address: tuple[str, int], *parts: bytes, pause_s: float = 0) -> bytes:
-    """Send the parts; return all bytes up to the end of the connection."""
+    """Send the parts and return all bytes up to the end of the connection."""
     with socket.create_connection(address, timeout=20) as client:
-        with contextlib.suppress(ConnectionError):  # closed before all was sent
+        with contextlib.suppress(
+            ConnectionError
+        ):  # the server closed the connection before the last part
             for part in parts:
                 client.sendall(part)
                 time.sleep(pause_s)
@@ -63,14 +65,14 @@ def exchange(address: tuple[str, int], *parts: bytes, pause_s: float = 0) -> byt
 def read(client: socket.socket) -> bytes:
     """Return all bytes up to the end of the connection."""
     answer = b""
-    with contextlib.suppress(ConnectionError):  # closed with bytes of ours unread
+    with contextlib.suppress(ConnectionError):  # the server closed the connection with unread bytes
         while received := client.recv(65536):
             answer += received
     return answer
 
 
 def check(answer: bytes, status: int, fact: str) -> None:
-    """Check an error in the usual shape, after which the connection is closed."""
+    """Check an error in the usual shape and the end of the connection."""
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status), answer
     assert b"connection: close" in head.lower()
@@ -109,7 +111,7 @@ def test_idle_connections_stay_open(address: tuple[str, int]) -> None:
 
 
 def test_head_has_a_size_limit(address: tuple[str, int]) -> None:
-    """It holds for one read or many, with the end of the head or without."""
+    """The head is complete or not, and arrives in one read or many."""
     field = b"X-Much: " + b"x" * 8000 + b"\r\n"
     for parts in ([HEAD + field * 5 + b"\r\n"], [HEAD, *[field] * 5]):
         check(exchange(address, *parts), 431, "The request head is larger than 32768 bytes;")
@@ -118,7 +120,7 @@ def test_head_has_a_size_limit(address: tuple[str, int]) -> None:
     assert refused(address, "large_head") == 3
     body = json.dumps({"inputs": "the [MASK]" + " " * 40_000}).encode()
     large = HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    # neither a body is a head, nor what went before on the same connection
+    # bodies and earlier requests of a connection do not count as a head
     with httpx.Client() as client:
         url = f"http://{address[0]}:{address[1]}/fill-mask"
         for _ in range(3):
@@ -154,7 +156,7 @@ def test_too_many_connections_get_429(address: tuple[str, int]) -> None:
 
 
 def test_unread_response_is_aborted(address: tuple[str, int]) -> None:
-    """This frees its memory."""
+    """The abort frees the memory of the response."""
     request = HEAD + b"Content-Length: %d\r\n\r\n" % len(LONG_ANSWER) + LONG_ANSWER
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -171,7 +173,7 @@ def test_unread_response_is_aborted(address: tuple[str, int]) -> None:
 
 
 def test_overload_is_rejected_by_the_connection(start_server: StartServer) -> None:
-    """The response is the application's own, and the connection stays usable."""
+    """The response is the application's own. The connection stays usable."""
     flags = ("--threads=1", "--max-waiting-tokens=32")
     long, short = {"inputs": "the " * 25 + "[MASK]"}, {"inputs": "a [MASK] of the dog"}
     with (
@@ -232,14 +234,14 @@ def test_line_ends_do_not_extend_keep_alive(start_server: StartServer) -> None:
 
 
 def test_rejected_request_gets_one_response(address: tuple[str, int]) -> None:
-    """A request rejected for its length gets no second response when its body does not arrive."""
+    """A request with too large a length gets no second response when its body does not arrive."""
     answer = exchange(address, HEAD + b"Content-Length: 99999999\r\n\r\n", b"x" * 1000)
     assert answer.count(b"HTTP/1.1 ") == 1
     assert answer.startswith(b"HTTP/1.1 413 ")
 
 
 def test_half_closed_clients_get_their_response(start_server: StartServer) -> None:
-    """Interim responses detect whether the client is still connected while the model computes."""
+    """Interim responses show that the client still reads."""
     with start_server("--threads=1", command=("-c", SLOW)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), timeout=20) as client:
@@ -251,7 +253,7 @@ def test_half_closed_clients_get_their_response(start_server: StartServer) -> No
 
 
 def test_unread_responses_are_limited_over_all_connections(start_server: StartServer) -> None:
-    """Connections that make no progress are aborted, the slowest first."""
+    """The service aborts connections that make no progress, the slowest first."""
     few = (
         "import sys\nfrom service.http import unsent_responses\n"
         "unsent_responses.MAX_UNSENT_BYTES = 9_000_000\n"
@@ -275,7 +277,7 @@ def test_unread_responses_are_limited_over_all_connections(start_server: StartSe
 
 
 def test_idle_connection_is_closed_after_a_rejection(start_server: StartServer) -> None:
-    """The keep-alive timeout holds after a rejection too."""
+    """The keep-alive timeout applies after a rejection too."""
     hasty = "import service.serve\nservice.serve.KEEP_ALIVE_S = 1\n" + SLOW
     flags = ("--threads=1", "--max-waiting-tokens=32")
     with (

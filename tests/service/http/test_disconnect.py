@@ -1,4 +1,4 @@
-"""Clients that disconnect: their requests are cancelled, and no others."""
+"""Cancellation of requests whose clients disconnect."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from service.http.disconnect import CancelOnDisconnect, ClientDisconnectedError
 
 
 class Connection:
-    """A connection whose end the test decides."""
+    """Connection whose end the test controls."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
@@ -18,7 +18,7 @@ class Connection:
         self.watch_is_over = False
 
     async def receive(self) -> Message:
-        """Wait for the end, as a server's `receive` does after the body."""
+        """Wait for the end, like a server's `receive` after the body."""
         self.watched.set()
         try:
             await self.ended.wait()
@@ -48,7 +48,7 @@ async def test_fast_answer_starts_no_watch(connection: Connection) -> None:
 
 @pytest.mark.usefixtures("_no_patience")
 async def test_work_for_a_disconnected_client_is_cancelled(connection: Connection) -> None:
-    """The awaited work is cancelled, and the task has no cancellation left."""
+    """The awaited work ends. The task has no cancellation left."""
     async with asyncio.timeout(20):
         work = asyncio.get_running_loop().create_future()
         connection.ended.set()
@@ -58,7 +58,7 @@ async def test_work_for_a_disconnected_client_is_cancelled(connection: Connectio
         task = asyncio.current_task()
         assert task is not None
         assert task.cancelling() == 0
-        await asyncio.sleep(0)  # would raise if a cancellation were left over
+        await asyncio.sleep(0)  # raises if a cancellation remains
 
 
 @pytest.mark.usefixtures("_no_patience")
@@ -87,7 +87,7 @@ async def test_cancellation_by_the_server_is_not_a_disconnect(
     connection: Connection,
     leaves: bool,  # noqa: FBT001 - pytest passes it
 ) -> None:
-    """The task is cancelled, whether the client disconnects at that moment or not."""
+    """The client may disconnect at the same moment."""
     async with asyncio.timeout(20):
 
         async def request() -> None:

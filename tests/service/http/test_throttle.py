@@ -9,14 +9,14 @@ from service.http.throttle import PAUSE_S, LoopThrottle
 
 @pytest.fixture(name="pauses")
 def counted_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The length of each pause; nothing sleeps."""
+    """Lengths of the pauses, without real sleep."""
     pauses: list[float] = []
     monkeypatch.setattr("service.http.throttle.time.sleep", pauses.append)
     return pauses
 
 
 async def test_one_pause_a_turn(pauses: list[float]) -> None:
-    """The number of rejected requests does not matter; a turn without any has no pause."""
+    """The number of rejected requests does not matter."""
     throttle = LoopThrottle()
     for turns in (1, 2, 3):
         for _ in range(50):

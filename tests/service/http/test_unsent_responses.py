@@ -4,7 +4,7 @@ from service.http.unsent_responses import UnsentResponses
 
 
 class Client:
-    """A reader that records its abort."""
+    """Reader that records its abort."""
 
     cut = False
 
@@ -27,7 +27,6 @@ def test_slowest_reader_is_aborted_first() -> None:
 
 
 def test_response_above_the_limit_is_sent_alone() -> None:
-    """All other responses are aborted for it."""
     unsent = UnsentResponses(10)
     first, second = Client(), Client()
     with unsent.sending(first, 3), unsent.sending(second, 11):

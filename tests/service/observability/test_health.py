@@ -1,10 +1,9 @@
-"""Readiness: not at first, and never again after a stop or a failure."""
+"""Readiness before the start, and after a stop or a failure."""
 
 from service.observability.health import Health
 
 
 def test_not_ready_at_first() -> None:
-    """A service that loads its models is not ready."""
     assert Health().not_ready_reason == "The service is starting."
 
 
@@ -15,7 +14,7 @@ def test_ready() -> None:
 
 
 def test_stop_is_final_and_the_first_reason_stays() -> None:
-    """Later calls neither make the service ready nor change the reason."""
+    """Later calls change neither readiness nor its reason."""
     health = Health()
     health.ready()
     health.stop("It broke.")

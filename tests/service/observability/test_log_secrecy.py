@@ -1,4 +1,4 @@
-"""The log of a real process has no text of clients, whatever fails."""
+"""Logs of a real process, which contain no texts of clients."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ SECRETS = {
         ("text", "target", "key", "password", "cookie", "query", "path", "field", "name", "header")
     )
 }
-# the service, where texts of a sort meet bugs of a sort
+# the service with bugs for certain texts
 BUGGY = """
 import asyncio, sys
 from service.tasks import fill_mask, scoring
@@ -151,14 +151,14 @@ def test_no_secret_is_logged(style: str, keys: Path, tiny: Tiny) -> None:
         assert {line["trace_id"] for line in requests} == {TRACE}
         assert all(re.fullmatch("[0-9a-f]{32}", line["request_id"]) for line in requests)
         assert {line.get("model") for line in requests if line["route"] == "/score"} == {"tiny"}
-        # the bugs were there, each with its place
+        # the log has every bug with its place
         told = " ".join(line["message"] for line in log)
         for place in ("with_bug", "run_with_bug", "work", "callback"):
             assert f"in {place}\n" in told
 
 
 def test_log_texts_logs_bodies(tiny: Tiny) -> None:
-    """A warning appears at the start. Headers are not logged even then."""
+    """A warning appears at the start. Headers are not in the log."""
     flags = ("--log-level=debug", "--log-texts=true", "--log-format=json")
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, *flags, output=output) as (_, url):
@@ -179,7 +179,7 @@ def test_only_errors_are_logged_by_default(tiny: Tiny) -> None:
             for body in ({"inputs": "the [MASK]"}, {"inputs": 7}, {"inputs": "bug [MASK]"}):
                 answer = httpx.post(f"{url}/fill-mask", json=body)
             assert answer.status_code == 500
-            running.terminate()  # the line is written behind the answer
+            running.terminate()  # the log line follows the response
             assert running.wait(20) == 0
         log = [json.loads(line) for line in _read(output).splitlines() if line.startswith("{")]
     [failure, request] = log

@@ -20,7 +20,7 @@ def fail():
 
 
 def logged(code: str, level: str = "info", style: str = "json") -> str:
-    """Run code in a process with logging; return its standard error."""
+    """Return the standard error of a process that runs code with logging."""
     done = subprocess.run(
         [sys.executable, "-c", START + code, level, style, WRITTEN],
         capture_output=True,
@@ -38,21 +38,20 @@ def lines(code: str, level: str = "info") -> list[dict[str, Any]]:
 
 
 def test_each_line_is_a_json_object() -> None:
-    """It has time, level, logger and message, with line breaks escaped."""
+    """Escapes replace line breaks in messages."""
     [line] = lines("log.warning('one\\ntwo %s', 3)")
     assert line.pop("timestamp").endswith("Z")
     assert line == {"level": "warning", "logger": "service.somewhere", "message": "one\ntwo 3"}
 
 
 def test_only_known_fields_are_logged() -> None:
-    """Extra fields of libraries are omitted."""
+    """Libraries add extra fields."""
     [line] = lines("log.info('x', extra={'status': 500, 'unknown': sys.argv[3]})")
     assert line["status"] == 500
     assert "unknown" not in line
 
 
 def test_request_and_trace_ids() -> None:
-    """Messages about a request have its id, and its trace id if it has one."""
     scope = "CURRENT_SCOPE.set({REQUEST_ID: b'the-id', 'headers': [%s], **%s})\nlog.info('x')"
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     [line] = lines(scope % ("", "{}"))
@@ -65,14 +64,14 @@ def test_request_and_trace_ids() -> None:
 
 
 def test_levels() -> None:
-    """Less severe messages are omitted, and those of uvicorn below warning."""
+    """Messages of uvicorn need at least the level warning."""
     code = "log.debug('a'); log.info('b'); logging.getLogger('uvicorn.error').info('c')"
     assert [line["message"] for line in lines(code)] == ["b"]
     assert [line["message"] for line in lines(code, "debug")] == ["a", "b"]
 
 
 def test_text_format() -> None:
-    """A message is one line, without colours outside of a terminal."""
+    """Colours are for terminals only."""
     text = logged("log.warning('careful')", style="text")
     assert "[warning  ] careful" in text
     assert "\x1b" not in text
@@ -106,7 +105,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("code", EXCEPTIONS.values(), ids=EXCEPTIONS)
 def test_exceptions_have_type_and_traceback_only(code: str) -> None:
-    """The text of an exception is omitted wherever it is caught."""
+    """The handler of the exception does not matter."""
     [line] = lines(code)
     told = line["message"] + line.get("exception", "")
     assert "ValueError" in told

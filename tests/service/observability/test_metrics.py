@@ -26,7 +26,7 @@ def scraped(
 
 
 def test_requests() -> None:
-    """Requests are counted by status, and their durations by route."""
+    """Requests have counts by status and durations by route."""
     statistics = ProcessStatistics()
     statistics.requests.for_route("POST", "/models/{name}").record(200, 0.004)
     statistics.requests.for_route("POST", "/models/{name}").record(504, 30.0)
@@ -42,7 +42,7 @@ def test_requests() -> None:
 
 
 def test_rejections_have_a_reason() -> None:
-    """The reasons are limits on connections, the queue of a model, and deadlines."""
+    """The reasons are limits on connections, the queue of a model and timeouts."""
     statistics = ProcessStatistics()
     statistics.rejected_connections["slow_client"] += 2
     statistics.for_model("m").record_rejection("queue_full")
@@ -53,7 +53,7 @@ def test_rejections_have_a_reason() -> None:
     assert value(found, name, reason="slow_client", model="") == 2
     assert value(found, name, reason="queue_full", model="m") == 1
     assert value(found, name, reason="deadline", model="") == 2
-    # an increase can only be seen from a number that was there
+    # Prometheus sees an increase only from an existing value
     assert (name, frozenset({("reason", "wait_too_long"), ("model", "m")})) in found
 
 
@@ -84,7 +84,7 @@ def test_models() -> None:
 
 
 def test_unknown_throughput_is_absent() -> None:
-    """Zero would be wrong."""
+    """A throughput of zero would be wrong."""
     load = QueueLoad({"interactive": 0}, {"interactive": 1}, None, 1)
     found = scraped(ProcessStatistics(), state(load=load))
     assert not [name for name, _ in found if name == "fillmask_tokens_per_second"]
@@ -95,13 +95,13 @@ def test_unknown_throughput_is_absent() -> None:
     [(None, None, 1), ("It stops.", None, 0), (None, "It is stuck.", 0)],
 )
 def test_ready(reason: str | None, failure: str | None, ready: int) -> None:
-    """The service must be ready, and no model may have failed its probe."""
+    """The service is not ready after a failed probe of any model."""
     found = scraped(ProcessStatistics(), state(failure), reason=reason)
     assert found["fillmask_ready", frozenset()] == ready
 
 
 def test_process() -> None:
-    """The usual metrics of Python processes are there."""
+    """Prometheus' client libraries define these metrics."""
     names = {name for name, _ in scraped(ProcessStatistics())}
     assert {
         "process_resident_memory_bytes",

@@ -29,7 +29,7 @@ WRITTEN = "what the user wrote"
 
 @pytest.fixture
 def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    """Collect the spans of the service in memory."""
+    """Exporter that keeps the service's spans in memory."""
     kept = InMemorySpanExporter()
     monkeypatch.setattr(opentelemetry, "OTLPSpanExporter", lambda: kept)
     return kept
@@ -38,12 +38,12 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
 def spans_of(
     tiny: Tiny, exporter: InMemorySpanExporter, *requests: tuple[str, str, object]
 ) -> list[ReadableSpan]:
-    """Return all spans of a service that gets these requests, in the order of their start."""
+    """Return all spans of a service after these requests, in the order of their start."""
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1, traces="on"))) as client:
         for method, path, body in requests:
             client.request(method, path, json=body, headers=TRACED)
     found = exporter.get_finished_spans()
-    # what the service does by itself, such as golden prompts at the start, is no trace of anybody's
+    # work without a request, such as golden prompts at the start, has no trace
     assert all(span.parent is not None for span in found)
     return sorted(found, key=lambda span: span.start_time or 0)
 
@@ -83,7 +83,7 @@ def test_request_and_child_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> 
 
 
 def test_scores_have_the_same_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """FastAPI routes them, and the span is named by the template of the path."""
+    """FastAPI routes /score. The span has the name of the path's template."""
     body = {"inputs": "the dog"}
     server, *parts = spans_of(tiny, exporter, ("POST", "/models/tiny/score", body))
     assert server.name == "POST /models/{name}/score"
@@ -138,7 +138,7 @@ def test_only_server_errors_mark_the_span(
 
 
 def test_probes_are_not_traced(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """Neither are scrapers."""
+    """Scrapers have no spans either."""
     paths = ("/health/live", "/health/ready", "/v2/health/ready", "/metrics")
     assert spans_of(tiny, exporter, *(("GET", path, None) for path in paths)) == []
 
@@ -161,11 +161,11 @@ def test_requests_of_a_batch_have_separate_spans(
 
 
 class Collector:
-    """A collector of OTLP over HTTP.
+    """Collector of OTLP over HTTP.
 
     Attributes:
-        url: where it listens.
-        received: what was sent to it.
+        url: address of the collector.
+        received: received requests.
     """
 
     def __init__(self) -> None:
@@ -181,7 +181,7 @@ class Collector:
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
-                """Not into the tests' output."""
+                """Print nothing."""
 
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -204,7 +204,7 @@ def collector() -> Iterator[Collector]:
 def test_otel_variables_enable_tracing(
     start_server: StartServer, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A real process sends its last spans before it ends, with the configured service name."""
+    """The process sends its last spans before its end, under the configured service name."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     monkeypatch.setenv("OTEL_SERVICE_NAME", "fills-of-ours")
     with start_server("--access-log=all", "--drain-delay-s=0") as (process, url):
@@ -223,9 +223,9 @@ def test_otel_variables_enable_tracing(
 def test_unreachable_collector_delays_nothing(
     start_server: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Requests get responses and the process exits with 0. The spans are lost."""
+    """Requests get responses and the process exits with 0."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    # who does not end within the grace and 5 s more is ended, with 1
+    # a process exits with 1 if it takes longer than the grace period and 5 s
     with start_server("--drain-delay-s=0", "--shutdown-grace-s=1") as (process, url):
         assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).is_success
         process.terminate()
@@ -253,7 +253,7 @@ sys.exit(main())
 
 
 def test_missing_package_stops_the_start(tiny: Tiny) -> None:
-    """The message says how to install it."""
+    """The message explains the installation."""
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, f"--bundle={tiny.path}", "--port=0", "--traces=on"],
         capture_output=True,

@@ -15,7 +15,7 @@ from service.observability.statistics import (
 
 
 def test_values_are_counted_by_bucket() -> None:
-    """A bound belongs to its own bucket, and the last bucket has no bound."""
+    """A bound belongs to its own bucket. The last bucket has no bound."""
     histogram = Histogram((1, 2, 5))
     for value in (0.5, 1, 1.5, 2, 5, 5.1, 100):
         histogram.record(value)
@@ -62,7 +62,7 @@ def test_unknown_methods_share_one_entry() -> None:
 
 
 def test_request_rejected_on_arrival_has_no_duration() -> None:
-    """It is counted and does not lower the measured latency."""
+    """The latency excludes the request."""
     route = RequestStatistics().for_route("POST", "/fill-mask")
     route.record_rejected(429)
     route.record(200, 0.5)
@@ -71,7 +71,7 @@ def test_request_rejected_on_arrival_has_no_duration() -> None:
 
 
 def test_batch_is_counted() -> None:
-    """Each of its sequences has its own wait."""
+    """Each sequence has its own wait."""
     statistics = BatchStatistics()
     statistics.record_batch(tokens=30, slots=48, queue_s=[0.001, 0.002, 0.003], compute_s=0.01)
     statistics.record_batch(tokens=5, slots=16, queue_s=[0.5], compute_s=0.02)

@@ -1,4 +1,4 @@
-"""axe, which finds what keeps people out, over an open page."""
+"""The accessibility checker axe, run on an open page."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ from playwright.sync_api import Page
 from tests.service.playground.browser import NODE_MODULES
 
 _AXE = NODE_MODULES / "axe-core" / "axe.min.js"
-# what a page's context needs: axe comes in by the back door that bypass_csp opens
+# options of a page's context, because axe must bypass the page's policy
 AXE_CONTEXT = {"bypass_csp": True, "reduced_motion": "reduce"}
 
 
 def expect_accessible(page: Page) -> None:
-    """Names, roles, contrast, landmarks; in the dark only colours are others."""
+    """Check names, roles, contrast and landmarks, and colours again in dark mode."""
     if not page.evaluate("'axe' in window"):
         page.add_script_tag(path=_AXE)
     page.emulate_media(color_scheme="light")
@@ -22,8 +22,8 @@ def expect_accessible(page: Page) -> None:
 
 
 def _passed(page: Page, **options: Any) -> set[str]:
-    """The rules that the page keeps, and there may be none that it breaks."""
-    options["resultTypes"] = ["violations"]  # of the others all nodes would take long
+    """Return the rules that the page passes, without a failed one."""
+    options["resultTypes"] = ["violations"]  # listing the nodes of other results takes long
     result = page.evaluate("(options) => axe.run(options)", options)
     problems = [
         (one["id"], node["html"], node["failureSummary"])

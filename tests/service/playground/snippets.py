@@ -1,4 +1,4 @@
-"""The code to copy, run as it stands."""
+"""Runs of the code in the playground's code panel."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from playwright.sync_api import Page
 from tests.service.playground.browser import NODE
 from tests.service.playground.playground import Playground
 
-# stands in for curl, of which a system may have none: what the shell hands over is what counts
+# replaces curl, which a system may lack, and prints its arguments
 _CURL = f"""#!{sys.executable}
 import json, sys
 print(json.dumps(sys.argv[1:]))
@@ -21,14 +21,14 @@ print(json.dumps(sys.argv[1:]))
 
 
 def code_of(playground: Playground, language: str) -> str:
-    """The code of a tab."""
+    """Return the code of a tab."""
     playground.page.get_by_role("tab", name=language).click()
     snippet = playground.page.get_by_role("tabpanel", name=language)
     return snippet.text_content() or ""
 
 
 def run_curl(code: str, tmp_path: Path, **variables: str) -> Any:
-    """What the service answers to what the shell makes of the code."""
+    """Run the code in a shell and return the service's response."""
     curl = tmp_path / "curl"
     curl.write_text(_CURL)
     curl.chmod(0o755)
@@ -51,17 +51,17 @@ def run_curl(code: str, tmp_path: Path, **variables: str) -> Any:
 
 
 def run_python(code: str, **variables: str) -> list[str]:
-    """The lines that it prints."""
+    """Run the code and return its printed lines."""
     return _printed([sys.executable, "-c"], code, variables)
 
 
 def run_javascript(code: str) -> list[str]:
-    """The lines that it prints, in Node."""
+    """Run the code in Node and return its printed lines."""
     return _printed([str(NODE), "--input-type=module", "-e"], code, {})
 
 
 def run_in_page(page: Page, code: str) -> list[str]:
-    """The lines that JavaScript prints in a browser's console."""
+    """Run JavaScript in a page and return the lines in the browser's console."""
     lines: list[str] = page.evaluate(
         f"""async () => {{
             const lines = [];
@@ -74,7 +74,7 @@ def run_in_page(page: Page, code: str) -> list[str]:
 
 
 def fill_lines(answer: Any, figure: str = "score") -> list[str]:
-    """Lines that name the fills of one mask."""
+    """Return the lines that name the fills of one mask."""
     return [f"{fill[figure]:.4f} {fill['token_str']}" for fill in answer]
 
 

@@ -1,4 +1,4 @@
-"""For those who do not see the page, or see it small, in the dark, or without motion."""
+"""Accessibility: screen readers, small screens, dark mode and reduced motion."""
 
 import re
 from collections.abc import Callable
@@ -11,50 +11,50 @@ from tests.service.playground.playground import Playground
 
 
 def nothing(playground: Playground) -> None:
-    """The first example."""
+    """Leave the first example."""
 
 
 def several(playground: Playground) -> None:
-    """Several masks, of which one is pointed at."""
+    """Show several masks with the pointer on one."""
     playground.write("The [MASK] barked at the [MASK] in the [MASK].")
     playground.fills_of(2).nth(1).hover()
 
 
 def targets(playground: Playground) -> None:
-    """Words of one's own."""
+    """Show targets."""
     playground.page.get_by_role("button", name="Your words").click()
     playground.wait_until_answered()
 
 
 def together(playground: Playground) -> None:
-    """Masks together."""
+    """Fill masks together."""
     playground.page.get_by_role("button", name="Masks together").click()
     playground.wait_until_answered()
 
 
 def alternatives(playground: Playground) -> None:
-    """Surprisal in every colour, and alternatives of a token."""
+    """Show surprisal in every colour, and alternatives of a token."""
     playground.write("The dog parked at the mailman, who had photosynthesis of the lost arcs.")
     playground.tokens.get_by_text("parked").click()
     expect(playground.fills).to_have_count(5)
 
 
 def refused(playground: Playground) -> None:
-    """An error, and an option that cannot be used."""
+    """Show an error and a disabled option."""
     playground.text.fill("[MASK] " * 130)
     expect(playground.problem).to_be_visible()
     playground.page.get_by_label("Fills per mask").fill("0")
 
 
 def waiting(playground: Playground) -> None:
-    """The network is lost."""
+    """Lose the network."""
     playground.page.route("**/score", lambda route: route.abort())
     playground.text.fill("A text.")
     expect(playground.problem).to_be_visible()
 
 
 def empty(playground: Playground) -> None:
-    """No text."""
+    """Remove the text."""
     playground.text.fill("")
 
 
@@ -64,14 +64,14 @@ STATES: list[Callable[[Playground], None]] = [
 
 
 def begin_again(playground: Playground) -> None:
-    """The first text, and the options as they are at first."""
+    """Restore the first text and the default options."""
     playground.page.unroute_all()
     playground.page.get_by_role("button", name="One mask").click()
     playground.wait_until_answered()
 
 
 def test_every_state_is_for_everybody(open_page: OpenPage) -> None:
-    """No rule of axe is broken, in any colours, and nothing is wider than a small screen."""
+    """axe reports no error in any colours. Nothing is wider than a small screen."""
     playground = open_page(failing_requests=True, **AXE_CONTEXT)
     for state in STATES:
         begin_again(playground)
@@ -81,14 +81,14 @@ def test_every_state_is_for_everybody(open_page: OpenPage) -> None:
 
 
 def test_long_words_are_not_wider_than_the_page(playground: Playground) -> None:
-    """They are broken."""
+    """Lines break within long words."""
     for long in ("x" * 400, "x" * 300 + " [MASK] " + "y" * 300):
         playground.write(long)
         playground.expect_to_fit()
 
 
 def test_structure_as_it_is_read_out(playground: Playground) -> None:
-    """Landmarks, headings, groups and their names."""
+    """The structure has landmarks, headings and groups with names."""
     playground.write("The [MASK] barked.")
     expect(playground.page.locator("body")).to_match_aria_snapshot(
         """
@@ -128,7 +128,7 @@ def test_structure_as_it_is_read_out(playground: Playground) -> None:
 
 
 def test_answers_are_announced(playground: Playground) -> None:
-    """In a sentence, once typing has paused."""
+    """The announcement is a sentence after a pause in typing."""
     announcer = playground.page.locator("#announcer")
     text = "The [MASK] barked."
     playground.write(text)
@@ -142,7 +142,7 @@ def test_answers_are_announced(playground: Playground) -> None:
 
 
 def test_theme(open_page: OpenPage, url: str) -> None:
-    """As the system has it, until the visitor chooses; the choice is kept."""
+    """The system's theme is the default. The page stores the visitor's choice."""
     ground = "getComputedStyle(document.body).backgroundColor"
     playground = open_page(color_scheme="dark")
     page = playground.page
@@ -154,12 +154,12 @@ def test_theme(open_page: OpenPage, url: str) -> None:
     assert page.evaluate(ground) == light
     page.get_by_role("button", name="Switch to the dark theme").click()
     assert page.evaluate(ground) == dark
-    page.emulate_media(color_scheme="light")  # what the system has needs no choice
+    page.emulate_media(color_scheme="light")  # the system's theme needs no choice
     assert page.evaluate(ground) == light
 
 
 def test_without_motion(open_page: OpenPage) -> None:
-    """Bars do not glide for those who want none."""
+    """Bars do not move for visitors who prefer reduced motion."""
     playground = open_page(reduced_motion="reduce")
     playground.wait_until_answered()
     bar = playground.page.locator(".bar").first

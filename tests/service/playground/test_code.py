@@ -1,4 +1,4 @@
-"""The code to copy gives what is shown."""
+"""Code in the code panel, run and compared with the page."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,30 +21,30 @@ AWKWARD = "It's \"a [MASK]\" \\ $HOME `date` \\n %s 😀 — naïve\n\tsecond 'l
 
 
 def plain(playground: Playground) -> None:
-    """One mask, in the middle of what shells and languages make something of."""
+    """Fill one mask between characters that are special in shells and languages."""
     playground.write(AWKWARD)
 
 
 def several(playground: Playground) -> None:
-    """Two masks."""
+    """Fill two masks."""
     playground.write("The [MASK] barked at the [MASK].")
 
 
 def targets(playground: Playground) -> None:
-    """Words of one's own, with a quote in one."""
+    """Rank targets, one of which has a quote."""
     playground.mode("Your words")
     playground.page.get_by_label("Rank only these").fill("tea, a 'cup'")
     playground.write("She drank [MASK].")
 
 
 def targets_of_several(playground: Playground) -> None:
-    """The same for two masks."""
+    """Rank targets for two masks."""
     targets(playground)
     playground.write("She drank [MASK] and [MASK].")
 
 
 def words(playground: Playground) -> None:
-    """Whole words, in a window."""
+    """Fill words in a window."""
     playground.mode("Whole words")
     playground.page.get_by_label("words of up to").select_option("1 token")
     playground.page.get_by_label("read around the masks").check()
@@ -52,14 +52,14 @@ def words(playground: Playground) -> None:
 
 
 def together(playground: Playground) -> None:
-    """Two masks at once."""
+    """Fill two masks together."""
     playground.mode("Together")
     playground.page.get_by_label("in the order").select_option("left to right")
     playground.write("He lives in [MASK] [MASK], California.")
 
 
 def scores(playground: Playground) -> None:
-    """No mask."""
+    """Score a text without masks."""
     playground.write(AWKWARD.replace("[MASK]", "word"))
 
 
@@ -101,7 +101,7 @@ def test_the_code_gives_what_is_shown(
     lines: Callable[[Any], list[str]],
     tmp_path: Path,
 ) -> None:
-    """curl, Python and JavaScript, run as they stand."""
+    """The languages are curl, Python and JavaScript."""
     if set_up is words:
         playground.page.get_by_label("read around the masks").check()
     set_up(playground)
@@ -115,20 +115,20 @@ def test_the_code_gives_what_is_shown(
     expected = lines(answer)
     assert run_python(code_of(playground, "Python")) == expected
     shown = run_javascript(code_of(playground, "JavaScript"))
-    if set_up is together:  # lists print in each language's own way
+    if set_up is together:  # each language prints lists in its own way
         expected = [line.replace("['", "[ '").replace("']", "' ]") for line in expected]
     assert shown == expected
 
 
 def test_python_uses_hugging_faces_client_where_that_can_ask_it(playground: Playground) -> None:
-    """For one mask and a number of fills; all else goes by httpx."""
+    """Other requests use httpx."""
     assert "InferenceClient" in code_of(playground, "Python")
     playground.mode("Whole words")
     expect(playground.page.get_by_role("tabpanel")).to_contain_text("httpx")
 
 
 def test_copy(playground: Playground) -> None:
-    """The code is on the clipboard, and the button says so."""
+    """The button confirms the copy."""
     page = playground.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     playground.write("It's [MASK].\n")
@@ -141,7 +141,7 @@ def test_copy(playground: Playground) -> None:
 
 
 def test_copy_without_the_clipboard_api(open_page: OpenPage) -> None:
-    """As on a page that came by plain http from another machine."""
+    """Browsers without TLS have no clipboard API."""
 
     def without(page: Any) -> None:
         page.add_init_script("delete Navigator.prototype.clipboard")
@@ -159,7 +159,7 @@ def test_copy_without_the_clipboard_api(open_page: OpenPage) -> None:
 
 
 def page_code(playground: Playground) -> str:
-    """What curl's tab showed for the text that was there."""
+    """Return the code of curl's tab for the earlier text."""
     return (
         f"curl -s '{playground.url}/fill-mask' \\\n"
         "  -H 'Content-Type: application/json' \\\n"
@@ -168,7 +168,7 @@ def page_code(playground: Playground) -> str:
 
 
 def test_copy_that_is_not_allowed(open_page: OpenPage) -> None:
-    """Says that it did not work, and what to do."""
+    """The button reports the failure and names an alternative."""
 
     def without(page: Any) -> None:
         page.add_init_script(

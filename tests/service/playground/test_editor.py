@@ -1,4 +1,4 @@
-"""Masks are put into the text, and taken out again."""
+"""Masks that the editor inserts and removes."""
 
 from playwright.sync_api import expect
 
@@ -6,7 +6,7 @@ from tests.service.playground.conftest import OpenPage
 from tests.service.playground.playground import Playground
 
 SENTENCE = "The old man's dog barked."
-# where a character of the text area is drawn, from the mirror behind it
+# position of a character of the text area, from the mirror behind it
 CHARACTER_AT = """
 (at) => {
   const walker = document.createTreeWalker(document.getElementById("mirror"), NodeFilter.SHOW_TEXT);
@@ -38,7 +38,7 @@ def double_click(playground: Playground, at: int) -> None:
 
 
 def test_double_click_masks_a_word(playground: Playground) -> None:
-    """The word becomes a mask, and what could stand there is shown."""
+    """The page shows the fills of the new mask."""
     playground.write(SENTENCE)
     double_click(playground, SENTENCE.index("dog"))
     expect(playground.text).to_have_value("The old man's [MASK] barked.")
@@ -48,7 +48,7 @@ def test_double_click_masks_a_word(playground: Playground) -> None:
 
 
 def test_double_click_and_typing_replaces_the_word(playground: Playground) -> None:
-    """The mask is selected, as the word would be."""
+    """The mask replaces the word in the selection."""
     playground.write(SENTENCE)
     double_click(playground, SENTENCE.index("dog"))
     playground.page.keyboard.type("cat")
@@ -56,7 +56,7 @@ def test_double_click_and_typing_replaces_the_word(playground: Playground) -> No
 
 
 def test_double_click_on_a_mask_selects_it(playground: Playground) -> None:
-    """With its brackets; typing replaces it."""
+    """The selection includes the brackets, so that typing replaces the mask."""
     playground.write("The [MASK] barked.")
     double_click(playground, 7)
     expect(playground.text).to_have_value("The [MASK] barked.")
@@ -65,7 +65,7 @@ def test_double_click_on_a_mask_selects_it(playground: Playground) -> None:
 
 
 def test_where_a_character_is_drawn_a_click_puts_the_caret(playground: Playground) -> None:
-    """Text area and mirror break their lines alike, whatever the text."""
+    """The text area and its mirror break lines in the same places."""
     text = (
         "A line  with   spaces,\ta tab, and a-long-word-"
         + "x" * 120
@@ -85,7 +85,7 @@ def test_where_a_character_is_drawn_a_click_puts_the_caret(playground: Playgroun
 
 
 def test_the_button_says_what_it_masks(playground: Playground) -> None:
-    """The word at the caret, what is selected, or else a mask at the caret."""
+    """The label is the word at the caret, the selection, or a mask at the caret."""
     cases = [
         ((10, 10), "Mask “man's”", "The old [MASK] dog barked."),
         ((7, 7), "Mask “old”", "The [MASK] man's dog barked."),
@@ -103,7 +103,6 @@ def test_the_button_says_what_it_masks(playground: Playground) -> None:
 
 
 def test_there_is_nothing_to_mask_in_a_mask(playground: Playground) -> None:
-    """The button says so, and does nothing."""
     put_caret(playground, 15)
     button = playground.page.locator("#mask")
     expect(button).to_have_attribute("aria-disabled", "true")
@@ -112,7 +111,7 @@ def test_there_is_nothing_to_mask_in_a_mask(playground: Playground) -> None:
 
 
 def test_a_selection_that_cuts_a_mask_takes_it_whole(playground: Playground) -> None:
-    """Half a mask would be neither a mask nor a word."""
+    """Half a mask is neither a mask nor a word."""
     playground.write("The old [MASK] barked.")
     put_caret(playground, 4, 11)
     playground.page.keyboard.press("Alt+M")
@@ -120,7 +119,7 @@ def test_a_selection_that_cuts_a_mask_takes_it_whole(playground: Playground) -> 
 
 
 def test_a_mask_is_put_between_spaces_where_it_must(playground: Playground) -> None:
-    """After a word without one, and before one."""
+    """Spaces separate the mask from words before and after it."""
     playground.write("one,two")
     put_caret(playground, 4)
     playground.text.evaluate("(area) => area.setRangeText('', 4, 7)")
@@ -129,7 +128,7 @@ def test_a_mask_is_put_between_spaces_where_it_must(playground: Playground) -> N
 
 
 def test_what_the_page_put_in_is_taken_back(playground: Playground) -> None:
-    """By Undo, step by step, and by the browser's own undo."""
+    """Undo works step by step, by the button and by the browser."""
     undo = playground.page.get_by_role("button", name="Undo")
     expect(undo).to_be_hidden()
     playground.write(SENTENCE)
@@ -149,7 +148,7 @@ def test_what_the_page_put_in_is_taken_back(playground: Playground) -> None:
 
 
 def test_masks_are_numbered_where_there_are_several(playground: Playground) -> None:
-    """And the one whose fills are pointed at stands out."""
+    """The pointer on a fill highlights the mask."""
     playground.write("The [MASK] barked at the [MASK].")
     masks = playground.page.locator("#mirror .mask")
     expect(masks).to_have_count(2)
@@ -162,7 +161,7 @@ def test_masks_are_numbered_where_there_are_several(playground: Playground) -> N
 
 
 def test_the_caret_stays_in_view_in_a_long_text(playground: Playground) -> None:
-    """The text scrolls under its tools; what is typed at its end can be seen."""
+    """The text scrolls, so that its end is visible during typing."""
     playground.text.fill("A line.\n" * 80)
     playground.page.keyboard.press("ControlOrMeta+End")
     playground.page.keyboard.type("The end [MASK].")
@@ -172,6 +171,6 @@ def test_the_caret_stays_in_view_in_a_long_text(playground: Playground) -> None:
 
 
 def test_a_phone_is_told_what_its_fingers_can_do(open_page: OpenPage) -> None:
-    """There is no double click without a mouse."""
+    """Touch screens have no double click."""
     playground = open_page(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
     expect(playground.page.get_by_text("Tap a word, then mask it.")).to_be_visible()

@@ -1,4 +1,4 @@
-"""What is shown when there is no answer, and what is never shown."""
+"""Errors of requests, and pages that wait."""
 
 from collections.abc import Callable
 
@@ -13,12 +13,12 @@ BUSY = "Too much is waiting."
 
 
 def refuse(status: int, sentence: str, **headers: str) -> Callable[[Route], None]:
-    """A service that answers with an error."""
+    """Return an error for every request."""
     return lambda route: route.fulfill(status=status, json={"error": sentence}, headers=headers)
 
 
 def test_a_request_that_is_not_done(refusing: Playground) -> None:
-    """The service's own sentence beside the text; the fills of another text are out of reach."""
+    """The service's message is beside the text. Fills of another text do nothing."""
     masks = "[MASK] " * 129
     refusing.text.fill(masks)
     expect(refusing.problem).to_have_text("The request has 129 masks; at most 128 are allowed.")
@@ -36,7 +36,7 @@ def test_a_request_that_is_not_done(refusing: Playground) -> None:
 
 
 def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
-    """After as long as it says, and the page says so."""
+    """The page waits for Retry-After and shows the wait."""
     refusing = open_page(failing_requests=True, own_context=True)
     refusing.wait_until_answered()
     asked: list[Route] = []
@@ -64,7 +64,7 @@ def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
 
 
 def test_a_service_that_stays_overloaded(refusing: Playground) -> None:
-    """Is not asked a third time by itself, but by a button."""
+    """The page sends a third request only after a click."""
     asked: list[Route] = []
 
     def overloaded(route: Route) -> None:
@@ -83,7 +83,7 @@ def test_a_service_that_stays_overloaded(refusing: Playground) -> None:
 
 
 def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
-    """500 has a sentence and a button, and is not the text's fault."""
+    """The page has a message and a button. The text has no error mark."""
     refusing.page.route("**/fill-mask", refuse(500, "Internal error. Request id: 7"))
     refusing.text.fill(TEXT)
     expect(refusing.problem).to_contain_text("Internal error. Request id: 7")
@@ -92,7 +92,7 @@ def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
 
 
 def test_an_answer_that_is_not_the_services(refusing: Playground) -> None:
-    """A proxy's page is not shown, only its status."""
+    """The page shows only the status of a proxy's error page."""
     refusing.page.route(
         "**/fill-mask", lambda route: route.fulfill(status=502, body="<h1>Bad Gateway</h1>")
     )
@@ -103,7 +103,7 @@ def test_an_answer_that_is_not_the_services(refusing: Playground) -> None:
 
 
 def test_a_service_that_starts(open_page: OpenPage) -> None:
-    """The page waits until it is ready, and then answers what has been written meanwhile."""
+    """The page sends the latest text after the start."""
     starting = {"is": True}
 
     def start(page: Page) -> None:
@@ -121,7 +121,7 @@ def test_a_service_that_starts(open_page: OpenPage) -> None:
         "The service is starting. Asking again as soon as it is ready."
     )
     mask = playground.page.locator("#mask")
-    expect(mask).to_have_attribute("aria-disabled", "true")  # how it is written is not known yet
+    expect(mask).to_have_attribute("aria-disabled", "true")  # the mask token is unknown
     playground.text.fill(TEXT)
     with playground.page.expect_response("**/health/ready"):
         pass
@@ -133,7 +133,7 @@ def test_a_service_that_starts(open_page: OpenPage) -> None:
 
 
 def test_a_network_that_is_lost(refusing: Playground) -> None:
-    """What is written meanwhile is answered when it is back."""
+    """The page sends the latest text when the network returns."""
     page = refusing.page
     for path in ("**/fill-mask", "**/health/ready"):
         page.route(path, lambda route: route.abort("connectionrefused"))
@@ -151,7 +151,7 @@ def test_a_network_that_is_lost(refusing: Playground) -> None:
 
 
 def test_an_answer_that_comes_too_late_is_dropped(playground: Playground) -> None:
-    """Of two answers in the wrong order only that to the latest text is shown."""
+    """Responses may arrive in another order than their requests."""
     held: list[Route] = []
 
     def hold_the_first(route: Route) -> None:
@@ -166,14 +166,14 @@ def test_an_answer_that_comes_too_late_is_dropped(playground: Playground) -> Non
     playground.write(TEXT)
     fills = playground.service_fills(TEXT)
     playground.expect_fills(playground.fills, fills)
-    assert first.value.failure is not None  # it was aborted
+    assert first.value.failure is not None  # aborted
     held[0].fulfill(json=playground.service_fills("The cat [MASK]."))
     playground.expect_fills(playground.fills, fills)
     expect(playground.text).to_have_value(TEXT)
 
 
 def test_fills_of_an_older_text_cannot_be_chosen(playground: Playground) -> None:
-    """While an answer is awaited, a click on what is still there does nothing."""
+    """A click on an old fill does nothing while a response is pending."""
     held: list[Route] = []
 
     def hold(route: Route) -> None:
@@ -193,7 +193,6 @@ def test_fills_of_an_older_text_cannot_be_chosen(playground: Playground) -> None
 
 @pytest.mark.parametrize("status", [422, 500])
 def test_errors_of_alternatives(refusing: Playground, status: int) -> None:
-    """They are shown where the alternatives would be."""
     refusing.write("The dog barked.")
     refusing.page.route("**/fill-mask", refuse(status, "Not this one."))
     refusing.tokens.nth(1).click()

@@ -1,4 +1,4 @@
-"""Fills are shown as the service gives them, and put into the text."""
+"""Fills in the list and in the text."""
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -9,7 +9,7 @@ DRANK = "She drank a cup of [MASK]."
 
 
 def test_fills_follow_what_is_typed(playground: Playground) -> None:
-    """Key by key, without a button."""
+    """Each key sends a request."""
     playground.text.fill("")
     playground.text.press_sequentially("The [MASK] barked at the mailman.")
     fills = playground.service_fills("The [MASK] barked at the mailman.")
@@ -18,7 +18,7 @@ def test_fills_follow_what_is_typed(playground: Playground) -> None:
 
 
 def test_a_chosen_fill_is_put_into_the_text(playground: Playground) -> None:
-    """The text is the service's own sequence, and without a mask its surprisal is shown."""
+    """The text is the service's own sequence. Without a mask the page shows its surprisal."""
     fills = playground.service_fills(DRANK)
     playground.write(DRANK)
     playground.fills.nth(1).click()
@@ -28,7 +28,7 @@ def test_a_chosen_fill_is_put_into_the_text(playground: Playground) -> None:
 
 
 def test_several_masks_have_a_list_each(playground: Playground) -> None:
-    """Choosing fills one mask; the other is asked about again, with that in place."""
+    """A choice fills one mask. The page requests the fills of the other again."""
     text = "The [MASK] barked at the [MASK]."
     playground.write(text)
     first, second = playground.service_fills(text)
@@ -46,7 +46,7 @@ def test_several_masks_have_a_list_each(playground: Playground) -> None:
 
 
 def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
-    """A bar is as long as its share of the scale that is written above."""
+    """A bar shows its share of the scale above."""
     text = "He lives in [MASK] [MASK], California."
     playground.write(text)
     shares = [fill["score"] for fills in playground.service_fills(text) for fill in fills]
@@ -63,7 +63,6 @@ def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
 
 
 def test_how_many(playground: Playground) -> None:
-    """As many fills as are asked for."""
     playground.page.get_by_label("Fills per mask").fill("12")
     expect(playground.fills).to_have_count(12)
     fills = playground.service_fills("Paris is the [MASK] of France.", top_k=12)
@@ -71,7 +70,7 @@ def test_how_many(playground: Playground) -> None:
 
 
 def test_targets_are_ranked_alone(playground: Playground) -> None:
-    """Words and phrases; the bar is the share among them, the probability beside it."""
+    """Targets are words and phrases. The bar is the share among the targets."""
     playground.mode("Your words")
     playground.page.get_by_label("Rank only these").fill("tea, coffee,, hot chocolate , sand")
     playground.write(DRANK)
@@ -83,7 +82,7 @@ def test_targets_are_ranked_alone(playground: Playground) -> None:
 
 
 def test_whole_words(playground: Playground) -> None:
-    """Of as many tokens as are allowed."""
+    """Words have up to the chosen number of tokens."""
     text = "She works as a [MASK]."
     playground.mode("Whole words")
     playground.page.get_by_label("words of up to").select_option("2 tokens")
@@ -93,7 +92,7 @@ def test_whole_words(playground: Playground) -> None:
 
 
 def test_masks_together(playground: Playground) -> None:
-    """One list for all masks; choosing fills them all."""
+    """A choice fills all masks."""
     text = "He lives in [MASK] [MASK], California."
     playground.mode("Together")
     playground.write(text)
@@ -105,7 +104,7 @@ def test_masks_together(playground: Playground) -> None:
 
 
 def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
-    """Above the limit it is the service's error, until it may be read in windows."""
+    """The service returns an error above the limit, unless the option allows windows."""
     playground = refusing
     text = "It was very " + "very " * 300 + "[MASK]."
     playground.text.fill(text)
@@ -122,7 +121,7 @@ def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
 
 
 def test_fills_of_nothing_but_space_can_be_seen(playground: Playground) -> None:
-    """A token of white space is shown by a sign; one with a space before it without."""
+    """A sign shows a token of white space."""
     fills = [
         {"score": score, "token": token, "token_str": text, "sequence": f"A{text}."}
         for token, (text, score) in enumerate([(" ", 0.5), (" house", 0.25), ("\n", 0.125)])
@@ -137,7 +136,7 @@ def test_fills_of_nothing_but_space_can_be_seen(playground: Playground) -> None:
 
 
 def test_a_mask_that_no_word_fits(playground: Playground) -> None:
-    """It says so, and the other masks have their fills."""
+    """Other masks have their fills."""
     fill = {"score": 0.5, "token": 1, "token_str": "x", "sequence": "A x [MASK]"}
     playground.page.route("**/fill-mask", lambda route: route.fulfill(json=[[fill], []]))
     playground.write("A [MASK] [MASK]")

@@ -1,4 +1,4 @@
-"""A service that wants an API key: it is asked for in place, sent, and kept nowhere."""
+"""API keys in the playground, entered on the page, sent with requests and never stored."""
 
 import json
 import time
@@ -33,11 +33,11 @@ START = "Paris is the [MASK] of France."
 
 @dataclass(frozen=True)
 class Keyed:
-    """A service with keys.
+    """Service with API keys.
 
     Attributes:
-        url: where it is.
-        file: its keys.
+        url: address of the service.
+        file: file with its keys.
     """
 
     url: str
@@ -45,13 +45,13 @@ class Keyed:
 
 
 def bearer(key: str) -> dict[str, str]:
-    """The header, as a client sends it that knows nothing of encodings."""
+    """Return the header of a client that does not encode the key."""
     return {"Authorization": f"Bearer {key}".encode().decode("latin-1")}
 
 
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
-    """A service with three keys, one of which a test takes back."""
+    """A service with three keys, one of which a test revokes."""
     file = tmp_path_factory.mktemp("keys") / "keys"
     keys = [KEY, VARIABLE["FILLMASK_API_KEY"], OLD_KEY]
     file.write_text("\n".join(keys), encoding="utf-8")
@@ -61,19 +61,19 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
 
 @pytest.fixture
 def locked(open_page: OpenPage, keyed: Keyed) -> Playground:
-    """The page, which has no key yet."""
+    """The page without a key."""
     playground = open_page(url=keyed.url, failing_requests=True)
     expect(field(playground)).to_be_visible()
     return replace(playground, headers=bearer(VARIABLE["FILLMASK_API_KEY"]))
 
 
 def field(playground: Playground) -> Locator:
-    """Where the key is written."""
+    """Return the field of the key."""
     return playground.page.get_by_label("API key")
 
 
 def sentence(playground: Playground) -> Locator:
-    """What is said of the key."""
+    """Return the message about the key."""
     return playground.page.locator("#key-problem")
 
 
@@ -84,12 +84,12 @@ def give(playground: Playground, key: str) -> None:
 
 
 def refuse(route: Route) -> None:
-    """As the service does without a key."""
+    """Respond like the service without a key."""
     route.fulfill(status=401, json={"error": "No."}, headers={"WWW-Authenticate": "Bearer"})
 
 
 def test_is_asked_for_in_place_and_goes_with_every_request(locked: Playground) -> None:
-    """By keyboard alone; then the page begins as it does without."""
+    """The test uses only the keyboard."""
     expect(sentence(locked)).to_have_text(WANTED)
     expect(locked.page.get_by_role("status").filter(has_text=WANTED)).to_be_visible()
     expect(field(locked)).to_be_focused()
@@ -103,7 +103,7 @@ def test_is_asked_for_in_place_and_goes_with_every_request(locked: Playground) -
         keys.append(request.all_headers()["authorization"])
 
     locked.page.on("request", hear)
-    locked.page.keyboard.press("Enter")  # of nothing
+    locked.page.keyboard.press("Enter")  # without a key
     locked.page.keyboard.insert_text(f" {KEY} ")
     locked.page.keyboard.press("Enter")
     locked.wait_until_answered()
@@ -119,7 +119,7 @@ def test_is_asked_for_in_place_and_goes_with_every_request(locked: Playground) -
 
 
 def test_is_kept_nowhere(locked: Playground) -> None:
-    """Not stored, not in the address or the link, not in the page; another page has none."""
+    """Storage, address, link and page do not contain the key."""
     page = locked.page
     page.get_by_label("API key").fill(KEY)
     page.get_by_role("button", name="Use this key").click()
@@ -142,7 +142,7 @@ def test_is_kept_nowhere(locked: Playground) -> None:
 
 
 def test_one_that_is_refused_is_asked_for_again(locked: Playground) -> None:
-    """It is said, and the field is empty and has the focus."""
+    """The field is empty and has the focus."""
     for wrong in ("not-one-of-the-keys", "€" * 20):
         give(locked, wrong)
         expect(sentence(locked)).to_have_text(REFUSED)
@@ -155,7 +155,7 @@ def test_one_that_is_refused_is_asked_for_again(locked: Playground) -> None:
 
 
 def test_one_that_is_taken_back_while_the_page_is_open(locked: Playground, keyed: Keyed) -> None:
-    """Another is asked for; who writes goes on writing, and that is answered."""
+    """The visitor continues to write. The latest text gets its response."""
     give(locked, OLD_KEY)
     locked.wait_until_answered()
     keys = keyed.file.read_text(encoding="utf-8")
@@ -177,7 +177,6 @@ def test_one_that_is_taken_back_while_the_page_is_open(locked: Playground, keyed
 
 
 def test_what_a_link_asks_for_is_asked_for_with_the_key(open_page: OpenPage, keyed: Keyed) -> None:
-    """Nothing of it is lost."""
     playground = open_page("/#text=A+[MASK].&top_k=3", url=keyed.url, failing_requests=True)
     give(playground, KEY)
     expect(playground.fills).to_have_count(3)
@@ -185,7 +184,7 @@ def test_what_a_link_asks_for_is_asked_for_with_the_key(open_page: OpenPage, key
 
 
 def test_alternatives_wait_for_a_key_too(locked: Playground) -> None:
-    """The field is below the text, and has the focus."""
+    """The field is below the text and has the focus."""
     give(locked, KEY)
     locked.wait_until_answered()
     locked.write("The dog barked.")
@@ -199,7 +198,7 @@ def test_alternatives_wait_for_a_key_too(locked: Playground) -> None:
 
 
 def test_an_answer_to_the_key_before(locked: Playground) -> None:
-    """Says nothing of the one that was given since; the question is asked again with that."""
+    """The page repeats the request with the latest key."""
     give(locked, VARIABLE["FILLMASK_API_KEY"])
     locked.wait_until_answered()
     held: list[Route] = []
@@ -222,7 +221,7 @@ def test_an_answer_to_the_key_before(locked: Playground) -> None:
 
 
 def test_one_that_is_wanted_no_more(refusing: Playground) -> None:
-    """The field goes with the next answer."""
+    """The field disappears with the next response."""
     refusing.page.route("**/fill-mask", refuse)
     refusing.text.fill("A [MASK].")
     expect(sentence(refusing)).to_have_text(WANTED)
@@ -234,7 +233,7 @@ def test_one_that_is_wanted_no_more(refusing: Playground) -> None:
 
 
 def test_a_proxy_that_wants_something_else(refusing: Playground) -> None:
-    """Is an error like others: a key would not help."""
+    """A key would not help."""
     refusing.page.route(
         "**/fill-mask",
         lambda route: route.fulfill(
@@ -247,7 +246,7 @@ def test_a_proxy_that_wants_something_else(refusing: Playground) -> None:
 
 
 def test_the_code_has_the_key_from_where_it_runs(locked: Playground, tmp_path: Path) -> None:
-    """An environment variable, or a question in a browser; it gives what is shown."""
+    """The code reads an environment variable, or prompts in a browser."""
     give(locked, KEY)
     locked.wait_until_answered()
     locked.page.on("dialog", lambda dialog: dialog.accept(VARIABLE["FILLMASK_API_KEY"]))
@@ -267,13 +266,12 @@ def test_the_code_has_the_key_from_where_it_runs(locked: Playground, tmp_path: P
 
 
 def test_without_keys_the_code_has_none(playground: Playground) -> None:
-    """Where the service wants none."""
     for language in ("curl", "Python", "JavaScript"):
         assert "key" not in code_of(playground, language).lower()
 
 
 def test_everybody_can_give_one(open_page: OpenPage, keyed: Keyed) -> None:
-    """When it is asked for and when it is refused, in any colours, on small screens."""
+    """The test covers the first prompt and a rejected key, in all colours and on small screens."""
     playground = open_page(url=keyed.url, failing_requests=True, **AXE_CONTEXT)
     expect(sentence(playground)).to_have_text(WANTED)
     expect_accessible(playground.page)

@@ -1,4 +1,4 @@
-"""Everything can be done without a mouse."""
+"""Keyboard access to all functions."""
 
 from playwright.sync_api import expect
 
@@ -6,7 +6,7 @@ from tests.service.playground.playground import Playground
 
 
 def focused(playground: Playground) -> str:
-    """The id of what has the focus, or its text."""
+    """Return the id or the text of the element with the focus."""
     return str(
         playground.page.evaluate(
             "document.activeElement.id || document.activeElement.value "
@@ -16,7 +16,7 @@ def focused(playground: Playground) -> str:
 
 
 def test_from_a_sentence_to_filled_masks(playground: Playground) -> None:
-    """Write, mask, choose, choose again, look at alternatives, and leave them."""
+    """The steps are writing, masking, choosing twice, and opening and closing alternatives."""
     keys = playground.page.keyboard
     playground.text.focus()
     keys.press("ControlOrMeta+a")
@@ -71,7 +71,7 @@ def test_from_a_sentence_to_filled_masks(playground: Playground) -> None:
 
 
 def test_each_group_is_one_stop_of_the_tab_key(playground: Playground) -> None:
-    """The way through the page is short, in the order in which it is read."""
+    """The order of the stops is that of the page."""
     playground.text.focus()
     way = [focused(playground)]
     while way[-1] != "snippet":
@@ -86,7 +86,7 @@ def test_each_group_is_one_stop_of_the_tab_key(playground: Playground) -> None:
 
 
 def test_tabs_by_arrow_keys(playground: Playground) -> None:
-    """Left and right, around the ends."""
+    """The left and right keys wrap around at the ends."""
     playground.page.get_by_role("tab", name="curl").focus()
     playground.page.keyboard.press("ArrowLeft")
     expect(playground.page.get_by_role("tab", name="JavaScript")).to_be_focused()
@@ -97,7 +97,7 @@ def test_tabs_by_arrow_keys(playground: Playground) -> None:
 
 
 def test_the_focus_can_be_seen(playground: Playground) -> None:
-    """Each stop of the Tab key has an outline, or its frame has."""
+    """The outline is on the stop or on its frame."""
     is_seen = """() => {
         const focused = document.activeElement;
         const framed = focused.closest("textarea")?.closest(".editor");

@@ -1,4 +1,4 @@
-"""A service of several models: the page asks the one that is chosen."""
+"""Service of several models, with requests to the chosen one."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ OTHER_TEXT = "The <mask> barked."
 
 
 def put_other(path: Path) -> None:
-    """The built-in model under another name, with another mask token and a lower limit."""
+    """Add the built-in model under another name, with another mask token and a lower limit."""
     shutil.copytree(BUNDLE, path)
     for name in ("tokenizer.json", "bundle.json"):
         text = (path / name).read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ def put_other(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def models_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a service of two; the second of its list is the default."""
+    """Address of a service of two models, of which the second is the default."""
     bundles = tmp_path_factory.mktemp("bundles")
     put_other(bundles / "a")
     shutil.copytree(BUNDLE, bundles / "b")
@@ -60,30 +60,29 @@ def models_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def several(open_page: OpenPage, models_url: str) -> Playground:
-    """The page of both."""
+    """The page with both models."""
     playground = open_page(url=models_url)
     playground.wait_until_answered()
     return playground
 
 
 def choice(playground: Playground) -> Locator:
-    """Where a model is chosen."""
+    """Return the list of models."""
     return playground.page.get_by_role("banner").get_by_role("combobox", name="Model")
 
 
 def choose(playground: Playground, name: str) -> None:
-    """Choose a model, and wait for its answer."""
+    """Choose a model and wait for its response."""
     choice(playground).select_option(name)
     playground.wait_until_answered()
 
 
 def other_fills(playground: Playground, text: str) -> Any:
-    """What the other model answers."""
+    """Return the response of the other model."""
     return playground.ask(PATH, {"inputs": text, "parameters": {"top_k": 5}})
 
 
 def test_begins_with_the_default(several: Playground) -> None:
-    """Which is asked as the only one of a service is."""
     names = [one["name"] for one in httpx.get(f"{several.url}/models").json()]
     assert names == [OTHER, DEFAULT]
     expect(choice(several).get_by_role("option")).to_have_text(names)
@@ -94,7 +93,7 @@ def test_begins_with_the_default(several: Playground) -> None:
 
 
 def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
-    """By keyboard: masks, limits, facts and all requests are of that one, and back again."""
+    """The test uses the keyboard. Masks, limits, facts and requests belong to the chosen model."""
     several.write(TEXT)
     paths: list[str] = []
 
@@ -128,7 +127,6 @@ def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
 
 
 def test_undo_writes_masks_as_the_chosen_model_does(several: Playground) -> None:
-    """What the page put in before is taken back with the masks of now."""
     several.write(TEXT)
     fill = several.service_fills(TEXT)[0]
     several.fills.first.click()
@@ -143,7 +141,6 @@ def test_undo_writes_masks_as_the_chosen_model_does(several: Playground) -> None
 
 @pytest.mark.parametrize("text", [OTHER_TEXT, "The dog barked."])
 def test_the_code_asks_the_chosen_one(several: Playground, text: str, tmp_path: Path) -> None:
-    """For fills and for scores."""
     choose(several, OTHER)
     several.write(text)
     answer = run_curl(code_of(several, "curl"), tmp_path)
@@ -158,7 +155,7 @@ def test_the_code_asks_the_chosen_one(several: Playground, text: str, tmp_path: 
 
 
 def test_a_link_names_the_chosen_one(several: Playground) -> None:
-    """And one to the default does not, wherever it is opened."""
+    """A link to the default model has no name."""
     page = several.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.evaluate("navigator.clipboard.writeText('')")
@@ -186,7 +183,7 @@ def test_a_link_names_the_chosen_one(several: Playground) -> None:
 
 
 def test_a_link_to_a_model_that_is_not_served(open_page: OpenPage, models_url: str) -> None:
-    """Is said; the default is asked."""
+    """The page shows a message and uses the default."""
     playground = open_page("/#text=A+[MASK].&model=gone", url=models_url)
     playground.wait_until_answered()
     expect(playground.page.locator("#link-problem")).to_have_text(
@@ -196,7 +193,7 @@ def test_a_link_to_a_model_that_is_not_served(open_page: OpenPage, models_url: s
 
 
 def test_everybody_can_choose(open_page: OpenPage, models_url: str) -> None:
-    """In any colours, and on small screens, however long a name is."""
+    """The test covers all colours, small screens and long names."""
     playground = open_page(url=models_url, **AXE_CONTEXT)
     playground.wait_until_answered()
     choose(playground, OTHER)

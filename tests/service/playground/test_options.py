@@ -1,4 +1,4 @@
-"""Options that cannot be used are not sent, and say why."""
+"""Disabled options and invalid values."""
 
 from playwright.sync_api import expect
 
@@ -9,14 +9,14 @@ TEXT = "Paris is the [MASK] of France."
 
 
 def requests_of(playground: Playground) -> list[str]:
-    """What the page asks from now on."""
+    """Record the following requests of the page."""
     asked: list[str] = []
     playground.page.on("request", lambda request: asked.append(request.url))
     return asked
 
 
 def test_what_excludes_each_other_is_one_choice(playground: Playground) -> None:
-    """Targets, whole words and masks together cannot be asked for at once."""
+    """The modes are targets, words and masks together."""
     for name in ("Whole words", "Together", "Tokens"):
         playground.mode(name)
         expect(playground.page.get_by_role("radio", checked=True)).to_have_count(1)
@@ -24,7 +24,7 @@ def test_what_excludes_each_other_is_one_choice(playground: Playground) -> None:
 
 
 def test_a_number_that_is_not_allowed(playground: Playground) -> None:
-    """The limit is the server's; nothing is asked until the number is one."""
+    """The page sends nothing until the number is valid."""
     asked = requests_of(playground)
     number = playground.page.get_by_label("Fills per mask")
     for wrong in ("0", "101", "", "2.5"):
@@ -41,7 +41,7 @@ def test_a_number_that_is_not_allowed(playground: Playground) -> None:
 
 
 def test_no_targets_yet_is_no_error(playground: Playground) -> None:
-    """It says what to write, and asks nothing."""
+    """The page sends no request."""
     asked = requests_of(playground)
     playground.mode("Your words")
     expect(playground.page.get_by_text("Write the words to rank")).to_be_visible()
@@ -53,14 +53,14 @@ def test_no_targets_yet_is_no_error(playground: Playground) -> None:
 
 
 def test_a_target_that_is_given_twice(refusing: Playground) -> None:
-    """The service's own sentence says so."""
+    """The message is the service's own."""
     refusing.mode("Your words")
     refusing.page.get_by_label("Rank only these").fill("tea, sand, tea")
     expect(refusing.problem).to_have_text('The target "tea" is a duplicate; list it once.')
 
 
 def test_coming_back_to_what_is_shown_asks_nothing(open_page: OpenPage) -> None:
-    """The answer is there already; the next request is for another text."""
+    """The page already has the response."""
     playground = open_page(own_context=True)
     playground.wait_until_answered()
     asked: list[str] = []

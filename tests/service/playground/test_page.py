@@ -1,4 +1,4 @@
-"""The page loads, says what is served, and is whole wherever it lies."""
+"""Start of the page, its information and its addresses."""
 
 import json
 
@@ -9,7 +9,6 @@ from tests.service.playground.playground import Playground, inputs_of
 
 
 def test_begins_with_an_example_that_is_answered(playground: Playground) -> None:
-    """The first thing to see are fills, and they are the service's own."""
     expect(playground.text).to_have_value("Paris is the [MASK] of France.")
     fills = playground.service_fills("Paris is the [MASK] of France.")
     playground.expect_fills(playground.fills, fills)
@@ -17,7 +16,7 @@ def test_begins_with_an_example_that_is_answered(playground: Playground) -> None
 
 
 def test_says_which_model_is_served_and_its_limits(playground: Playground) -> None:
-    """Name, precision and limits are those of GET /models; of one model there is no choice."""
+    """Name, precision and limits are those of GET /models. One model needs no list."""
     expect(playground.page.get_by_role("banner")).to_contain_text("fillmask-minilm-en int8")
     expect(playground.page.get_by_role("combobox", name="Model")).to_have_count(0)
     facts = playground.page.get_by_role("contentinfo")
@@ -26,7 +25,7 @@ def test_says_which_model_is_served_and_its_limits(playground: Playground) -> No
 
 
 def test_every_example_is_answered(playground: Playground) -> None:
-    """Each example puts in a text and options that go together."""
+    """Each example has a text and matching options."""
     examples = playground.page.get_by_role("group", name="Try").get_by_role("button")
     for example in examples.all():
         example.click()
@@ -37,7 +36,7 @@ def test_every_example_is_answered(playground: Playground) -> None:
 
 
 def test_works_below_a_prefix_of_a_proxy(open_page: OpenPage, url: str) -> None:
-    """All addresses are relative: page, modules, calls, and those in the code to copy."""
+    """All addresses are relative, including those in modules and in the code panel."""
 
     def behind_a_proxy(page: Page) -> None:
         page.route(
@@ -55,7 +54,6 @@ def test_works_below_a_prefix_of_a_proxy(open_page: OpenPage, url: str) -> None:
 
 
 def test_another_models_mask_token(open_page: OpenPage, url: str) -> None:
-    """The mask is written as the service says, in the examples, by the button and in calls."""
     asked: list[str] = []
 
     def another_model(page: Page) -> None:
@@ -87,7 +85,7 @@ def test_another_models_mask_token(open_page: OpenPage, url: str) -> None:
 
 
 def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
-    """Names, fills and errors with tags in them are shown as they are written."""
+    """Names, fills and errors may contain tags."""
     tag = "<img src=x onerror=alert(1)>"
 
     def hostile(page: Page) -> None:
@@ -115,7 +113,7 @@ def test_text_from_the_service_is_never_markup(open_page: OpenPage) -> None:
 
 
 def test_the_last_text_of_a_link_is_there_again(playground: Playground) -> None:
-    """A link has the text and the options in its fragment, which no server sees."""
+    """The fragment of a link, which no server receives, has the text and the options."""
     text = "Line one & 100 %: #[MASK]\n😀 [MASK] 'quoted'"
     playground.mode("Together")
     playground.page.get_by_label("in the order").select_option("left to right")
@@ -137,7 +135,7 @@ def test_the_last_text_of_a_link_is_there_again(playground: Playground) -> None:
 
 
 def test_a_link_that_asks_for_what_there_is_not(open_page: OpenPage) -> None:
-    """It is said which part of the link is not used."""
+    """A message names the ignored parts of the link."""
     playground = open_page("/#text=A+[MASK].&mode=magic&top_k=3&colour=red")
     playground.wait_until_answered()
     expect(playground.page.locator("#link-problem")).to_have_text(
@@ -147,7 +145,7 @@ def test_a_link_that_asks_for_what_there_is_not(open_page: OpenPage) -> None:
 
 
 def test_an_empty_text_asks_for_one(playground: Playground) -> None:
-    """No request, no error: a sentence that says what can be written."""
+    """The page sends no request."""
     asked: list[str] = []
     playground.page.on("request", lambda request: asked.append(request.url))
     playground.text.fill(" \n ")

@@ -1,4 +1,4 @@
-"""The modules that only compute, called in the browser."""
+"""Modules without side effects, called in the browser."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def call(playground: Playground, module: str, function: str, *arguments: Any) ->
 
 
 def test_difference(playground: Playground) -> None:
-    """Makes one text of another, and cuts no character in two."""
+    """No edit cuts a character."""
     cases = [
         ("a b c", "a x c", "x"),
         ("", "new", "new"),
@@ -36,7 +36,7 @@ def test_difference(playground: Playground) -> None:
 
 
 def test_around(playground: Playground) -> None:
-    """Whole words of what is near, and a sign that there is more."""
+    """The excerpt has entire words, and a sign for the rest."""
     text = "one two three four five six seven eight nine ten"
     at = text.index("five")
     found = call(playground, "text.js", "around", [at, at + 4], text, 12)
@@ -44,7 +44,7 @@ def test_around(playground: Playground) -> None:
 
 
 def test_percent(playground: Playground) -> None:
-    """Two decimals, and where these would be nothing two figures."""
+    """Two decimals are enough, unless they are zero."""
     cases = {
         1: "100.00 %",
         0.72784: "72.78 %",
@@ -59,7 +59,7 @@ def test_percent(playground: Playground) -> None:
 
 
 def test_ceiling(playground: Playground) -> None:
-    """The least round share that holds all of them."""
+    """The ceiling is the smallest round share above all of them."""
     cases = [([0.7, 0.1], 1), ([0.5], 0.5), ([0.11], 0.2), ([0.001], 0.01), ([1.0000001], 1)]
     for shares, full in cases:
         assert call(playground, "numbers.js", "ceiling", shares) == full

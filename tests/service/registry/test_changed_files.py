@@ -1,4 +1,4 @@
-"""Files of a bundle that change under the process: answers stay right, and the log tells."""
+"""Files of a bundle that change while the process uses them."""
 
 import os
 import shutil
@@ -26,19 +26,19 @@ WORDS = ["king", "river", "gold", "winter", "train", "doctor", "language", "gree
 
 
 def overwrite(file: Path) -> None:
-    """Write other bytes into the same file, of the same size."""
+    """Write other bytes of the same size into a file."""
     size = file.stat().st_size
     with file.open("r+b") as stream:
         stream.write(b"\x5a" * size)
 
 
 def truncate(file: Path) -> None:
-    """Cut it off, as a copy over it does at first."""
+    """Truncate a file, like the start of a copy over it."""
     os.truncate(file, 0)
 
 
 def answers(url: str) -> list[object]:
-    """Fills of many words, so that many rows of the table are read."""
+    """Return the fills of many words, for which the graph reads many rows of the table."""
     texts = [f"{word} is the [MASK] of {other}" for word in WORDS for other in WORDS]
     found: list[object] = []
     for start in range(0, len(texts), 50):
@@ -52,7 +52,7 @@ def answers(url: str) -> list[object]:
 def test_weights_that_change_under_the_process(
     harm: Callable[[Path], None], start_server: StartServer, tmp_path: Path
 ) -> None:
-    """Every answer stays as it was; a reload finds the change, refuses it, and logs it."""
+    """A reload rejects the changed bundle and logs the reason."""
     bundle = tmp_path / "bundle"
     shutil.copytree(default_bundle_path(), bundle)
     with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
@@ -69,7 +69,6 @@ def test_weights_that_change_under_the_process(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the weights stay mapped")
 def test_nothing_of_the_file_is_mapped(tiny: Tiny) -> None:
-    """Neither by the runtime, nor when there is nothing to do."""
     runtime = Runtime(tiny.path / "model.onnx")
     assert str(tiny.path) not in Path("/proc/self/maps").read_text()
     assert runtime.weights_copied
@@ -77,7 +76,7 @@ def test_nothing_of_the_file_is_mapped(tiny: Tiny) -> None:
     runtime.close()
 
 
-# the service, for which every model is too large to be copied
+# the service with every model too large for a copy
 LARGE = """
 import sys
 from service.engine import memory
@@ -91,7 +90,7 @@ sys.exit(main())
 def test_weights_too_large_for_a_copy_are_watched(
     harm: Callable[[Path], None], bundle_copy: Path
 ) -> None:
-    """The service ends within seconds, and the log says why."""
+    """The service exits within seconds. The log has the reason."""
     command = [sys.executable, "-c", LARGE, "--port=0", "--bundle", str(bundle_copy)]
     with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
         assert process.stdout is not None
@@ -103,7 +102,7 @@ def test_weights_too_large_for_a_copy_are_watched(
 
 
 def test_watched_weights_may_be_replaced(start_server: StartServer, bundle_copy: Path) -> None:
-    """By renaming, linked and given other rights: what is mapped is what it was."""
+    """A rename, a link or other permissions do not change the mapped content."""
     flags = ("--bundle", str(bundle_copy), "--threads=1")
     with start_server(*flags, command=("-c", LARGE)) as (process, url):
         weights = bundle_copy / "weights.bin"
@@ -121,7 +120,7 @@ def test_watched_weights_may_be_replaced(start_server: StartServer, bundle_copy:
 def test_a_file_replaced_while_it_is_read(
     name: str, bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was verified is not what would be served."""
+    """The verified file would differ from the served one."""
 
     def replaced(model_path: Path, threads_per_run: int) -> Runtime:
         runtime = Runtime(model_path, threads_per_run)
@@ -139,7 +138,7 @@ def test_a_file_replaced_while_it_is_read(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has other signals")
 def test_a_crash_leaves_a_line(tiny: Tiny) -> None:
-    """The kernel's SIGBUS, for a file that is truncated while it is loaded, or a broken disk."""
+    """The kernel sends SIGBUS for a broken disk, or a file that shrinks during loading."""
     command = [sys.executable, "-m", "service", "--port=0", "--bundle", str(tiny.path)]
     with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,7 +1,7 @@
-"""Golden prompts: bundles whose answers differ from their export's are rejected."""
+"""Golden prompts and the tolerance of their check."""
 
-import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from service.errors import BundleError
 from service.registry.golden import GoldenTolerance, check_golden_prompts
 from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions
+from service.tasks.results import Fill
 from service.tokenization.tokenizer import Tokenizer
 from tests.service.conftest import EditBundle
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
@@ -22,25 +23,24 @@ FIGURES = {"mean_log_prob_difference": 0.03, "p99_log_prob_difference": 0.12}
 
 
 def tolerance(edit_bundle: EditBundle, **changes: Any) -> GoldenTolerance:
-    """Return the tolerance of the tiny bundle after changes; it has three masks."""
+    """Return the tolerance of the tiny bundle after changes. The bundle has three masks."""
     return GoldenTolerance.of(read_bundle(edit_bundle(lambda bundle: bundle.update(changes))))
 
 
 def test_fp32_keeps_the_tolerance_it_names(edit_bundle: EditBundle) -> None:
-    """Figures of int8 do not matter to fp32."""
     found = tolerance(edit_bundle, verification={"int8": FIGURES})
     assert found == GoldenTolerance(mean=1e-4, largest=1e-4)
 
 
 def test_int8_is_bound_by_its_distance_from_fp32(edit_bundle: EditBundle) -> None:
-    """The bundle names a tolerance that only CPUs of one kind keep."""
+    """Only CPUs of one kind meet the tolerance in the bundle."""
     found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES})
     assert found.mean == pytest.approx(2**0.5 * (1 + 2 / 3**0.5) * 0.03)
     assert found.largest == pytest.approx(4 * 0.12)
 
 
 def test_a_larger_tolerance_that_int8_names_holds(edit_bundle: EditBundle) -> None:
-    """It holds for the largest difference; the figures bound the mean."""
+    """The tolerance bounds the largest difference. The figures bound the mean."""
     golden = read_golden(edit_bundle) | {"log_prob_tolerance": 0.6}
     found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES}, golden=golden)
     assert found.largest == 0.6
@@ -99,7 +99,7 @@ async def check_bundle(path: Path) -> None:
 
 
 async def test_good_bundle(tiny: Tiny) -> None:
-    """The expected answers were computed in float64."""
+    """The expected fills come from float64."""
     await check_bundle(tiny.path)
 
 
@@ -133,7 +133,7 @@ def in_int8(bundle: dict[str, Any], mean: float = 0.03, p99: float = 0.1) -> Non
 
 
 def shift_all(bundle: dict[str, Any], by: float) -> None:
-    """Change the expected log-probabilities of all fills, by turns up and down."""
+    """Change the expected log-probabilities of all fills, alternately up and down."""
     for prompt in bundle["golden"]["prompts"]:
         for mask in prompt["fills"]:
             for place, fill in enumerate(mask):
@@ -152,7 +152,7 @@ async def test_int8_may_be_rounded_differently(edit_bundle: EditBundle) -> None:
 
 
 async def test_int8_that_differs_everywhere_is_rejected(edit_bundle: EditBundle) -> None:
-    """The mean is too large where no single difference is."""
+    """Every single difference is small enough."""
 
     def change(bundle: dict[str, Any]) -> None:
         in_int8(bundle)
@@ -164,7 +164,7 @@ async def test_int8_that_differs_everywhere_is_rejected(edit_bundle: EditBundle)
 
 
 async def test_int8_with_one_answer_far_off_is_rejected(edit_bundle: EditBundle) -> None:
-    """A single fill may differ by four times the 99th percentile of int8's differences."""
+    """The bound is four times the 99th percentile of int8's differences."""
 
     def change(bundle: dict[str, Any]) -> None:
         in_int8(bundle)
@@ -174,33 +174,78 @@ async def test_int8_with_one_answer_far_off_is_rejected(edit_bundle: EditBundle)
         await check_bundle(edit_bundle(change))
 
 
-async def test_tokens_may_change_places_within_the_tolerance(edit_bundle: EditBundle) -> None:
-    """The sixth fill may take the place of the fifth where both are within int8's rounding."""
-    path = edit_bundle(in_int8)
+async def actual_fills(path: Path, top_k: int) -> Sequence[Fill]:
+    """Return the fills of the first prompt's only mask on this machine."""
     bundle = read_bundle(path)
-
-    tokenizer = Tokenizer.from_bundle(bundle)
     batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
     try:
-        options = FillOptions(top_k=6)
+        pipeline = use_case(Tokenizer.from_bundle(bundle), batcher)
         prompt = bundle.golden.prompts[0].text
-        answer = await use_case(tokenizer, batcher).fill([prompt], options)
+        return (await pipeline.fill([prompt], FillOptions(top_k=top_k))).fills[0][0]
     finally:
         await batcher.close()
-    fifth, sixth = answer.fills[0][0][4:]
+
+
+async def test_tokens_may_change_places_within_the_tolerance(
+    tiny: Tiny, edit_bundle: EditBundle
+) -> None:
+    """The sixth fill may replace the fifth if both are within int8's rounding."""
+    *_, fifth, sixth = await actual_fills(tiny.path, 6)
     assert 0 < math.log(fifth.score / sixth.score) < 0.4
 
     def change(bundle: dict[str, Any]) -> None:
+        in_int8(bundle)
         first_fills(bundle)[4].update(token=sixth.token)
 
-    description = json.loads((path / "bundle.json").read_text())
-    change(description)
-    (path / "bundle.json").write_text(json.dumps(description))
-    await check_bundle(path)
+    await check_bundle(edit_bundle(change))
+
+
+@pytest.mark.parametrize(
+    ("rank", "message"), [(10, r"differs by .* in the log-probability of"), (11, "has the tokens")]
+)
+async def test_twice_as_many_fills_are_compared(
+    rank: int, message: str, tiny: Tiny, edit_bundle: EditBundle
+) -> None:
+    """The model's tenth fill counts, although the bundle has five."""
+    token = (await actual_fills(tiny.path, rank))[-1].token
+    path = edit_bundle(lambda bundle: first_fills(bundle)[0].update(token=token))
+    with pytest.raises(BundleError, match=f"golden prompt 0, mask 0 {message}"):
+        await check_bundle(path)
+
+
+async def test_fills_may_be_more_than_half_of_the_tokens(
+    tiny: Tiny, edit_bundle: EditBundle
+) -> None:
+    fills = await actual_fills(tiny.path, 30)
+
+    def change(bundle: dict[str, Any]) -> None:
+        expected = [{"token": fill.token, "log_prob": math.log(fill.score)} for fill in fills]
+        bundle["golden"]["prompts"][0]["fills"] = [expected]
+
+    await check_bundle(edit_bundle(change))
+
+
+@pytest.mark.parametrize("others_by", [0, 0.15])
+async def test_unlisted_token_with_low_expectation_has_no_difference(
+    others_by: float, tiny: Tiny, edit_bundle: EditBundle
+) -> None:
+    """The token neither adds to the mean nor hides the differences of other fills."""
+    token = (await actual_fills(tiny.path, 11))[-1].token
+
+    def change(bundle: dict[str, Any]) -> None:
+        in_int8(bundle)
+        shift_all(bundle, others_by)
+        first_fills(bundle)[4].update(token=token, log_prob=-50)
+
+    if others_by:
+        with pytest.raises(BundleError, match=r"differ by 0\.14 on average"):
+            await check_bundle(edit_bundle(change))
+    else:
+        await check_bundle(edit_bundle(change))
 
 
 async def test_other_token_is_rejected(edit_bundle: EditBundle) -> None:
-    """The error names the expected tokens and the ones found."""
+    """The error names the expected and the actual tokens."""
 
     def change(bundle: dict[str, Any]) -> None:
         first_fills(bundle)[0]["token"] = 0

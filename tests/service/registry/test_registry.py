@@ -1,4 +1,4 @@
-"""Several models in one process, and models that change while they are served."""
+"""Several models in one process, and models that change during use."""
 
 import logging
 import os
@@ -25,7 +25,7 @@ BODY = {"inputs": "the [MASK]", "parameters": {"top_k": 2}}
 
 @pytest.fixture
 def bundles(tiny: Tiny, tmp_path: Path) -> Path:
-    """A directory with two bundles and with other files."""
+    """Directory with two bundles and other files."""
     directory = tmp_path / "bundles"
     directory.mkdir()
     put_bundle(tiny.path, directory / "a", "first")
@@ -38,13 +38,13 @@ def bundles(tiny: Tiny, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(bundles: Path) -> Iterator[TestClient]:
-    """A client of a service with both bundles."""
+    """Client of a service with both bundles."""
     with TestClient(create_app(Settings(bundle=bundles, threads=1))) as test_client:
         yield test_client
 
 
 def test_each_model_has_its_paths(client: TestClient) -> None:
-    """The paths are those of all protocols; the first model is the default."""
+    """The first model is the default."""
     answer = client.post("/fill-mask", json=BODY).json()
     score = client.post("/score", json={"inputs": "the dog"}).json()
     for name in ("first", "org/second"):
@@ -62,7 +62,7 @@ def test_each_model_has_its_paths(client: TestClient) -> None:
 
 
 def test_name_that_is_not_served(client: TestClient) -> None:
-    """The error names the models that are served."""
+    """The error names the available models."""
     expected = {"error": 'Unknown model "third"; served models: "first", "org/second".'}
     for path in ("/models/third", "/models/third/score", "/v2/models/third/infer"):
         answer = client.post(path, json=BODY)
@@ -71,7 +71,7 @@ def test_name_that_is_not_served(client: TestClient) -> None:
 
 
 def test_setting_names_the_default_model(bundles: Path) -> None:
-    """A setting names it; the model must exist."""
+    """The setting must name an existing model."""
     settings = Settings(bundle=bundles, threads=1, model="org/second")
     with TestClient(create_app(settings)) as client:
         assert client.get("/info").json()["name"] == "org/second"
@@ -101,7 +101,7 @@ def test_no_bundle_and_two_of_one_name_are_rejected(
 def test_changed_bundle_is_taken_and_no_request_is_lost(
     start_server: StartServer, bundles: Path, tiny: Tiny
 ) -> None:
-    """Requests arrive all the time while one model is replaced again and again."""
+    """Requests arrive continuously."""
     with (
         start_server("--bundle", str(bundles), "--threads=2") as (process, url),
         ThreadPoolExecutor() as pool,
@@ -120,7 +120,7 @@ def test_changed_bundle_is_taken_and_no_request_is_lost(
         for version in range(5):
             put_bundle(tiny.path, bundles / "a", f"version-{version}")
             os.kill(process.pid, signal.SIGHUP)
-            until(lambda: httpx.get(f"{url}/info").json()["name"] == f"version-{version}")  # noqa: B023 - asked at once
+            until(lambda: httpx.get(f"{url}/info").json()["name"] == f"version-{version}")  # noqa: B023 - called immediately
         done = True
         assert [one.result() for one in asking] == [{200}] * 4
         assert httpx.get(f"{url}/models/version-3").status_code == 404
@@ -129,7 +129,6 @@ def test_changed_bundle_is_taken_and_no_request_is_lost(
 
 
 def test_changes_are_found_by_polling(tiny: Tiny, bundles: Path) -> None:
-    """A new bundle is loaded without a signal."""
     settings = Settings(bundle=bundles, threads=1, reload_every_s=1)
     with TestClient(create_app(settings)) as client:
         put_bundle(tiny.path, bundles / "c", "third")
@@ -144,7 +143,7 @@ def test_changes_are_found_by_polling(tiny: Tiny, bundles: Path) -> None:
 def test_bad_change_is_ignored(
     harm: str, bundles: Path, tiny: Tiny, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The old model goes on, and the log has the reason; a good bundle is taken after it."""
+    """The log has the reason. A valid bundle replaces the old model later."""
     settings = Settings(bundle=bundles, threads=1)
     service = create_app(settings)
     with TestClient(service) as client, caplog.at_level(logging.ERROR):

@@ -1,4 +1,4 @@
-"""Reloads of a real process: the old model answers its last request and is freed."""
+"""Reloads of a real process, its memory, and the last requests of the old model."""
 
 import asyncio
 import gc
@@ -27,12 +27,12 @@ from tests.service.tiny import Tiny
 
 BODY = {"inputs": "the [MASK]"}
 RELOADS = 20
-# one model in memory takes some 80 MB with what the runtime keeps for the next
+# one model in memory takes about 80 MB, including memory that the runtime keeps
 MOST_GROWTH_MB = 90
 
 
 def serve_next(process: Popen[str], url: str, source: Path, path: Path, name: str) -> None:
-    """Reload a bundle with another name, and wait until it is served."""
+    """Reload a bundle with another name and wait until the service uses it."""
     put_bundle(source, path, name)
     os.kill(process.pid, signal.SIGHUP)
     until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == name))
@@ -46,14 +46,14 @@ def resident_mb(process: Popen[str]) -> int:
 
 
 def deleted_maps(process: Popen[str]) -> list[str]:
-    """Return the mapped files that are deleted."""
+    """Return the deleted files that the process has mapped."""
     maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
     return [line for line in maps if line.endswith("(deleted)")]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
-    """After 20 reloads no file of an old bundle is mapped, and memory has not grown."""
+    """The test makes 20 reloads."""
     bundle, source = tmp_path / "bundle", default_bundle_path()
     put_bundle(source, bundle, "version-0")
     with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
@@ -69,7 +69,6 @@ def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
 def test_long_request_keeps_its_model(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
 ) -> None:
-    """The request was sent before the reload."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     with (
@@ -94,14 +93,14 @@ def _waiting_tokens(url: str) -> float:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> None:
-    """A bundle that changes during the start is served after it."""
+    """The service loads a bundle that changes during the start."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     command = [sys.executable, "-c", SLOW, "--port=0", "--threads=1", f"--bundle={bundle}"]
     with Popen(command, stdout=PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            assert process.stdout.readline() == "running\n"  # the bundle has been read
+            assert process.stdout.readline() == "running\n"  # the service has read the bundle
             put_bundle(tiny.path, bundle, "new")
             os.kill(process.pid, signal.SIGHUP)
             line = next((line for line in process.stdout if " serves " in line), "")
@@ -116,7 +115,6 @@ def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> No
 def test_hangups_in_a_row_are_one_reload(
     start_server: StartServer, tiny: Tiny, tmp_path: Path
 ) -> None:
-    """Reloads that find nothing new load nothing."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     with start_server("--bundle", str(bundle), command=("-c", SLOW)) as (process, url):
@@ -125,7 +123,7 @@ def test_hangups_in_a_row_are_one_reload(
             os.kill(process.pid, signal.SIGHUP)
             time.sleep(0.1)
         until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == "new"))
-        time.sleep(1)  # another one would have begun
+        time.sleep(1)  # time for another reload
         page = httpx.get(f"{url}/metrics").text
         assert 'fillmask_reloads_total{outcome="taken"} 1.0' in page
         assert 'fillmask_reloads_total{outcome="refused"} 0.0' in page
@@ -171,7 +169,7 @@ def _no_collections() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_no_collections")
 async def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
-    """The service freezes loaded objects, so that no collection would find a cycle."""
+    """The service freezes loaded objects, so no collection would find a cycle."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
 

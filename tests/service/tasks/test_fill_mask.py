@@ -1,4 +1,4 @@
-"""The pipeline, over the tokenizer, batcher and runtime of the tiny model."""
+"""The pipeline with the tokenizer, batcher and runtime of the tiny model."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ TOLERANCE = 2e-5  # float32 sums against float64
 
 
 def check(tiny: Tiny, text: str, masks: Sequence[Sequence[Fill]], top_k: int) -> None:
-    """Compare with the oracle's answer to this text alone."""
+    """Compare fills with the oracle's for this text alone."""
     encoded = make_tokenizer(tiny).encode(text)
     assert len(masks) == len(encoded.mask_positions)
     for fills, position in zip(masks, encoded.mask_positions.tolist(), strict=True):
@@ -28,7 +28,7 @@ def check(tiny: Tiny, text: str, masks: Sequence[Sequence[Fill]], top_k: int) ->
 
 
 async def test_many_texts_of_many_lengths(tiny: Tiny) -> None:
-    """Texts that share batches get the answers that the oracle gives each alone."""
+    """The oracle computes each text alone."""
     texts = [f"{'the dog ' * (i % 12)}[MASK] {'cat ' * (i % 5)}" for i in range(40)]
     texts += ["a [MASK] of [MASK] and [MASK]"]
     for text, masks in zip(texts, await fill(tiny, texts, top_k=4), strict=True):
@@ -49,7 +49,6 @@ async def test_special_tokens_are_never_offered(tiny: Tiny) -> None:
 
 
 async def test_token_str_and_sequence(tiny: Tiny) -> None:
-    """Each fill has its token and the whole text with it."""
     [[fills]] = await fill(tiny, ["The  [MASK], here"], targets=["dog", "##s"])
     assert {(one.token_str, one.sequence) for one in fills} == {
         ("dog", "The  dog, here"),
@@ -58,7 +57,7 @@ async def test_token_str_and_sequence(tiny: Tiny) -> None:
 
 
 async def test_targets_are_ranked_with_their_own_probabilities(tiny: Tiny) -> None:
-    """A target's probability is over the whole vocabulary, in every mask."""
+    """The probability of a target is over the entire vocabulary."""
     text = "the [MASK] and [MASK]"
     targets = ["dog", "cat", "tea"]
     [masks] = await fill(tiny, [text], targets=targets)
@@ -110,14 +109,14 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
 async def test_rejects(
     texts: list[str], targets: list[str] | None, reason: str, tiny: Tiny
 ) -> None:
-    """The error names the index of the text, and the limit."""
+    """The error names the index of the text and the limit."""
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, texts, targets=targets, max_masks=20)
     assert caught.value.text == reason
 
 
 async def test_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each fill repeats its whole text, so that a small request may have a huge answer."""
+    """A small request may have a huge response, because each fill repeats its text."""
     monkeypatch.setattr(response_size, "MAX_RESPONSE_BYTES", 2620)
     text = "the [MASK]"
     assert len((await fill(tiny, [text], top_k=10))[0][0]) == 10

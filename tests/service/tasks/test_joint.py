@@ -1,4 +1,4 @@
-"""Masks filled together, against an exhaustive walk through the tiny model's oracle."""
+"""Masks filled together, compared with an exhaustive search by the tiny model's oracle."""
 
 import math
 from typing import Any
@@ -20,7 +20,7 @@ MASKS = (2, 5)
 
 
 def fill(client: TestClient, text: str, **parameters: Any) -> Any:
-    """What /fill-mask answers."""
+    """Return the response of /fill-mask."""
     body = {"inputs": text, "parameters": {"strategy": "joint", **parameters}}
     answer = client.post("/fill-mask", json=body)
     assert answer.status_code == 200, answer.text
@@ -28,12 +28,12 @@ def fill(client: TestClient, text: str, **parameters: Any) -> Any:
 
 
 def best(tiny: Tiny, ids: list[int], mask: int, beam: int) -> list[tuple[int, float]]:
-    """The best ordinary tokens of a mask."""
+    """Return the best ordinary tokens of a mask."""
     return tiny.best(ids, mask, beam)
 
 
 def search(tiny: Tiny, order: str, beam: int) -> list[tuple[tuple[int, ...], float]]:
-    """The same beam search over two masks, one text at a time and in float64."""
+    """Run the same beam search over two masks, one text at a time and in float64."""
     partials: dict[tuple[int, ...], float] = {tuple(IDS): 0.0}
     for _ in MASKS:
         grown: dict[tuple[int, ...], float] = {}
@@ -52,7 +52,7 @@ def search(tiny: Tiny, order: str, beam: int) -> list[tuple[tuple[int, ...], flo
 @pytest.mark.parametrize("order", ["confidence", "left_to_right"])
 @pytest.mark.parametrize("top_k", [1, 3, 8])
 def test_the_best_of_the_beam(client: TestClient, tiny: Tiny, order: str, top_k: int) -> None:
-    """Each with its joint log-probability, and the text with both in it."""
+    """A fill has its joint log-probability and the text with both tokens."""
     fills = fill(client, TEXT, top_k=top_k, order=order)
     expected = search(tiny, order, max(top_k, MIN_BEAM_WIDTH))[:top_k]
     assert [tuple(one["tokens"]) for one in fills] == [tokens for tokens, _ in expected]
@@ -67,13 +67,11 @@ def test_the_best_of_the_beam(client: TestClient, tiny: Tiny, order: str, top_k:
 
 
 def test_the_order_is_confidence_unless_told_otherwise(client: TestClient) -> None:
-    """Both can be asked for."""
     assert fill(client, TEXT) == fill(client, TEXT, order="confidence")
     assert fill(client, TEXT, order=None) == fill(client, TEXT)
 
 
 def test_one_mask_is_answered_as_ever(client: TestClient) -> None:
-    """Together with nothing is alone."""
     text = "the [MASK] barked"
     alone = client.post("/fill-mask", json={"inputs": text, "parameters": {"top_k": 7}}).json()
     for one, other in zip(fill(client, text, top_k=7), alone, strict=True):
@@ -85,7 +83,7 @@ def test_one_mask_is_answered_as_ever(client: TestClient) -> None:
 
 
 def test_the_text_is_the_users_but_for_the_masks(client: TestClient) -> None:
-    """A continuation belongs to the word before it, filled or not."""
+    """The word before a continuation may be a fill too."""
     for one in fill(client, TEXT, top_k=20):
         first, second = one["token_strs"]
         joined = [name.removeprefix("##") for name in (first, second)]
@@ -95,14 +93,13 @@ def test_the_text_is_the_users_but_for_the_masks(client: TestClient) -> None:
 
 
 def test_a_list_of_texts(client: TestClient) -> None:
-    """One list of fills for each, however many masks it has."""
     body = {"inputs": [TEXT, "a [MASK]"], "parameters": {"strategy": "joint", "top_k": 2}}
     answer = client.post("/fill-mask", json=body).json()
     assert [[len(one["tokens"]) for one in fills] for fills in answer] == [[2, 2], [1, 1]]
 
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
-    """One, and as many as the beam is wide for each further mask."""
+    """Each mask after the first needs as many passes as the beam is wide."""
     assert max_joint_passes(1, 5) == 1
     assert max_joint_passes(3, 5) == 11
     assert max_joint_passes(2, 20) == 21
@@ -147,7 +144,6 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
     ],
 )
 def test_bad_parameters(client: TestClient, parameters: Any, reason: str) -> None:
-    """Each gets a sentence."""
     answer = client.post("/fill-mask", json={"inputs": TEXT, "parameters": parameters})
     assert answer.status_code == 422
     assert reason in answer.json()["error"]

@@ -1,6 +1,7 @@
-"""The estimated size of an answer, against the answer and its memory."""
+"""Estimated size of a response, compared with its real size and memory."""
 
 import gc
+import sys
 import tracemalloc
 from collections.abc import Sequence
 from contextlib import suppress
@@ -49,7 +50,7 @@ CASES: dict[str, tuple[list[str], FillOptions]] = {
 
 
 async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[Any, int, int]:
-    """Return the answer, the memory reserved for it, and the peak of the memory it took."""
+    """Return the response, the bytes reserved for it, and the peak of traced memory."""
     batcher = Batcher(Runtime(tiny.path / "model.onnx").run, 1, 64, 10**5, 10**5, 10, pytest.fail)
     use_case = FillMaskPipeline(
         make_tokenizer(tiny),
@@ -79,7 +80,7 @@ async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[
 
 
 def size_of(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> ResponseSize:
-    """Return the size that is estimated before."""
+    """Return the estimated size of a response."""
     planner = FillPlanner(make_tokenizer(tiny), MAX_TOKENS, 1_000)
     return estimate_response_size(
         [planner.plan(text, options, "inputs", report_errors=True) for text in texts]
@@ -90,7 +91,7 @@ def size_of(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> ResponseS
 async def test_answer_is_never_larger_than_estimated(
     tiny: Tiny, texts: list[str], options: FillOptions
 ) -> None:
-    """This holds in every wire format; long answers are not many times smaller either."""
+    """The bound covers every wire format. Long responses are not many times smaller."""
     size = size_of(tiny, texts, options)
     found, reserved_bytes, _ = await fill(tiny, texts, options)
     content = fills_to_json(found, single=False)
@@ -111,14 +112,21 @@ async def test_answer_is_never_larger_than_estimated(
 async def test_answer_takes_no_more_memory_than_reserved(
     tiny: Tiny, texts: list[str], options: FillOptions
 ) -> None:
-    """The memory is allocated from the passes to the written answer."""
+    """The measurement covers passes and the JSON of the response."""
     _, reserved_bytes, peak_bytes = await fill(tiny, texts, options)
     assert peak_bytes < reserved_bytes + 60_000
     assert reserved_bytes < 6 * peak_bytes
 
 
+@pytest.mark.parametrize("text", ["the " * 500, "😀 " * 500])
+def test_fills_may_be_wider_than_their_text(tiny: Tiny, text: str) -> None:
+    size = size_of(tiny, [f"{text}[MASK]"], FillOptions(on_long_text="window", top_k=30))
+    filled_bytes = sys.getsizeof(f"{text}☃")
+    assert size.memory_bytes - 2 * size.json_bytes > 30 * filled_bytes
+
+
 async def test_answer_without_room_is_not_computed(tiny: Tiny) -> None:
-    """Nothing is computed without room for the answer, for fills and for scores."""
+    """The check precedes fills and scores."""
 
     def refuse(memory_bytes: int) -> None:
         assert memory_bytes > 0
@@ -146,7 +154,7 @@ async def test_answer_without_room_is_not_computed(tiny: Tiny) -> None:
 
 
 def test_largest_answer_is_bounded(tiny: Tiny) -> None:
-    """It is bounded in memory too: one request may take 40 MB."""
+    """The bound on memory is 40 MB per request."""
     for text in (f"the{' ' * 1900}[MASK]", "😀" + " " * 1900 + "[MASK]", "\1" * 1900 + "[MASK]"):
         largest = 0
         for fills in range(10, 5_000, 10):

@@ -1,4 +1,4 @@
-"""Scores of texts, token by token, against the tiny model's oracle."""
+"""Scores of texts per token, compared with the tiny model's oracle."""
 
 import math
 from typing import Any
@@ -18,7 +18,7 @@ SPANS = [(0, 3), (4, 8), (8, 9), (9, 10), (12, 16), (16, 19), (20, 23), (24, 27)
 
 
 def score(client: TestClient, inputs: Any, **parameters: Any) -> Any:
-    """What /score answers."""
+    """Return the response of /score."""
     body = {"inputs": inputs, **({"parameters": parameters} if parameters else {})}
     answer = client.post("/score", json=body)
     assert answer.status_code == 200, answer.text
@@ -26,7 +26,7 @@ def score(client: TestClient, inputs: Any, **parameters: Any) -> Any:
 
 
 def expected(tiny: Tiny, variant: str) -> list[float]:
-    """One masked pass a token of TEXT."""
+    """Return the scores from one masked pass per token of TEXT."""
     ids = [VOCABULARY.index(token) for token in ["[CLS]", *TOKENS, "[SEP]"]]
     log_probs = []
     for place, word in enumerate(WORDS):
@@ -42,7 +42,7 @@ def expected(tiny: Tiny, variant: str) -> list[float]:
 def test_each_token_is_predicted_from_the_rest(
     variant: str, client: TestClient, tiny: Tiny
 ) -> None:
-    """With its place in the text, and the sum over all."""
+    """The total is the sum over all tokens."""
     answer = score(client, TEXT, variant=variant)
     log_probs = expected(tiny, variant)
     assert [one["token_str"] for one in answer["tokens"]] == TOKENS
@@ -58,7 +58,7 @@ def test_each_token_is_predicted_from_the_rest(
 
 
 def test_the_word_is_masked_unless_told_otherwise(client: TestClient) -> None:
-    """Null is the same as nothing."""
+    """Null means the default."""
     answer = score(client, TEXT)
     assert answer == score(client, TEXT, variant="within_word")
     assert answer == score(client, TEXT, variant=None)
@@ -66,7 +66,7 @@ def test_the_word_is_masked_unless_told_otherwise(client: TestClient) -> None:
 
 
 def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
-    """By the sum; those that are equal have the same rank."""
+    """Equal variants have the same rank."""
     texts = ["the dog barked", "the cat barked", "the dog barked", "the tea barked"]
     answer = score(client, texts)
     totals = [text["log_prob"] for text in answer]
@@ -101,14 +101,12 @@ def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
     ],
 )
 def test_bad_requests(client: TestClient, inputs: Any, parameters: Any, reason: str) -> None:
-    """Each gets a sentence about what is wrong."""
     answer = client.post("/score", json={"inputs": inputs, "parameters": parameters})
     assert answer.status_code == 422
     assert reason in answer.json()["error"]
 
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
-    """One a token, over all texts."""
     settings = Settings(bundle=tiny.path, threads=1, max_passes=5)
     with TestClient(create_app(settings)) as client:
         assert client.post("/score", json={"inputs": ["a dog", "a cat ."]}).status_code == 200
@@ -121,7 +119,7 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
 
 
 def test_tokens_over_all_passes_are_bounded(tiny: Tiny) -> None:
-    """Each pass counts as a text of its own."""
+    """Each pass counts as a separate text."""
     settings = Settings(bundle=tiny.path, threads=1, max_bulk_tokens=30)
     with TestClient(create_app(settings)) as client:
         assert client.post("/score", json={"inputs": "a dog ."}).status_code == 200  # 3 x 5

@@ -1,4 +1,4 @@
-"""Targets of one or several tokens, against a reference of one masked pass per token."""
+"""Targets of one or several tokens, compared with one masked pass per token."""
 
 import math
 import tracemalloc
@@ -43,7 +43,6 @@ def reference(tiny: Tiny, text: str, mask: int, token_ids: Sequence[int]) -> flo
 
 
 async def test_scores_are_those_of_one_pass_a_token(tiny: Tiny) -> None:
-    """This holds in every mask of every text, whatever shares a pass."""
     texts = [TEXT, "she drank [MASK]", "[MASK]"]
     tokenizer = make_tokenizer(tiny)
     for text, masks in zip(texts, await fill(tiny, texts, TARGETS), strict=True):
@@ -66,7 +65,6 @@ async def test_scores_are_those_of_one_pass_a_token(tiny: Tiny) -> None:
 
 
 async def test_scores_of_targets_sum_to_one(tiny: Tiny) -> None:
-    """The scores say which of the targets it is."""
     for masks in await fill(tiny, [TEXT, "a [MASK]"], TARGETS):
         for fills in masks:
             scores = [one.target_score for one in fills if isinstance(one, TargetFill)]
@@ -74,7 +72,7 @@ async def test_scores_of_targets_sum_to_one(tiny: Tiny) -> None:
 
 
 async def test_target_is_shown_as_it_was_written(tiny: Tiny) -> None:
-    """A target of several tokens has no single token; others read as in the vocabulary."""
+    """The value of token_str is the target itself."""
     [[fills]] = await fill(tiny, ["The [MASK], here"], ["Walking", "Dog", "a Dog"])
     shown = {(one.token, one.token_str, one.sequence) for one in fills}
     assert shown == {
@@ -91,7 +89,7 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
 
 
 async def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
-    """One pass is for all targets of one token; others take one per length and prefix."""
+    """All targets of one token share a pass. Others need one per length and prefix."""
     # dog; walk+s and walk+ing; a+dog, a+cat; a+dog+barked
     found = Targets.resolve(make_tokenizer(tiny), TARGETS, max_passes=100)
     prefixes = {(step.length, len(step.prefix)) for step in found.groups}
@@ -106,7 +104,6 @@ async def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
 
 
 async def test_any_number_of_targets_of_one_token_is_one_pass(tiny: Tiny) -> None:
-    """This holds over all masks of a text."""
     words = [word for word in VOCABULARY if word.isalpha()]
     [masks] = await fill(tiny, [TEXT], words, max_passes=1)
     assert [len(fills) for fills in masks] == [len(words)] * 2
@@ -143,14 +140,13 @@ async def test_text_must_have_room_for_the_longest_target(tiny: Tiny) -> None:
     ],
 )
 async def test_targets_that_cannot_be_used(tiny: Tiny, targets: list[str], reason: str) -> None:
-    """The service does not replace them by other targets."""
+    """The service does not replace targets by others."""
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, ["the [MASK]"], targets)
     assert reason in caught.value.text
 
 
 async def test_error_names_five_targets_and_counts_the_rest(tiny: Tiny) -> None:
-    """Five are named, the rest is counted."""
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, ["the [MASK]"], ["dog", *(f"x{i}" for i in range(7))])
     assert '"x0"' in caught.value.text
@@ -180,7 +176,7 @@ def test_targets_of_many_tokens_are_rejected_before_all_are_tokenized(
 
 
 async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
-    """The bound is on all targets of a request, before any is tokenized; it allows 10,000 words."""
+    """The check precedes tokenization. The bound allows 10,000 words."""
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, ["the [MASK]"], [f"{i:05}" + "é" * 11 for i in range(9_800)])
     assert caught.value.text == (
@@ -192,7 +188,7 @@ async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
 
 
 def test_size_of_targets_is_close_to_their_memory(tiny: Tiny) -> None:
-    """It is never less; it is more by the integers that Python shares."""
+    """The estimate is never too small. It includes integers that Python shares."""
     tokenizer = make_tokenizer(tiny)
     words = [word for word in VOCABULARY if word.isalpha()]
     texts = [f"{a} {b}" for a in words for b in words]

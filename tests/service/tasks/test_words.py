@@ -1,4 +1,4 @@
-"""Whole words in place of a mask, against the same search with the tiny model's oracle."""
+"""Words in place of a mask, compared with the same search by the tiny model's oracle."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ from service.app import create_app
 from service.engine.batch_arrays import ModelPass, PassOutputs
 from service.settings import Settings
 from service.tasks.words import BEAM_WIDTH, WordSearch, max_word_passes
-from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
+from service.tokenization.tokenizer import Tokenizer
+from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, Tiny, build_tokenizer
 from tests.service.tiny_calls import make_tokenizer
 
 TOLERANCE = 1e-4
@@ -54,7 +55,7 @@ def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
 @pytest.mark.parametrize("longest", [1, 2, 3])
 @pytest.mark.parametrize("top_k", [2, 12])
 def test_best_words(client: TestClient, tiny: Tiny, longest: int, top_k: int) -> None:
-    """Words of one to three tokens are ranked by the log-probability of the whole word."""
+    """The log-probability is that of the entire word."""
     fills = fill(client, TEXT, max_word_tokens=longest, top_k=top_k)
     expected = search(tiny, longest, top_k)
     assert [one["token_str"] for one in fills] == [word for word, _ in expected]
@@ -66,7 +67,7 @@ def test_best_words(client: TestClient, tiny: Tiny, longest: int, top_k: int) ->
 
 
 def test_words_are_whole(client: TestClient) -> None:
-    """Continuations, special tokens and punctuation are left out."""
+    """The search excludes continuations, special tokens and punctuation."""
     fills = fill(client, TEXT, top_k=20)
     assert len(fills) == 20
     for one in fills:
@@ -74,14 +75,13 @@ def test_words_are_whole(client: TestClient) -> None:
 
 
 def test_words_have_three_tokens_by_default(client: TestClient) -> None:
-    """Every mask of every text has its own words."""
     assert fill(client, TEXT) == fill(client, TEXT, max_word_tokens=3)
     [first, second] = fill(client, "a [MASK] and a [MASK]", top_k=3)
     assert len(first) == len(second) == 3
 
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
-    """There is one pass per length, and as many as the width of the beam per further token."""
+    """Each length needs one pass, and each further token as many as the beam is wide."""
     assert max_word_passes(1) == 1
     assert max_word_passes(3) == 1 + (1 + BEAM_WIDTH) + (1 + 2 * BEAM_WIDTH)
     settings = Settings(bundle=tiny.path, threads=1, max_passes=max_word_passes(3))
@@ -102,8 +102,27 @@ def test_text_must_have_room_for_the_longest_word(client: TestClient) -> None:
     assert answer.json()["error"].startswith("inputs has 33 tokens with 3 in place of a mask")
 
 
+@pytest.mark.parametrize(("log_prob", "parts"), [(-2.5, 2), (-2, 1), (-1.5, 1)])
+async def test_word_keeps_its_most_likely_tokens(log_prob: float, parts: int) -> None:
+    """The word is one token, or two of -2 together. One token wins a tie."""
+    content = build_tokenizer()
+    content.add_tokens(["walks"])
+    tokenizer = Tokenizer(content.to_str().encode(), "[MASK]", MASK_ID, range(len(SPECIAL)))
+    whole, *pieces = (len(VOCABULARY), VOCABULARY.index("walk"), VOCABULARY.index("##s"))
+
+    async def submit(requests: Sequence[ModelPass]) -> list[PassOutputs]:
+        log_probs = np.array([[log_prob, -1, -1]], dtype=np.float32)
+        none = np.empty((1, 0), dtype=np.float32)
+        return [PassOutputs(np.array([[whole, *pieces]]), log_probs, none) for _ in requests]
+
+    search = WordSearch(tokenizer, submit, len(VOCABULARY) + 1, top_k=5, max_tokens=2)
+    fills = await search.fill(TEXT, tokenizer.encode(TEXT), 0)
+    [walks] = [fill for fill in fills if fill.sequence == TEXT.replace("[MASK]", "walks")]
+    assert walks.log_prob == max(log_prob, -2)
+    assert walks.tokens == (tuple(pieces) if parts == 2 else (whole,))
+
+
 async def test_mask_where_no_word_fits(tiny: Tiny) -> None:
-    """The search ends without fills where no candidate is a word."""
     tokenizer = make_tokenizer(tiny)
     calls = 0
 
@@ -117,4 +136,4 @@ async def test_mask_where_no_word_fits(tiny: Tiny) -> None:
 
     search = WordSearch(tokenizer, submit, len(VOCABULARY), top_k=5, max_tokens=3)
     assert await search.fill(TEXT, tokenizer.encode(TEXT), 0) == []
-    assert calls == 3  # one for each length
+    assert calls == 3  # one per length

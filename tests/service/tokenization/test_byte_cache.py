@@ -19,7 +19,6 @@ def test_the_oldest_entries_are_dropped() -> None:
 
 
 def test_a_used_entry_stays() -> None:
-    """The least recently used entry is dropped instead."""
     cache: ByteCache[str, int] = ByteCache(2)
     cache.put("a", 1, 1)
     cache.put("b", 2, 1)
@@ -29,7 +28,7 @@ def test_a_used_entry_stays() -> None:
 
 
 def test_an_entry_above_the_limit_is_not_stored() -> None:
-    """It would drop all others, and then itself."""
+    """A larger entry would evict all others, and then itself."""
     cache: ByteCache[str, int] = ByteCache(10)
     cache.put("a", 1, 5)
     cache.put("b", 2, 11)

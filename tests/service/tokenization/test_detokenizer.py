@@ -13,7 +13,7 @@ from service.errors import InvalidRequestError
 from service.tokenization.tokenizer import Tokenizer
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-# bytes of "é" and "日" are named "Ã©" and "æĹ¥"
+# the vocabulary has the names "Ã©" and "æĹ¥" for the bytes of "é" and "日"
 BYTE_LEVEL = [
     *SPECIAL,
     *("Paris", "ĠParis", "Ġ", "ing", "Ã", "©", "Ã©", "ĠÃ©", "æ", "Ċ", "ĠĠ", ".", "i", "s", "Ġis"),
@@ -42,7 +42,7 @@ def added(tokens: list[str], vocabulary: list[str], *, lstrip: bool) -> list[dic
 
 
 def finish(tokenizer: TokenizersTokenizer, vocabulary: list[str], *, lstrip: bool) -> Tokenizer:
-    """Add special tokens, and load the result as the service does."""
+    """Add special tokens and load the result as the service does."""
     tokenizer.post_processor = processors.TemplateProcessing(
         single=["<s>", "$A", "</s>"], special_tokens=[("<s>", 0), ("</s>", 2)]
     )
@@ -62,7 +62,7 @@ def byte_level(*, lstrip: bool = True) -> Tokenizer:
 
 
 def unigram() -> Tokenizer:
-    """Make a tokenizer like XLM-RoBERTa's; special pieces have the best scores."""
+    """Make a tokenizer like XLM-RoBERTa's, whose special pieces have the best scores."""
     scores = [0.0 if token in SPECIAL else -5.0 for token in UNIGRAM]
     model = models.Unigram(list(zip(UNIGRAM, scores, strict=True)), unk_id=3, byte_fallback=False)
     tokenizer = TokenizersTokenizer(model)
@@ -103,14 +103,14 @@ def fill(tokenizer: Tokenizer, text: str, token_id: int) -> str:
     ],
 )
 def test_sequence(kind: str, text: str, token: str, sequence: str) -> None:
-    """A token with a space starts a word; one without continues the word before it."""
+    """A token without a space continues the word before it."""
     tokenizer, vocabulary = TOKENIZERS[kind]
     token_id = vocabulary.index(NAMES[kind].get(token, token))
     assert fill(tokenizer, text, token_id) == sequence
 
 
 def test_a_mask_that_does_not_include_the_space_before_it() -> None:
-    """The space is then a token of its own, and stays as it is."""
+    """The space is then a separate token."""
     tokenizer = byte_level(lstrip=False)
     assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("Paris")) == "a Paris."
     assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("ĠParis")) == "a  Paris."
@@ -124,7 +124,7 @@ def test_a_mask_that_does_not_include_the_space_before_it() -> None:
     ],
 )
 def test_bytes_as_text(name: str, text: str) -> None:
-    """The text is not the vocabulary's name; an incomplete character is U+FFFD."""
+    """An incomplete character is U+FFFD."""
     tokenizer = byte_level()
     assert tokenizer.token_str(BYTE_LEVEL.index(name)) == text
     assert "\ufffd" not in text or fill(tokenizer, "a <mask>", BYTE_LEVEL.index(name)) == "a\ufffd"
@@ -135,7 +135,7 @@ def test_bytes_as_text(name: str, text: str) -> None:
     [("▁Paris", " Paris"), ("Paris", "Paris"), ("▁", " "), ("▁▁", "  "), (".", ".")],
 )
 def test_sentence_pieces_as_text(name: str, text: str) -> None:
-    """The mark of a word's start is shown as a space."""
+    """A space represents the mark of a word's start."""
     assert unigram().token_str(UNIGRAM.index(name)) == text
 
 
@@ -183,7 +183,7 @@ def test_targets_of_one_token(kind: str, target: str, name: str) -> None:
 def test_targets_of_several_tokens(
     kind: str, target: str, names: list[str], shown: str, sequence: str
 ) -> None:
-    """They are shown as written; one that starts a word has a space before it."""
+    """A target that starts a word has a space before it."""
     tokenizer, vocabulary = TOKENIZERS[kind]
     ids = tokenizer.encode_target(target)
     assert [vocabulary[i] for i in ids] == names
@@ -202,7 +202,6 @@ def test_targets_of_several_tokens(
     ],
 )
 def test_invalid_targets(kind: str, target: str, reason: str) -> None:
-    """They are rejected, not replaced."""
     with pytest.raises(InvalidRequestError, match=reason):
         TOKENIZERS[kind][0].encode_target(target)
 

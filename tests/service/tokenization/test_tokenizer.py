@@ -1,4 +1,4 @@
-"""Tokenizer: masks, special tokens in texts, targets, and filled texts."""
+"""Tokenizer: masks, special tokens in texts, targets and filled texts."""
 
 import json
 import subprocess
@@ -32,7 +32,7 @@ def tokens(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 def test_finds_the_masks(tokenizer: Tokenizer) -> None:
-    """Positions count tokens; spans count characters, also outside ASCII."""
+    """Positions count tokens. Spans count characters, also outside of ASCII."""
     text = "é😀 [MASK] of the [MASK]."
     encoded = tokenizer.encode(text)
     assert encoded.mask_positions.tolist() == [2, 5]
@@ -41,7 +41,7 @@ def test_finds_the_masks(tokenizer: Tokenizer) -> None:
 
 
 def test_does_not_truncate_or_pad(tokenizer: Tokenizer) -> None:
-    """Truncation and padding of the file are ignored: no text is cut silently."""
+    """The file asks for truncation, which would cut texts silently."""
     assert len(tokenizer.encode("the " * 50).input_ids) == 52
     assert len(tokenizer.encode("the").input_ids) == 3
 
@@ -56,7 +56,7 @@ def test_agrees_with_hugging_face_on_ordinary_text(tokenizer: Tokenizer) -> None
 
 
 def test_a_special_token_in_a_text_is_ordinary_text(tokenizer: Tokenizer) -> None:
-    """[SEP] in a text is brackets and letters, and so is a mask in lower case."""
+    """A [SEP] in a text is brackets and letters. A mask in lower case is ordinary too."""
     assert tokens(tokenizer, "the [SEP]") == ["[CLS]", "the", "[", "sep", "]", "[SEP]"]
     assert tokens(tokenizer, "[CLS] [mask]")[1:-1] == ["[", "cls", "]", "[", "mask", "]"]
 
@@ -96,7 +96,7 @@ def test_the_span_of_a_mask_excludes_white_space() -> None:
 
 
 def test_a_mask_with_another_id_is_rejected() -> None:
-    """bundle.json and tokenizer.json must give the mask the same id."""
+    """The mask must have the same id in bundle.json and tokenizer.json."""
     with pytest.raises(BundleError, match=r'"\[MASK\]" does not have the id 3'):
         make(mask_token_id=3)
 
@@ -108,7 +108,7 @@ def test_a_damaged_file_is_rejected(content: bytes) -> None:
 
 
 def test_long_and_short_texts_are_encoded_alike(tokenizer: Tokenizer) -> None:
-    """Long texts take another call, which releases the interpreter lock."""
+    """Long texts need another call, which releases the interpreter lock."""
     short = "the [MASK] dog "
     long = short * (LONG_TEXT_CHARS // len(short) + 1)
     repeats = long.count("the")
@@ -128,7 +128,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
 def test_a_long_text_starts_no_threads() -> None:
-    """By default the tokenizers library starts one for each CPU, beside those that compute."""
+    """The tokenizers library starts one thread per CPU by default, beside the computing threads."""
     done = subprocess.run(
         [sys.executable, "-c", ENCODE_A_LONG_TEXT, str(MASK_ID)],
         input=build_tokenizer().to_str().encode(),
@@ -139,7 +139,6 @@ def test_a_long_text_starts_no_threads() -> None:
 
 
 def test_targets(tokenizer: Tokenizer) -> None:
-    """A target is in the vocabulary, or is tokenized."""
     for target, names in {
         "dog": ["dog"],
         "Paris": ["paris"],
@@ -162,14 +161,14 @@ def test_targets(tokenizer: Tokenizer) -> None:
     ],
 )
 def test_invalid_targets(target: str, reason: str, tokenizer: Tokenizer) -> None:
-    """A target with other than ordinary tokens is rejected, not replaced."""
+    """The service does not replace targets with other than ordinary tokens."""
     with pytest.raises(InvalidRequestError) as caught:
         tokenizer.encode_target(target)
     assert caught.value.text.startswith(reason)
 
 
 def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
-    """token_str is the same as in the transformers pipeline."""
+    """The value of token_str is the same as in the transformers pipeline."""
     assert tokenizer.token_str(VOCABULARY.index("##ing")) == "##ing"
     slot = tokenizer.mask_slot("walk [MASK]", (5, 11))
     assert slot.fill(VOCABULARY.index("dog")) == ("dog", "walk dog")
@@ -187,7 +186,7 @@ def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
     ],
 )
 def test_sequence(text: str, token: str, sequence: str, tokenizer: Tokenizer) -> None:
-    """The text stays as written; a continuation joins the word before it, if there is one."""
+    """A continuation joins the word before it, if there is one."""
     span = tokenizer.encode(text).mask_spans[0]
     assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token)) == (token, sequence)
     assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token))[1] == sequence

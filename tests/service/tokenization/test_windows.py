@@ -31,7 +31,7 @@ def long_text(length: int, masks: list[int], continuations: list[int]) -> Encode
 
 @pytest.mark.parametrize("seed", range(40))
 def test_each_mask_is_in_one_window(seed: int) -> None:
-    """The windows are in order and no longer than the model reads."""
+    """The windows are in order and no longer than the maximum."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     length = draw.randint(ROOM + 1, 300)
     masks = sorted(draw.sample(range(length), draw.randint(1, 12)))
@@ -49,7 +49,7 @@ def test_each_mask_is_in_one_window(seed: int) -> None:
         start, end = (place // 2 for place in window.span)
         assert len(ids) - 2 == end + 1 - start
         first, last = window.encoded.mask_positions[[0, -1]].tolist()
-        # between words, and centred unless the text ends
+        # between words, and centred except at the ends of the text
         assert start in (0, words.spans.index(window.encoded.mask_spans[0])) or (
             words.words[start] != words.words[start - 1]
         )
@@ -65,6 +65,12 @@ def test_masks_far_apart_have_windows_of_their_own() -> None:
     assert [window.span for window in windows] == [(0, 59), (172, 231), (340, 399)]
 
 
+@pytest.mark.parametrize(("distance", "masks"), [(14, [2]), (15, [1, 1])])
+def test_window_keeps_a_quarter_of_its_room_on_each_side(distance: int, masks: list[int]) -> None:
+    windows = split_into_windows(long_text(200, [90, 90 + distance], []), MASK_ID, MAX_TOKENS)
+    assert [len(window.encoded.mask_spans) for window in windows] == masks
+
+
 TEXT = "the dog barked at the cat and " * 12  # 84 tokens
 
 
@@ -75,7 +81,7 @@ def fill_in_windows(client: TestClient, text: str, **parameters: Any) -> Any:
 
 
 def test_a_mask_is_filled_from_its_window(client: TestClient) -> None:
-    """The fills equal those of the window alone; the sequence is the whole text."""
+    """The sequence of a fill is the entire text."""
     text = f"{TEXT}the [MASK] run {TEXT}"
     fills = fill_in_windows(client, text, top_k=3).json()
     start, end = fills[0]["window"]
@@ -91,7 +97,6 @@ def test_a_mask_is_filled_from_its_window(client: TestClient) -> None:
 
 
 def test_several_windows_of_a_text(client: TestClient) -> None:
-    """Each mask has its list of fills, whichever window it is in."""
     text = f"[MASK] {TEXT}[MASK] and [MASK]"
     fills = fill_in_windows(client, text, top_k=2).json()
     assert [len(mask) for mask in fills] == [2, 2, 2]
@@ -131,7 +136,7 @@ def test_rejected_requests(client: TestClient, text: str, parameters: Any, reaso
 def test_a_text_above_the_character_limit_is_rejected(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is rejected before it costs the time to tokenize it."""
+    """The check precedes the costly tokenization."""
     monkeypatch.setattr(reader, "MAX_WINDOWED_CHARS", 400)
     assert fill_in_windows(client, TEXT + "[MASK]").status_code == 200
     answer = fill_in_windows(client, TEXT + TEXT + "[MASK]")

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tests.model.samples import random_ids, randomise
 
-# of the sizes below; transformers lets nothing drop out in evaluation mode
+# sizes without dropout, which transformers skips in evaluation mode
 _BERT = {
     "vocab_size": 97,
     "hidden_size": 33,
@@ -58,12 +58,12 @@ _ESM = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A checkpoint to make.
+    """Checkpoint to make.
 
     Attributes:
-        family: transformers' name for its classes.
-        fields: what differs from its default configuration.
-        own_mask: a token that changes what the others' embeddings are.
+        family: name of the classes in transformers.
+        fields: differences from the default configuration.
+        own_mask: token that changes the embeddings of the others.
     """
 
     family: str
@@ -71,7 +71,7 @@ class Sample:
     own_mask: int | None = None
 
     def make(self, seed: int = 3) -> Any:
-        """A model in evaluation mode."""
+        """Return a model in evaluation mode."""
         config = getattr(transformers, f"{self.family}Config")(**self.fields)
         model = getattr(transformers, f"{self.family}ForMaskedLM")(config).eval()
         randomise(model, seed)
@@ -156,7 +156,10 @@ SAMPLES: dict[str, Sample] = {
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Three texts of different length with masks, the ends' among them: (N, T) each."""
+    """Three texts of different length with masks, also at their ends.
+
+    The tensors are (N, T).
+    """
 
     input_ids: Tensor
     attention_mask: Tensor
@@ -164,7 +167,7 @@ class Inputs:
 
     @classmethod
     def of(cls, model: Any, sample: Sample, tokens: int) -> Inputs:
-        """For a model that reads as many tokens."""
+        """Return inputs whose longest text has the given number of tokens."""
         lengths = torch.tensor([tokens, tokens // 2, 3])
         attention_mask = (torch.arange(tokens) < lengths[:, None]).long()
         # low ids are special in some families, padding among them
@@ -184,7 +187,7 @@ class Inputs:
 
     @torch.inference_mode()
     def log_probs(self, model: Any) -> Tensor:
-        """(M, V) what transformers says at the masks."""
+        """Return the (M, V) log-probabilities of transformers at the masks."""
         logits = model(input_ids=self.input_ids, attention_mask=self.attention_mask).logits
         return torch.log_softmax(logits[self.mask_indicator > 0], dim=-1)
 
@@ -195,7 +198,7 @@ def _padding(model: Any) -> int:
 
 
 def reading_tokens(model: Any) -> int:
-    """Longest input of a model in tokens."""
+    """Return the maximum length of a model's input, in tokens."""
     skipped: dict[str, Callable[[], int]] = {
         "roberta": lambda: _padding(model) + 1,
         "camembert": lambda: _padding(model) + 1,

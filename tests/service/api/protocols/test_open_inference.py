@@ -1,4 +1,4 @@
-"""The Open Inference Protocol v2: Triton's own client against a real process, and bad requests."""
+"""Open Inference Protocol v2: Triton's own client with a real process, and bad requests."""
 
 import json
 from collections.abc import Iterator
@@ -29,21 +29,21 @@ LIMITS = Limits(
 
 @pytest.fixture
 def server(start_server: StartServer) -> Iterator[str]:
-    """The address of a running service."""
+    """Address of a running service."""
     with start_server() as (_, url):
         yield url.removeprefix("http://")
 
 
 @pytest.fixture
 def client_of_triton(server: str) -> Iterator[triton.InferenceServerClient]:
-    """A client of it."""
+    """Triton's client of the service."""
     client = triton.InferenceServerClient(server)
     yield client
     client.close()
 
 
 def tensor(name: str, texts: list[str], *, binary: bool, shape: list[int] | None = None) -> Any:
-    """A tensor of texts as the client's users make it."""
+    """Return a tensor of texts, as users of the client make it."""
     values: NDArray[np.object_] = np.array(texts, dtype=np.object_).reshape(shape or [len(texts)])
     made = triton.InferInput(name, list(values.shape), "BYTES")
     made.set_data_from_numpy(values, binary_data=binary)
@@ -51,13 +51,12 @@ def tensor(name: str, texts: list[str], *, binary: bool, shape: list[int] | None
 
 
 def texts_of(result: Any, name: str) -> list[list[str]]:
-    """An output of texts; the client gives bytes for binary data and text for JSON."""
+    """Return the texts of an output. Binary data has bytes, JSON has strings."""
     rows = result.as_numpy(name).tolist()
     return [[v.decode() if isinstance(v, bytes) else v for v in row] for row in rows]
 
 
 def test_the_server_and_the_model_are_described(client_of_triton: Any) -> None:
-    """Metadata, readiness and versions."""
     assert client_of_triton.is_server_live()
     assert client_of_triton.is_server_ready()
     assert client_of_triton.is_model_ready("tiny")
@@ -84,7 +83,7 @@ def test_the_server_and_the_model_are_described(client_of_triton: Any) -> None:
 @pytest.mark.parametrize("binary_out", [False, True])
 @pytest.mark.parametrize("binary_in", [False, True])
 def test_infer(client_of_triton: Any, server: str, *, binary_in: bool, binary_out: bool) -> None:
-    """Several texts with several masks: the same fills as by /fill-mask, a row for each mask."""
+    """Each mask of several texts has a row with the fills of /fill-mask."""
     result = client_of_triton.infer(
         "tiny",
         [tensor("text", TEXTS, binary=binary_in)],
@@ -110,7 +109,7 @@ def test_infer(client_of_triton: Any, server: str, *, binary_in: bool, binary_ou
 
 @pytest.mark.parametrize("binary", [False, True])
 def test_targets_are_a_second_tensor(client_of_triton: Any, *, binary: bool) -> None:
-    """In texts of any order and shape; the answer ranks them alone."""
+    """Texts may have any order and shape."""
     inputs = [
         tensor("targets", ["city", "capital"], binary=binary),
         tensor("text", TEXTS[:1], binary=binary, shape=[1, 1]),
@@ -121,7 +120,7 @@ def test_targets_are_a_second_tensor(client_of_triton: Any, *, binary: bool) -> 
 
 
 def test_only_what_is_asked_for_is_sent(client_of_triton: Any) -> None:
-    """In the order it was asked for."""
+    """The outputs have the requested order."""
     outputs = [triton.InferRequestedOutput(name) for name in ("score", "token_str")]
     result = client_of_triton.infer("tiny", [tensor("t", TEXTS, binary=True)], outputs=outputs)
     assert [output["name"] for output in result.get_response()["outputs"]] == ["score", "token_str"]
@@ -129,7 +128,7 @@ def test_only_what_is_asked_for_is_sent(client_of_triton: Any) -> None:
 
 
 def test_errors_reach_the_client(client_of_triton: Any) -> None:
-    """With the status and the sentence."""
+    """The client shows the status and the message."""
     with pytest.raises(InferenceServerException, match=r"text\[1\] has no mask: write") as caught:
         client_of_triton.infer("tiny", [tensor("text", [TEXTS[0], "No mask."], binary=True)])
     assert caught.value.status() == "422"
@@ -140,7 +139,7 @@ def test_errors_reach_the_client(client_of_triton: Any) -> None:
 
 
 def body(**changes: Any) -> dict[str, Any]:
-    """A request that is answered, but for the changes."""
+    """Return a valid request with changes."""
     text = {"name": "text", "shape": [1], "datatype": "BYTES", "data": TEXTS[:1]}
     return {"inputs": [{**text, **changes.pop("tensor", {})}], **changes}
 
@@ -179,14 +178,12 @@ def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
     ],
 )
 def test_bad_requests(client: TestClient, request_body: Any, reason: str) -> None:
-    """Each gets a sentence about what is wrong."""
     answer = client.post(INFER, json=request_body)
     assert answer.status_code == 422
     assert reason in answer.json()["error"]
 
 
 def test_an_input_twice(client: TestClient) -> None:
-    """Neither is passed over."""
     text = body()["inputs"][0]
     answer = client.post(INFER, json={"inputs": [text, text]})
     assert answer.status_code == 422
@@ -194,7 +191,6 @@ def test_an_input_twice(client: TestClient) -> None:
 
 
 def test_bytes_that_belong_to_no_input(client: TestClient) -> None:
-    """Nothing that was sent is passed over."""
     content = b'{"inputs":[{"name":"t","shape":[1],"datatype":"BYTES","data":["[MASK]"]}]}'
     headers = {"Inference-Header-Content-Length": str(len(content))}
     assert client.post(INFER, content=content, headers=headers).status_code == 200
@@ -204,7 +200,6 @@ def test_bytes_that_belong_to_no_input(client: TestClient) -> None:
 
 
 def test_other_models_and_versions(client: TestClient) -> None:
-    """There is one."""
     for path in ("/v2/models/other/infer", "/v2/models/tiny/versions/2/infer"):
         answer = client.post(path, json=body())
         assert answer.status_code == 404
@@ -213,7 +208,7 @@ def test_other_models_and_versions(client: TestClient) -> None:
 
 
 def test_every_mask_has_as_many_fills(client: TestClient, tiny: Tiny) -> None:
-    """So that the tensors are rectangles, even when all ordinary tokens are asked for."""
+    """Tensors are rectangular, even for all ordinary tokens."""
     ordinary = len(tiny.vocabulary) - 5
     limit = client.get("/info").json()["limits"]["max_top_k"]
     answer = client.post(INFER, json=body(parameters={"top_k": min(limit, ordinary)}))
@@ -222,7 +217,7 @@ def test_every_mask_has_as_many_fills(client: TestClient, tiny: Tiny) -> None:
 
 
 def test_masks_filled_together(client: TestClient) -> None:
-    """A row for each text."""
+    """Each text gets one row."""
     inputs = [{"name": "t", "shape": [2], "datatype": "BYTES", "data": TEXTS}]
     parameters = {"strategy": "joint", "top_k": 2}
     answer = client.post(INFER, json={"inputs": inputs, "parameters": parameters}).json()
@@ -233,7 +228,6 @@ def test_masks_filled_together(client: TestClient) -> None:
 
 
 def test_rows_of_different_lengths_are_filled_up() -> None:
-    """Tensors are rectangles."""
     fill = Fill(0.5, 7, "dog", "the dog")
     read = InferRequest.read(json.dumps(body()).encode(), None, LIMITS)
     content, _ = response_body("tiny", read, [[[fill, fill]], [[fill], []]])

@@ -1,4 +1,4 @@
-"""The V1 protocol, `:predict`."""
+"""V1 protocol, `:predict`."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ TEXTS = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MASK]."]
 
 @pytest.mark.parametrize("path", [PREDICT, "/v1/models/tiny%3Apredict"])
 def test_predictions_are_the_fills(client: TestClient, path: str) -> None:
-    """Of each instance what /fill-mask answers; the colon may be escaped."""
+    """The path may escape the colon."""
     parameters = {"top_k": 2}
     answer = client.post(path, json={"instances": TEXTS, "parameters": parameters})
     assert answer.status_code == 200
@@ -20,13 +20,12 @@ def test_predictions_are_the_fills(client: TestClient, path: str) -> None:
 
 
 def test_one_instance_is_a_list_too(client: TestClient) -> None:
-    """As many predictions as instances."""
     answer = client.post(PREDICT, json={"instances": TEXTS[:1]})
     assert len(answer.json()["predictions"]) == 1
 
 
 def test_models(client: TestClient) -> None:
-    """What is served, and whether it can answer."""
+    """The response has the readiness of the model."""
     assert client.get("/v1/models").json() == {"models": ["tiny"]}
     assert client.get("/v1/models/tiny").json() == {"name": "tiny", "ready": True}
     for answer in (client.get("/v1/models/other"), client.post("/v1/models/other:predict")):
@@ -48,7 +47,7 @@ def test_models(client: TestClient) -> None:
     ],
 )
 def test_bad_requests(client: TestClient, body: Any, reason: str) -> None:
-    """Each gets a sentence about what is wrong, in the protocol's own terms."""
+    """The message uses the protocol's own terms."""
     answer = client.post(PREDICT, json=body)
     assert answer.status_code == 422
     assert reason in answer.json()["error"]

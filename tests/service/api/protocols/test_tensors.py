@@ -1,4 +1,4 @@
-"""Tensors on the wire, against tritonclient's own encoding."""
+"""Tensors on the wire, compared with tritonclient's own encoding."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ TEXTS = ["", "a", "Paris is the [MASK].", "日本 👩\u200d👩", "x" * 70_000]
 
 
 def test_texts_are_read_as_the_client_writes_them() -> None:
-    """Each element behind its length."""
+    """A length precedes each element."""
     encoded = [text.encode() for text in TEXTS]
     content = serialize_byte_tensor(np.array(encoded, dtype=np.object_)).item()
     assert read_texts("text", content) == TEXTS
@@ -19,7 +19,7 @@ def test_texts_are_read_as_the_client_writes_them() -> None:
 
 
 def test_tensors_are_written_as_the_client_reads_them() -> None:
-    """Texts, floats and integers."""
+    """Elements are texts, floats and integers."""
     head, content = WireTensor("s", "BYTES", (5,), TEXTS).to_bytes()
     assert [text.decode() for text in deserialize_bytes_tensor(content)] == TEXTS
     assert head == {
@@ -39,7 +39,7 @@ def test_tensors_are_written_as_the_client_reads_them() -> None:
     [b"\x01", b"\x02\0\0\0a", b"\xff\xff\xff\xffab", b"\x01\0\0\0\xff", b"\x01\0\0\0a\x01"],
 )
 def test_bytes_that_are_no_texts(content: bytes) -> None:
-    """A length cut short or beyond the end, and what is not UTF-8."""
+    """The length is incomplete or too large, or the text is not UTF-8."""
     with pytest.raises(MalformedRequestError, match='"text" must be UTF-8 texts'):
         read_texts("text", content)
 
@@ -62,7 +62,7 @@ def test_shapes_that_fit() -> None:
 
 
 def test_a_body_is_split_where_the_header_says() -> None:
-    """Without the header all of it is JSON."""
+    """A body without the header is only JSON."""
     assert split_body(b"{}ab", "2") == (b"{}", b"ab")
     assert split_body(b"{}", None) == (b"{}", b"")
     for wrong in ("-1", "5", "x", "", "²", "9" * 5000):

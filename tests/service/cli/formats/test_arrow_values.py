@@ -1,4 +1,4 @@
-"""Arrow values in Python: dates, times and durations are strings at any depth."""
+"""Conversion of Arrow values to Python, in which times are strings at any depth."""
 
 from typing import Any
 
@@ -33,7 +33,6 @@ NESTED = pa.list_(pa.struct([("a", pa.list_(pa.timestamp("ns"))), ("b", pa.int8(
     ],
 )
 def test_a_value(value: object, kind: pa.DataType, plain: Any) -> None:
-    """Each value stands beside a null."""
     batch = pa.RecordBatch.from_arrays([pa.array([value, None, value], kind)], ["x"])
     assert list(rows_of(batch)) == [{"x": plain}, {"x": None}, {"x": plain}]
     assert list(rows_of(batch.slice(2))) == [{"x": plain}]

@@ -1,4 +1,4 @@
-"""Rows: slices without loss, trailing blanks, JSON values."""
+"""Rows: slices, trailing blanks and JSON values."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def test_row_labels_count_from_1() -> None:
 
 
 def test_trailing_blank_items_are_dropped() -> None:
-    """Blank items before another item are kept."""
+    """Blank items before another item stay."""
     rng = dice()
     for _ in range(50):
         items = rng.choices([0, 0, 0, 1], k=rng.randint(0, 9))

@@ -1,4 +1,4 @@
-"""CSV: rows with quotes, line breaks and errors, and a line of output for each fill."""
+"""CSV rows with quotes, line breaks and errors, and one line of output per fill."""
 
 import csv
 import datetime as dt
@@ -88,7 +88,7 @@ def test_a_first_row_that_names_no_columns(tmp_path: Path, content: bytes, sente
     ],
 )
 def test_quotes_that_do_not_end(tmp_path: Path, content: bytes, sentence: str) -> None:
-    """Where the next row begins is unknown, so the whole file is rejected."""
+    """The start of the next row is unknown, so the entire file is invalid."""
     with pytest.raises(CommandError) as caught:
         CsvRows(csv_file(tmp_path, content)).count()
     assert str(caught.value) == sentence
@@ -118,7 +118,7 @@ def test_a_file_with_columns_alone_has_no_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\n\n\n", "\r\n\r\n", "\n \t\n  ", "\n" * 1000])
 def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, end: str) -> None:
-    """A blank line before other rows is a row that is not readable."""
+    """A blank line before other rows is an unreadable row."""
     path = csv_file(tmp_path, b"text,n\na,1\n\n \nb,2" + end.encode())
     assert CsvRows(path).count() == 4
     blank = UnreadableRow("The row has 0 cells, but the header has 2.")
@@ -126,7 +126,7 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, end: str) -> None:
 
 
 def test_an_empty_cell_of_one_column_is_a_row(tmp_path: Path) -> None:
-    """Its quotation marks tell it from a blank line."""
+    """Quotation marks distinguish an empty cell from a blank line."""
     path = csv_file(tmp_path, b'text\na\n""\n')
     assert fields_of(path) == [{"text": "a"}, {"text": ""}]
 
@@ -138,7 +138,7 @@ def write(
     *,
     errors: bool = False,
 ) -> list[list[str]]:
-    """Return the output for a file's rows; an answer is fills or a problem."""
+    """Return the output for a file's rows. An answer is fills or a problem."""
     rows = open_rows(source, "inputs")
     output = source.with_name("out.csv")
     lines = [a.line if isinstance(a, Problem) else json.dumps(a).encode() for a in answers]
@@ -159,7 +159,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_output_has_a_line_for_each_fill(source: Path) -> None:
-    """Each line has the cells of its row, the row, mask and rank from 1, and the fill."""
+    """A line has the cells of its row, then row, mask and rank from 1, then the fill."""
     other = FILL | {"token": 8, "score": 1e-7}
     header, *lines = write(source, [[[FILL, other], [FILL]], [other]])
     assert header == ["id", "inputs", *ALWAYS]
@@ -194,7 +194,7 @@ def test_the_header_has_what_the_options_give(
 
 
 def test_errors_have_a_column(source: Path) -> None:
-    """The column is empty beside fills; the fields of a fill are empty beside an error."""
+    """The column is empty beside fills."""
     header, *lines = write(source, [Problem("so"), [FILL]], errors=True)
     assert header == ["id", "inputs", *ALWAYS, "error"]
     assert lines == [
@@ -204,7 +204,7 @@ def test_errors_have_a_column(source: Path) -> None:
 
 
 def test_rows_without_common_fields(tmp_path: Path) -> None:
-    """Columns are the union of all fields; values other than texts are written as JSON."""
+    """Columns are the union of all fields. Values other than texts are JSON."""
     rows: list[dict[str, Any]] = [
         {"inputs": "x", "n": 1.5},
         {"inputs": "y", "list": [1, "é"], "n": True},

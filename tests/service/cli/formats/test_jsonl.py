@@ -1,4 +1,4 @@
-"""JSONL: rows that are kept to the byte, with the fills behind them."""
+"""JSONL rows, which keep all their bytes and get one more field."""
 
 import io
 import json
@@ -37,7 +37,7 @@ def jsonl(tmp_path: Path) -> Path:
 
 
 def test_json_lines(jsonl: Path) -> None:
-    """Lines are read by the strict reader of test_strict_json.py, which has the other cases."""
+    """The other cases are in test_strict_json.py."""
     rows = fields_of(jsonl)
     assert open_rows(jsonl, "text").count() == len(rows) == 6
     assert rows[0] == {"a": 1}
@@ -51,7 +51,6 @@ def test_json_lines(jsonl: Path) -> None:
 
 
 def test_json_lines_are_kept_to_the_byte(tmp_path: Path) -> None:
-    """Numbers, escapes and spaces stay as they were written."""
     line = b'{ "a":1.00e3,  "b" : "\\u00e9"}'
     path = tmp_path / "rows.ndjson"
     path.write_bytes(b"  " + line + b" \r\n")
@@ -73,7 +72,7 @@ def test_a_line_that_is_too_long_is_a_bad_row(
 
 
 def test_text_lines(tmp_path: Path) -> None:
-    """Empty lines are texts too; only line feeds end a line."""
+    """Empty lines are texts too. Only line feeds end a line."""
     path = tmp_path / "texts.txt"
     path.write_bytes("one\r\n\n  two\u2028 \n".encode() + b"\xff\n")
     assert fields_of(path) == [
@@ -107,7 +106,7 @@ def test_any_part_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("end", [b"\n", b"\n\n\n", b"\r\n\r\n", b"\n \t\r\n  ", b"\n" * 1000])
 @pytest.mark.parametrize("name", ["rows.jsonl", "texts.txt"])
 def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, name: str, end: bytes) -> None:
-    """A blank line before other rows is a row that is not readable."""
+    """A blank line before other rows is an unreadable row."""
     path = tmp_path / name
     path.write_bytes(b'{"text": 1}\n\n \n{"text": 2}' + end)
     rows = open_rows(path, "text")
@@ -125,7 +124,7 @@ GIVEN = OutputOptions(FillOptions(), report_errors=True)
 
 
 def written(row: bytes, answer: bytes) -> bytes:
-    """Return the line that a row becomes."""
+    """Return the output line of a row."""
     stream = io.BytesIO()
     write_lines(stream)(JsonBlock(0, [row]), [answer])
     return stream.getvalue()
@@ -140,20 +139,19 @@ def written(row: bytes, answer: bytes) -> bytes:
     ],
 )
 def test_row_is_kept_to_the_byte(row: bytes, line: bytes) -> None:
-    """No number, escape or space changes; there is one more field."""
     assert written(row, b"[]") == line
     assert json.loads(line) == json.loads(row) | {"fills": []}
 
 
 def test_problems_are_in_a_field_of_their_own() -> None:
-    """A row that could not be read has no other field."""
+    """An unreadable row has no other field."""
     assert written(b'{"a": 1}', Problem('so "x"').line) == b'{"a": 1,"error":"so \\"x\\""}\n'
     assert written(b"{}", Problem("so").line) == b'{"error":"so"}\n'
     assert written(b'{"a": 1', Problem("so", readable=False).line) == b'{"error":"so"}\n'
 
 
 def test_a_column_of_the_same_name_is_refused(tmp_path: Path) -> None:
-    """The error comes before a row is read, or in JSONL, whose rows differ, row by row."""
+    """The error comes before the first row. In JSONL it comes with each such row."""
     path = tmp_path / "rows.csv"
     path.write_text("inputs,error\na,b\n")
     rows = open_rows(path, "inputs")

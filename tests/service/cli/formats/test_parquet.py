@@ -1,4 +1,4 @@
-"""Parquet: any part of a file as rows, and output with the input's columns and typed fills."""
+"""Parquet rows from any part of a file, and output with typed fills."""
 
 import datetime as dt
 import json
@@ -52,7 +52,7 @@ def test_any_part_of_a_file(tmp_path: Path, group_rows: int) -> None:
 
 
 def test_only_columns_that_are_needed_are_read(tmp_path: Path) -> None:
-    """Columns that the file lacks are ignored."""
+    """The reader ignores columns that the file lacks."""
     rows = ParquetRows(parquet_file(tmp_path, {"a": ["x"], "b": [1], "c": [2]}))
     [block] = rows.blocks(only=("b", "parameters"))
     assert block.fields() == [{"b": 1}]
@@ -119,7 +119,7 @@ def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
 
 
 def test_damaged_file_is_rejected(tmp_path: Path) -> None:
-    """Arrow's own errors never reach the user, wherever the damage is."""
+    """Arrow's own errors never reach the user."""
     path = parquet_file(tmp_path, {"a": [f"text {number}" for number in range(100)]})
     whole = path.read_bytes()
     sentences = set()
@@ -134,7 +134,7 @@ def test_damaged_file_is_rejected(tmp_path: Path) -> None:
 
 
 def write(source: Path, answers: Sequence[Any], *, errors: bool = False) -> pa.Table:
-    """Return the output for a file's rows; an answer is fills or a problem."""
+    """Return the output for a file's rows. An answer is fills or a problem."""
     rows = open_rows(source, "inputs")
     output = source.with_name("out.parquet")
     lines = [a.line if isinstance(a, Problem) else json.dumps(a).encode() for a in answers]
@@ -145,7 +145,7 @@ def write(source: Path, answers: Sequence[Any], *, errors: bool = False) -> pa.T
 
 
 def test_columns_keep_their_types_and_values(tmp_path: Path) -> None:
-    """The metadata of the schema is kept as well."""
+    """The schema also keeps its metadata."""
     columns = {
         "inputs": pa.array(["x", None], pa.large_string()),
         "time": pa.array([1, 2], pa.timestamp("ns", "Europe/Berlin")),
@@ -168,7 +168,7 @@ def test_columns_keep_their_types_and_values(tmp_path: Path) -> None:
 
 
 def test_fills_have_one_type_whatever_was_asked(tmp_path: Path) -> None:
-    """Fills of all masks are in one list; fields that a fill lacks are null."""
+    """One list contains the fills of all masks."""
     path = parquet_file(tmp_path, {"inputs": ["x", "y", "z"]})
     joint = FILL | {"log_prob": -1.5, "tokens": [1, 2], "token_strs": ["p", "q"], "window": [0, 9]}
     table = write(path, [[FILL, FILL], [[FILL], [], [joint]], []])
@@ -190,7 +190,7 @@ def test_errors_are_a_column(tmp_path: Path) -> None:
 
 
 def test_rows_of_json_become_columns(tmp_path: Path) -> None:
-    """A column's type holds all values; columns have the order in which fields appear."""
+    """A column has a type that fits all its values."""
     rows: list[dict[str, Any]] = [{"inputs": "x", "n": 1, "s": {"a": 1}} for _ in range(300)]
     rows += [{"n": 2.5, "inputs": "y", "s": {"b": "c"}, "late": [True]}, {"inputs": None}]
     path = write_rows(tmp_path / "rows.jsonl", rows)
@@ -218,7 +218,7 @@ def test_rows_of_json_become_columns(tmp_path: Path) -> None:
     ],
 )
 def test_values_that_no_column_holds_are_rejected(tmp_path: Path, rows: list[Any]) -> None:
-    """The error comes before any row is filled."""
+    """The error comes before the first fill."""
     path = write_rows(tmp_path / "rows.jsonl", rows)
     with pytest.raises(CommandError) as caught:
         write(path, [])
@@ -258,7 +258,7 @@ def test_texts_of_csv_and_plain_text(tmp_path: Path) -> None:
 def test_row_groups_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_rows: int, most_bytes: int
 ) -> None:
-    """The bounds are in rows and in bytes; columns with dictionaries keep all rows in order."""
+    """The bounds are in rows and in bytes."""
     monkeypatch.setattr(parquet, "_GROUP_ROWS", most_rows)
     monkeypatch.setattr(parquet, "_GROUP_BYTES", most_bytes)
     texts = [f"x{n // 300}" for n in range(1200)]

@@ -1,4 +1,4 @@
-"""Jobs: the identity of a job, its directory and its completion."""
+"""Jobs: identity, directory and completion."""
 
 import json
 import subprocess
@@ -81,7 +81,6 @@ def output(tmp_path: Path) -> Path:
 
 
 def test_same_job_continues(output: Path) -> None:
-    """Saved answers are kept."""
     assert begin(output)
     part = touch_part(output)
     assert begin(output)
@@ -115,7 +114,6 @@ def test_another_job_is_rejected(output: Path, change: dict[str, Any], sentence:
 
 
 def test_restart_discards_parts(output: Path) -> None:
-    """Other files are kept."""
     begin(output)
     touch_part(output)
     begin(output, restart=True)
@@ -124,7 +122,7 @@ def test_restart_discards_parts(output: Path) -> None:
 
 
 def test_job_without_parts_is_replaced(output: Path) -> None:
-    """A mistake found before the first row does not block the corrected command."""
+    """A corrected command follows an error before the first row."""
     begin(output)
     assert begin(output, field="text")
     touch_part(output)
@@ -133,7 +131,6 @@ def test_job_without_parts_is_replaced(output: Path) -> None:
 
 
 def test_directory_with_unknown_files_is_rejected(output: Path) -> None:
-    """No file in it is changed."""
     directory = parts_directory(output)
     directory.mkdir()
     (directory / "thesis.txt").touch()
@@ -144,7 +141,7 @@ def test_directory_with_unknown_files_is_rejected(output: Path) -> None:
 
 
 def test_invalid_description_is_an_error(output: Path) -> None:
-    """The job writes it atomically, so a user has changed it."""
+    """Only a user can damage the description, because the job writes it atomically."""
     begin(output)
     (parts_directory(output) / "job.json").write_text("{")
     with pytest.raises(CommandError, match=r"job.json is not valid JSON; start again"):
@@ -157,7 +154,6 @@ def test_invalid_description_is_an_error(output: Path) -> None:
 
 
 def test_publish(output: Path) -> None:
-    """The output replaces an older one, and the directory is removed."""
     output.write_text("old")
     with locked(output):
         job = Job(output, DESCRIPTION)
@@ -171,7 +167,7 @@ def test_publish(output: Path) -> None:
 
 
 def test_interrupted_publish_is_repeated(output: Path) -> None:
-    """The process ended before the rename, or the user has moved the output."""
+    """The process ended before the rename, or the user moved the output."""
     with locked(output):
         job = Job(output, DESCRIPTION)
         job.begin(restart=False)
@@ -207,7 +203,7 @@ with locked(Path(sys.argv[1])):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files are locked otherwise there")
 def test_two_processes_do_not_work_on_one_output(output: Path) -> None:
-    """The second process ends at once and may retry; a dead process holds no lock."""
+    """The second process exits immediately and may retry."""
     command = [sys.executable, "-c", LOCK, str(output)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:

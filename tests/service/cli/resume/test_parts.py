@@ -1,4 +1,4 @@
-"""Part files: complete or absent, without gaps from the first row on."""
+"""Part files, complete or absent, without gaps from the first row."""
 
 import errno
 import io
@@ -47,7 +47,7 @@ def test_json_is_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_replace_durably(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Directories that cannot be synchronized are no error."""
+    """A failure to synchronize the directory is no error."""
 
     def refuse(_descriptor: int) -> NoReturn:
         raise OSError(22, "Invalid argument")
@@ -167,7 +167,6 @@ def names(directory: Path) -> list[str]:
 
 
 def test_parts_end_at_their_maximum_of_rows(tmp_path: Path) -> None:
-    """A new process finds them and the next row."""
     parts = PartFiles(tmp_path, 100, rows=5, seconds=1e9)
     for first in range(100, 112, 3):
         write(parts, range(first, first + 3))
@@ -207,7 +206,7 @@ def test_unfinished_part_is_discarded(tmp_path: Path) -> None:
 
 
 def test_a_gap_ends_the_chain(tmp_path: Path) -> None:
-    """The rows after the gap are computed again; other files are kept."""
+    """The job computes the rows after the gap again."""
     parts = PartFiles(tmp_path, 0, rows=1, seconds=1e9)
     for number in range(4):
         write(parts, [number])
@@ -245,7 +244,6 @@ def test_failed_fsync_leaves_no_part(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_failed_write_leaves_no_part(tmp_path: Path) -> None:
-    """Later writes leave none either."""
     parts = PartFiles(tmp_path, 0, rows=10, seconds=1e9)
     write(parts, [0])
 

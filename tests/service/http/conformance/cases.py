@@ -26,14 +26,14 @@ def post(fields: bytes, body: bytes = BODY, version: bytes = b"1.1") -> bytes:
 
 @dataclass(frozen=True)
 class Case:
-    """Bytes to send, and the statuses that must come back.
+    """Bytes to send, and the expected statuses.
 
     Attributes:
-        rule: the RFC's section, and the rule in a few words.
-        sent: the bytes, one part after the other.
-        statuses: of the answers, in order, interim ones included.
-        closed: whether the server closes the connection then; else it must answer one more request.
-        half_close: whether the client closes its writing side behind the last part.
+        rule: section of the RFC, and the rule in a few words.
+        sent: parts of the bytes, in order.
+        statuses: statuses of all responses in order, including interim ones.
+        closed: the server closes the connection; otherwise it must answer one more request.
+        half_close: the client closes its writing side after the last part.
     """
 
     rule: str

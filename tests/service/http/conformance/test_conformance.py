@@ -18,13 +18,17 @@ KEY = "a-key-of-twenty-chars"
 
 @pytest.fixture(scope="module")
 def address(tiny: Tiny) -> Iterator[tuple[str, int]]:
-    """Start the service; return its address."""
+    """Start the service and return its address."""
     with start_process("--bundle", str(tiny.path)) as (_, url):
         yield _address(url)
 
 
 def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:
-    """Return the status and body of the next response; None at the end of the connection."""
+    """Return the status and body of the next response.
+
+    Returns:
+        None at the end of the connection.
+    """
     line = stream.readline()
     if not line:
         return None
@@ -36,7 +40,7 @@ def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:
 
 
 def send(client: socket.socket, parts: tuple[bytes, ...]) -> None:
-    """Send the parts; a server that has rejected one need not read the rest."""
+    """Send the parts, of which a server that rejects one need not read the others."""
     with contextlib.suppress(ConnectionError):
         for part in parts:
             client.sendall(part)
@@ -46,7 +50,7 @@ def send(client: socket.socket, parts: tuple[bytes, ...]) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
 def test_rule(address: tuple[str, int], case: Case) -> None:
-    """The responses have the statuses of the case, and the connection stays usable or closes."""
+    """The connection then stays usable or closes."""
     method = "HEAD" if case.sent[0].startswith(b"HEAD") else "GET"
     with socket.create_connection(address, timeout=10) as client, client.makefile("rb") as stream:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -55,7 +59,7 @@ def test_rule(address: tuple[str, int], case: Case) -> None:
             client.shutdown(socket.SHUT_WR)
         for status in case.statuses:
             answer = read_answer(stream, method)
-            while case.half_close and answer == (100, b""):  # on a busy machine: is it still there?
+            while case.half_close and answer == (100, b""):  # interim on a busy machine
                 answer = read_answer(stream, method)
             assert answer is not None, f"closed in place of {status}"
             assert answer[0] == status, answer
@@ -71,12 +75,11 @@ def test_rule(address: tuple[str, int], case: Case) -> None:
 
 
 def test_cases_are_many_and_distinct() -> None:
-    """There are at least 60, each with its own rule."""
     assert len({case.rule for case in CASES}) == len(CASES) > 60
 
 
 def test_trailers_cannot_authenticate(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """An API key in a trailer is ignored."""
+    """The service ignores an API key in a trailer."""
     keys = tmp_path_factory.mktemp("keys") / "keys"
     keys.write_text(KEY)
     trailer = b"0\r\nAuthorization: Bearer " + KEY.encode() + b"\r\n\r\n"

@@ -1,4 +1,4 @@
-"""The access log, its statistics, and the log of bodies."""
+"""Access log, its statistics, and the log of bodies."""
 
 import logging
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from service.observability.statistics import RequestStatistics
 async def call(
     app: ASGIApp, around: Callable[[ASGIApp], ASGIApp] | None = None, **scope: Any
 ) -> RequestStatistics:
-    """Send one request through the middleware, and return its statistics."""
+    """Send one request through the middleware and return its statistics."""
     statistics = RequestStatistics()
     around = around or partial(AccessLogMiddleware, statistics=statistics)
 
@@ -45,22 +45,22 @@ def counted(statistics: RequestStatistics) -> dict[tuple[str, str], dict[int, in
 
 
 async def teapot(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """An application that answers."""
+    """Application that responds."""
     await send({"type": "http.response.start", "status": 418, "headers": []})
     await send({"type": "http.response.body", "body": b""})
 
 
 async def silent(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """An application whose client has disconnected."""
+    """Application whose client has disconnected."""
 
 
 async def failing(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """An application with a bug."""
+    """Application with a bug."""
     raise RuntimeError
 
 
 async def routed(scope: Scope, receive: Receive, send: Send) -> None:
-    """An application that sets the route, as FastAPI does."""
+    """Application that sets the route, as FastAPI does."""
     scope["route"] = SimpleNamespace(path_format="/models/{name}")
     await teapot(scope, receive, send)
 
@@ -79,7 +79,6 @@ async def test_paths_without_a_route_count_as_one() -> None:
 
 
 async def test_disconnected_client_has_a_status_of_its_own() -> None:
-    """Such a request has no answer, and a status of its own."""
     assert counted(await call(silent)) == {("POST", OTHER_ROUTE): {CLIENT_CLOSED_REQUEST: 1}}
 
 
@@ -112,7 +111,7 @@ async def test_other_connections_pass() -> None:
 async def test_setting_decides_which_requests_are_logged(
     logged: LoggedRequests, levels: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Errors are the service's own; a temporary one is a warning."""
+    """Responses with status 503 are warnings, and other 5xx are errors."""
 
     async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": scope["answer"], "headers": []})
@@ -125,7 +124,7 @@ async def test_setting_decides_which_requests_are_logged(
 
 
 async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """Neither the path nor a header is logged."""
+    """The log contains no path and no header."""
 
     async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
         scope[MODEL] = "a model"
@@ -155,7 +154,7 @@ async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def send_body(body: bytes) -> bytes:
-    """Send one body through the middleware, and return what the application gets."""
+    """Send one body through the middleware and return the application's body."""
     received = []
 
     async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
@@ -176,7 +175,7 @@ async def send_body(body: bytes) -> bytes:
 
 
 async def test_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) -> None:
-    """The level is debug; bytes that are not UTF-8 are marked."""
+    """The level is debug. The log marks bytes that are not UTF-8."""
     with caplog.at_level(logging.DEBUG):
         assert await send_body(b"caf\xc3\xa9 \xff") == b"caf\xc3\xa9 \xff"
     [record] = [

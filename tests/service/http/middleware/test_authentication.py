@@ -1,4 +1,4 @@
-"""API keys, and their rotation without a restart."""
+"""API keys and their rotation without a restart."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def bearer(key: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("path", ["/fill-mask", "/", "/models/tiny", "/score"])
 def test_requests_need_a_valid_key(path: str, client: TestClient) -> None:
-    """The error has the usual shape and says how to send a key."""
+    """The error has the usual shape and explains how to send a key."""
     body = {"inputs": "the dog"} if path == "/score" else BODY
     for key in KEYS[:2]:
         assert client.post(path, json=body, headers=bearer(key)).is_success
@@ -64,13 +64,13 @@ def test_requests_need_a_valid_key(path: str, client: TestClient) -> None:
 
 
 def test_the_scheme_is_not_case_sensitive(client: TestClient) -> None:
-    """RFC 9110, section 11.1."""
+    """The rule is in RFC 9110, section 11.1."""
     headers = {"Authorization": f"bearer  {KEYS[0]}"}
     assert client.post("/fill-mask", json=BODY, headers=headers).is_success
 
 
 def test_public_paths_need_no_key(client: TestClient) -> None:
-    """Probes have no keys. All other paths need one, even unknown ones."""
+    """All other paths need a key, even unknown ones."""
     for path in OPEN:
         assert client.get(path).is_success, path
     for path in CLOSED:
@@ -78,13 +78,12 @@ def test_public_paths_need_no_key(client: TestClient) -> None:
 
 
 def test_without_a_file_no_key_is_needed(tiny: Tiny) -> None:
-    """Tokens, which clients of Hugging Face always send, are ignored."""
+    """Clients of Hugging Face always send tokens, which the service ignores."""
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
         assert client.post("/fill-mask", json=BODY, headers=bearer("hf_whatever")).is_success
 
 
 def test_keys_are_rotated(client: TestClient, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new file replaces the old one, whose keys become invalid."""
     monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     new = file.with_name("new")
     new.write_text("a-key-that-is-quite-new\n")
@@ -137,7 +136,7 @@ def test_file_without_a_key_invalidates_all_keys(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The log has one message, and keys may be added again."""
+    """The log has one message. A later file may add keys again."""
     keys = ApiKeys(file)
     monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     spoil(file)

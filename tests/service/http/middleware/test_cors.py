@@ -1,4 +1,4 @@
-"""CORS: requests of pages from allowed and other origins."""
+"""CORS requests of pages, from allowed and other origins."""
 
 import pytest
 from fastapi.testclient import TestClient
@@ -32,7 +32,7 @@ def test_no_origin_is_allowed_by_default(tiny: Tiny) -> None:
 
 
 def test_only_listed_origins_are_allowed(tiny: Tiny) -> None:
-    """Their pages can read errors too."""
+    """Pages of listed origins can read errors too."""
     origins = f"http://localhost:3000, {ALLOWED}"
     settings = Settings(bundle=tiny.path, threads=1, cors_origins=origins)
     with TestClient(create_app(settings)) as client:

@@ -1,4 +1,4 @@
-"""The deadline of a request."""
+"""Timeout of a request."""
 
 import asyncio
 import time
@@ -14,24 +14,24 @@ from tests.service.fake_runtime import FakeRuntime, running_batcher, text
 
 
 async def late(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """An application that never answers."""
+    """Application that never responds."""
     await asyncio.Event().wait()
 
 
 async def slow(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """An application that begins at once, and ends after the deadline."""
+    """Application that begins its response immediately and ends after the timeout."""
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await asyncio.sleep(0.1)
     await send({"type": "http.response.body", "body": b"whole"})
 
 
 async def in_the_same_moment(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """An application that begins to answer after the deadline, before it is cancelled."""
+    """Application that begins its response after the timeout, before its cancellation."""
 
     async def answer() -> None:
-        time.sleep(0.05)  # noqa: ASYNC251 - so that the end of the time is behind
-        await asyncio.sleep(0)  # it ends now
-        await asyncio.sleep(0)  # and whoever waits for this task is told next
+        time.sleep(0.05)  # noqa: ASYNC251 - the timeout must pass during this call
+        await asyncio.sleep(0)  # the timeout ends now
+        await asyncio.sleep(0)  # the task's waiter is notified next
         await slow(_scope, _receive, send)
 
     async with asyncio.TaskGroup() as group:
@@ -39,12 +39,12 @@ async def in_the_same_moment(_scope: Scope, _receive: Receive, send: Send) -> No
 
 
 async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """An application whose own error is a TimeoutError."""
+    """Application whose own error is a TimeoutError."""
     raise TimeoutError
 
 
 async def call(app: Any, headers: Sequence[tuple[bytes, bytes]] = (), default_ms: int = 30) -> Any:
-    """Send one request; return the messages of the answer."""
+    """Send one request and return the messages of the response."""
     sent: list[Message] = []
 
     async def receive() -> Message:
@@ -66,20 +66,20 @@ async def call(app: Any, headers: Sequence[tuple[bytes, bytes]] = (), default_ms
     ],
 )
 async def test_late_answer_is_504(headers: list[tuple[bytes, bytes]], named: int) -> None:
-    """The deadline is the default, or the one that the client sends."""
+    """The timeout is the default, or the client's."""
     start, body = await call(late, headers)
     assert start["status"] == 504
     assert f"within {named} ms;" in from_json(body["body"])["error"]
 
 
 async def test_answer_that_begins_at_the_deadline_is_late() -> None:
-    """The answer is 504, not 500."""
+    """The response is 504, not 500."""
     sent = await call(in_the_same_moment)
     assert [message.get("status") for message in sent] == [504, None]
 
 
 async def test_answer_that_has_begun_is_not_cut_off() -> None:
-    """The deadline is for the beginning of the answer."""
+    """The timeout is for the beginning of the response."""
     sent = await call(slow)
     assert sent[-1]["body"] == b"whole"
     assert [message["type"] for message in sent].count("http.response.start") == 1
@@ -106,7 +106,7 @@ async def test_timeout_of_the_application_is_not_the_deadline() -> None:
 
 
 async def test_late_requests_are_not_computed() -> None:
-    """Its texts leave the queue, and its tokens are free for other requests."""
+    """The tokens are free for other requests."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:

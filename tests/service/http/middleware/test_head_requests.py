@@ -18,7 +18,7 @@ PATHS = [
     *("/v2/models/tiny/versions/1", "/v2/models/tiny/versions/1/ready"),
     *("/v1/models", "/v1/models/tiny", "/nothing", "/models/nothing"),
 ]
-# what differs from one answer to the next
+# headers that differ between responses
 CHANGING = {"date", "x-request-id"}
 
 
@@ -30,7 +30,7 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
-    """Status and headers are the same, also of errors."""
+    """Status and headers are the same, also for errors."""
     got, head = client.get(path), client.head(path)
     assert (head.status_code, head.content) == (got.status_code, b"")
     assert got.status_code == (404 if "nothing" in path else 200)
@@ -66,7 +66,7 @@ def test_allow_has_head_where_it_has_get(
 
 
 def test_head_is_counted_as_head(client: TestClient) -> None:
-    """It is counted for the route of GET."""
+    """The route is that of GET."""
     client.head("/health/live")
     line = 'fillmask_requests_total{method="HEAD",route="/health/live",status="200"}'
     assert line in client.get("/metrics").text

@@ -1,4 +1,4 @@
-"""The request id, and the answer to unhandled exceptions."""
+"""Request id, and the response to unhandled exceptions."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ USER_TEXT = "what the user wrote"
 
 
 async def call(app: Any, sent_id: bytes | None = None) -> list[Message]:
-    """Send one request through the middleware, and return the messages of the answer."""
+    """Send one request through the middleware and return the messages of the response."""
     headers = [(b"x-request-id", sent_id)] if sent_id is not None else []
     sent: list[Message] = []
 
@@ -29,29 +29,29 @@ async def call(app: Any, sent_id: bytes | None = None) -> list[Message]:
 
 
 def id_of(sent: list[Message]) -> str:
-    """Return the X-Request-ID of the answer."""
+    """Return the X-Request-ID of the response."""
     [request_id] = [v for k, v in sent[0]["headers"] if k.lower() == b"x-request-id"]
     return bytes(request_id).decode()
 
 
 async def fine(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """An application that answers."""
+    """Application that responds."""
     await send({"type": "http.response.start", "status": 200, "headers": []})
 
 
 async def failing(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """An application with a bug that quotes the user."""
+    """Application with a bug that quotes the user."""
     raise RuntimeError(USER_TEXT)
 
 
 async def failing_late(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """An application that fails within its answer."""
+    """Application that fails after the start of its response."""
     await send({"type": "http.response.start", "status": 200, "headers": []})
     raise RuntimeError(USER_TEXT)
 
 
 async def cancelled(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """An application that the server cancels."""
+    """Application that the server cancels."""
     raise asyncio.CancelledError
 
 
@@ -62,7 +62,7 @@ async def test_valid_id_of_the_client_is_kept() -> None:
 
 @pytest.mark.parametrize("sent_id", [None, b"", b"x" * 65, b"a b", b"a\nb", b"<script>", b"\xff"])
 async def test_invalid_id_is_replaced(sent_id: bytes | None) -> None:
-    """An id that could forge a line of the log is not logged."""
+    """The log never contains an id that could forge a line."""
     assert re.fullmatch("[0-9a-f]{32}", id_of(await call(fine, sent_id)))
 
 
@@ -73,7 +73,7 @@ async def test_two_requests_have_two_ids() -> None:
 async def test_exception_is_answered_and_logged_without_its_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The answer has the id only; the log has the id, the exception's type and its place."""
+    """The response has only the id. The log has the id, the exception's type and its place."""
     with caplog.at_level(logging.ERROR):
         sent = await call(failing, b"the-id")
     assert sent[0]["status"] == 500

@@ -1,4 +1,4 @@
-"""Memory limits of bodies and answers, around an ASGI application."""
+"""Memory limits of bodies and responses, around an ASGI application."""
 
 import gc
 import weakref
@@ -21,7 +21,7 @@ def limit(
     answers: MemoryBudget | None = None,
     excluded_requests: ExcludedRequests | None = None,
 ) -> RequestMemoryMiddleware:
-    """Wrap an application in a limit of 10 bytes a body."""
+    """Wrap an application in a limit of 10 bytes per body."""
     return RequestMemoryMiddleware(
         app,
         10,
@@ -32,14 +32,13 @@ def limit(
 
 
 class Echo:
-    """Application that records what it receives."""
+    """Application that records its received messages."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
         self.later: list[str] = []
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        """Read two messages, and answer 200."""
         message = await receive()
         assert message["more_body"] is False
         self.bodies.append(message["body"])
@@ -54,7 +53,7 @@ async def call(
     content_encoding: bytes | None = None,
     bodies: MemoryBudget | None = None,
 ) -> tuple[list[Message], int]:
-    """Send a body in chunks through the limit; return the answer and the count of unread chunks."""
+    """Return the response to a body in chunks, and the number of unread chunks."""
     headers = [(b"content-length", content_length)] if content_length is not None else []
     if content_encoding is not None:
         headers.append((b"content-encoding", content_encoding))
@@ -108,7 +107,7 @@ async def test_growing_body_is_rejected_as_soon_as_it_is_too_large() -> None:
 
 
 async def test_wrong_content_length_does_not_raise_the_limit() -> None:
-    """The bytes that arrive count, not the Content-Length."""
+    """Only received bytes count."""
     echo = Echo()
     sent, _ = await call(echo, [b"x" * 6, b"x" * 6], content_length=b"2")
     assert sent[0]["status"] == 413
@@ -148,13 +147,13 @@ async def test_body_must_not_be_encoded(encoding: bytes) -> None:
     [(b"9" * 5000, 413), (b"0" * 5000 + b"11", 413), (b"0" * 5000 + b"1", 200), (b"\xb2", 200)],
 )
 async def test_lengths_of_any_number_of_digits(length: bytes, status: int) -> None:
-    """The server has checked that the length is a number; none is a 500."""
+    """No length causes a 500."""
     sent, _ = await call(Echo(), [b"1"], length)
     assert sent[0]["status"] == status
 
 
 async def test_bodies_of_all_requests_are_bounded() -> None:
-    """The bytes that have arrived count, not the Content-Length."""
+    """Only received bytes count."""
     bodies = MemoryBudget("bodies", 10, 0)
     with bodies.claim() as other:
         other.add(7)
@@ -167,7 +166,7 @@ async def test_bodies_of_all_requests_are_bounded() -> None:
 
 
 async def test_body_counts_until_it_is_answered() -> None:
-    """Decoded texts count too: characters beyond ASCII may take four times the bytes."""
+    """Decoded texts count too, because characters beyond ASCII may take four times the bytes."""
     for body, held_bytes in ((b"12345", 10), (b"1,2,3", 150), ("1234é".encode(), 30)):
         bodies = MemoryBudget("bodies", 1_000, 0)
         echo = Echo()
@@ -179,7 +178,7 @@ async def test_body_counts_until_it_is_answered() -> None:
 
 
 def held_in(held: list[int], bodies: MemoryBudget) -> Any:
-    """Return a list that records the held bytes when a body is appended."""
+    """Return a list of the held bytes at each append of a body."""
 
     class Noting(list[bytes]):
         def append(self, _: bytes) -> None:
@@ -222,7 +221,7 @@ async def one_request(
 
 
 async def test_memory_of_an_answer_is_held_until_it_is_made() -> None:
-    """The next request is rejected meanwhile; unsent answers are bounded by the connection."""
+    """The next request gets an error meanwhile."""
     answers, excluded_requests = MemoryBudget("answers", 100, 0), ExcludedRequests()
     sent: list[tuple[int, int]] = []
 
@@ -244,7 +243,7 @@ async def test_memory_of_an_answer_is_held_until_it_is_made() -> None:
 
 
 async def test_failed_request_gives_back_the_memory_of_its_answer() -> None:
-    """The count of requests elsewhere goes down as well."""
+    """The count of requests elsewhere decreases too."""
     answers, excluded_requests = MemoryBudget("answers", 100, 0), ExcludedRequests()
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
@@ -260,7 +259,7 @@ async def test_failed_request_gives_back_the_memory_of_its_answer() -> None:
 
 
 async def test_request_is_freed_when_it_is_answered() -> None:
-    """A reference cycle would keep it, with its body, until the next collection."""
+    """A reference cycle would keep the request and its body until the next collection."""
     seen: list[weakref.ref[Body]] = []
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
