@@ -61,7 +61,7 @@ def _group_masks(masks: Sequence[int], room: int) -> Iterator[list[int]]:
     """Group the masks that share a window, with at least a quarter of it left on each side."""
     group: list[int] = []
     for mask in masks:
-        if group and mask - group[0] >= max(1, room // 2):
+        if group and mask - group[0] >= room // 2:
             yield group
             group = []
         group.append(mask)
