@@ -44,7 +44,7 @@ COPY --from=code /app /app
 WORKDIR /app
 ENV PATH=/opt/venv/bin:$PATH
 # Writes the bytecode of every module that the start of the service or of the command imports. The base image has no
-# bytecode of the standard library, and a read-only root cannot store it.
+# bytecode of the standard library. A read-only root cannot store bytecode.
 RUN ["python", "-c", "import service.__main__, service.serve, service.cli.__main__"]
 ENV PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \

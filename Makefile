@@ -6,7 +6,7 @@ COMPARISON := .venv-comparison
 POLICY := .venv-policy
 TOOLS  := .venv-tools
 NPM    := tests/javascript tests/deploy/kubernetes
-# For the tests and benchmarks that import onnxruntime themselves. service/engine/runtime.py gives the reason.
+# Stops onnxruntime's usage records in the tests and benchmarks that import it (reason: service/engine/runtime.py).
 export ORT_DISABLE_TELEMETRY := 1
 
 .PHONY: serve test test-fast check format settings-page image-check arm-check policy-check lock train-default comparison fuzz attack-check audit sbom clean help
@@ -17,11 +17,11 @@ help:            ## list the targets
 serve: $(SERVE)/.installed  ## install the serving dependencies and serve the built-in model on 127.0.0.1:8000
 	$(SERVE)/bin/fillmask-serve
 
-# Three files at a time, because many tests wait for processes that they started. torch gets one thread per file.
+# Runs three test files at a time, because many tests wait for processes that they started. torch gets one thread per file.
 test: check      ## install everything and run all checks of CI
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 3 --dist loadfile
 
-# 45 s of CPU, without the tests that start processes or browsers, export, train or send attacks.
+# The fast tests take 45 s of CPU. They start no processes or browsers. They do not export, train or send attacks.
 FAST := $(addprefix tests/service/,api bundles cli/formats engine http observability tasks tokenization \
 		test_concurrency.py test_host.py test_settings.py) \
 	$(addprefix tests/model/,encoder data tokenizers test_forward.py) \
@@ -57,10 +57,10 @@ $(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM:=/package-lock.json)
 		PATH="$(CURDIR)/$(DEV)/bin:$$PATH" npm ci --prefix $$directory --silent --no-audit --no-fund || exit; done
 	@touch $@
 
-image-check:     ## build the real image without a container engine and run it (needs root; tests/deploy/image/build.sh)
+image-check:     ## build the real image without a container engine and run it (needs root)
 	PYTHON="$(PYTHON)" tests/deploy/image/build.sh
 
-arm-check: $(DEV)/.installed  ## start the service on emulated ARM CPUs and on x86 without VNNI (10 to 15 minutes; needs root and debootstrap)
+arm-check: $(DEV)/.installed  ## start the service on emulated ARM CPUs and on x86 without VNNI (10 to 15 minutes, with root and debootstrap)
 	$(DEV)/bin/python -m tests.arm
 
 policy-check: $(DEV)/.installed $(POLICY)/.installed  ## run checkov on the image and the rendered manifests, in its own environment
@@ -117,7 +117,7 @@ train-default: $(DEV)/.installed  ## train and export the built-in model
 	$(DEV)/bin/python -m benchmarks.quality.bundle_accuracy service/bundles/default $(RUN)/phase_6 \
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
 
-comparison: $(COMPARISON)/.installed  ## measure every contender side by side and write docs/performance.md (75 minutes; needs wrk)
+comparison: $(COMPARISON)/.installed  ## measure every contender side by side and write docs/performance.md (75 minutes, with wrk)
 	$(COMPARISON)/bin/python -m benchmarks.comparison --sizes
 
 $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
@@ -125,7 +125,7 @@ $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
 	$(COMPARISON)/bin/pip install --quiet --disable-pip-version-check -c constraints/comparison.txt -e '.[comparison]'
 	@touch $@
 
-fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes; FUZZ_EXAMPLES sets their number per operation)
+fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes, FUZZ_EXAMPLES=250 per operation)
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest -rP tests/service/api/test_fuzz.py
 
 attack-check: $(DEV)/.installed  ## run all attacks on memory together for a minute in 512 MiB (needs root, for the limit)

@@ -46,8 +46,8 @@ _FAIRNESS = """\
 - Installed size is that of a fresh virtual environment with the dependencies of the contender and
   the build of torch named above. The environment of fillmask includes its built-in model. The
   others include no model.
-- In-process, all variants get the same tokenized texts in the same order, and as many threads as
-  CPUs. fillmask packs batches by tokens as the service does, ranks the tokens and splits the
+- In-process, all variants get the same tokenized texts in the same order. They use as many threads
+  as CPUs. Like the service, fillmask packs batches by tokens, ranks the tokens and splits the
   results. The others compute only logits. The missing ranking favours them.
 """
 

@@ -12,7 +12,7 @@ def scaling_section(scaling: Scaling) -> str:
     curves = scaling.curves
     parts = [
         "# Scaling",
-        "![Cost by length, masks and batch; memory over requests](performance-scaling.png)",
+        "![Cost by length, masks and batch, and memory over requests](performance-scaling.png)",
         "The figures are medians of the milliseconds per text. onnxruntime computes the served "
         "graph of MiniLM's size on one thread, without HTTP. " + "; ".join(scaling.machine[:2]) + ".",
         "## Length of a text, one mask",
