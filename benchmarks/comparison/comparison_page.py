@@ -213,7 +213,8 @@ def _load_generator(comparison: Comparison) -> Iterator[str]:
     )
     yield (
         "The load generator is not the bottleneck. Against a server without any work it sends, "
-        f"by number of clients, {alone}. In the comparison it used at most {100 * heaviest:.1f} % of one CPU."
+        f"by number of clients, {alone}. In the comparison it used at most {100 * heaviest:.1f} % "
+        "of one CPU."
     )
     yield f"Each figure comes from {comparison.rounds} rounds of {comparison.seconds:g} s."
 

@@ -14,7 +14,9 @@ def scaling_section(scaling: Scaling) -> str:
         "# Scaling",
         "![Cost by length, masks and batch, and memory over requests](performance-scaling.png)",
         "The figures are medians of the milliseconds per text. onnxruntime computes the served "
-        "graph of MiniLM's size on one thread, without HTTP. " + "; ".join(scaling.machine[:2]) + ".",
+        "graph of MiniLM's size on one thread, without HTTP. "
+        + "; ".join(scaling.machine[:2])
+        + ".",
         "## Length of a text, one mask",
         _points("tokens", curves.by_tokens),
         f"## Masks in a text of {MASKS_AT_TOKENS} tokens",

@@ -97,7 +97,12 @@ def report(rounds: list[Round], seconds: float, times: float) -> list[str]:
         "| :-- | --: | --: | --: | --: |",
         row(f"capacity: {CLIENTS} clients in a closed loop", capacity, closed, CAPACITY_S),
         row("the same rate in an open loop", capacity, at_capacity, CAPACITY_S),
-        row(f"{times:g} times the rate in an open loop, {seconds:.0f} s", times * capacity, over, seconds),
+        row(
+            f"{times:g} times the rate in an open loop, {seconds:.0f} s",
+            times * capacity,
+            over,
+            seconds,
+        ),
         "",
         f"- medians of {len(rounds)} rounds",
         f"- goodput {goodput:.0f} % of capacity",
@@ -106,8 +111,7 @@ def report(rounds: list[Round], seconds: float, times: float) -> list[str]:
         f"- responses without an error message: {silent}",
         f"- broken connections: {broken}",
         f"- requests not sent because no connection was free: {unsent}",
-        f"- time after the overload until a request was no slower than the first p99: "
-        f"{recovered_s:.2f} s",
+        f"- time from the overload to a request no slower than the first p99: {recovered_s:.2f} s",
     ]
 
 
