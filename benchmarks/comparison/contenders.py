@@ -61,9 +61,9 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
             settings=_runs_by_threads(cpus),
             environment="transformers",
             exact=True,
-            note="The fill-mask pipeline in the minimal application. One run with all threads is "
-            "what transformers' guide for web servers advises; one text a run, as its guide to "
-            "batching advises for CPUs.",
+            note="The fill-mask pipeline in the minimal application. transformers' guide for web "
+            "servers advises one run at a time with all threads. Its guide to batching advises one "
+            "text per run on CPUs.",
         ),
         Contender(
             name="LitServe + transformers",
@@ -81,7 +81,7 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
             environment="litserve",
             exact=True,
             ready_path="/health",
-            note="The same pipeline in LitServe, with its batching: up to 8 requests that arrive "
+            note="The same pipeline in LitServe with its batching. Up to 8 requests that arrive "
             "within 5 ms share a padded run.",
         ),
         Contender(
@@ -90,8 +90,9 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
             settings=_runs_by_threads(cpus),
             environment="onnxruntime",
             exact=True,
-            note="The graph of torch.onnx.export(dynamo=True), logits at every position, in the "
-            "minimal application; onnxruntime's default optimizations, no spinning threads.",
+            note="The graph of torch.onnx.export(dynamo=True) with logits at every position, in "
+            "the minimal application. onnxruntime uses its default optimizations and no spinning "
+            "threads.",
         ),
         *(_openvino(workspace, precision, cpus) for precision in ("fp32", "bf16", "int8")),
     ]
@@ -128,8 +129,8 @@ def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:
         settings=settings,
         environment="openvino",
         exact=precision == "fp32",
-        note=f"The same graph {weights}, in the minimal application; throughput hint, one "
-        "inference request a thread.",
+        note=f"The same graph {weights}, in the minimal application. OpenVINO uses the throughput "
+        "hint and one inference request per thread.",
     )
 
 
@@ -137,7 +138,7 @@ def _runs_by_threads(cpus: int) -> tuple[Setting, ...]:
     """As many runs at once as there are CPUs, or one run on all of them."""
     return tuple(
         Setting(
-            f"{runs} at a time x {cpus // runs} threads",
+            f"runs at a time: {runs}, threads each: {cpus // runs}",
             ("--runs", str(runs), "--threads", str(cpus // runs)),
         )
         for runs in sorted({1, cpus})

@@ -53,8 +53,8 @@ class Setting:
         """In words."""
         if not self.texts_per_run:
             return "batches by tokens"
-        texts = "1 text a run" if self.texts_per_run == 1 else f"{self.texts_per_run} texts a run"
-        return f"{texts}, {self.hint}" if self.hint else texts
+        texts = "1 text" if self.texts_per_run == 1 else f"{self.texts_per_run} texts"
+        return f"{texts} per run, {self.hint}" if self.hint else f"{texts} per run"
 
 
 def variants() -> dict[str, list[Setting]]:

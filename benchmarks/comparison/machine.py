@@ -33,7 +33,7 @@ def hardware(server_cpus: Sequence[int], client_cpus: Sequence[int]) -> list[str
     model, family = _field(cpuinfo, "model name"), _field(cpuinfo, "cpu family")
     return [
         f"CPU: {model}, family {family}; {', '.join(flag for flag in FLAGS if flag in flags)}",
-        f"servers on {len(server_cpus)} CPUs, load generator on {len(client_cpus)}{shared}",
+        f"CPUs: {len(server_cpus)} for servers, {len(client_cpus)} for the load generator{shared}",
         f"memory: {memory_kb / 2**20:.0f} GiB",
         f"Linux {platform.release()}, Python {platform.python_version()}",
         f"load average over the minute before the start: {load_1_min:.2f}",

@@ -12,9 +12,11 @@ def scaling_section(scaling: Scaling) -> str:
     curves = scaling.curves
     parts = [
         "# Scaling",
-        "![Cost by length, masks and batch; memory over requests](performance-scaling.png)",
-        "The served graph of the MiniLM size in onnxruntime, without HTTP, on one thread: "
-        "milliseconds for one text, medians. " + "; ".join(scaling.machine[:2]) + ".",
+        "![Cost by length, masks and batch, and memory over requests](performance-scaling.png)",
+        "The figures are medians of the milliseconds per text. onnxruntime computes the served "
+        "graph of MiniLM's size on one thread, without HTTP. "
+        + "; ".join(scaling.machine[:2])
+        + ".",
         "## Length of a text, one mask",
         _points("tokens", curves.by_tokens),
         f"## Masks in a text of {MASKS_AT_TOKENS} tokens",
@@ -25,7 +27,7 @@ def scaling_section(scaling: Scaling) -> str:
         _vocabulary(scaling),
         "## Threads, the texts of the comparison in batches by tokens, int8",
         table(
-            ["threads, a CPU each", "texts/s"],
+            ["threads, one CPU each", "texts/s"],
             [[str(n), f"{speed:.1f}"] for n, speed in scaling.texts_per_s_by_threads.items()],
         ),
         "## Memory over requests of random shapes",
@@ -62,10 +64,10 @@ def _memory(scaling: Scaling) -> str:
     first_requests, first_bytes = memory.samples[0]
     last_requests, last_bytes = memory.samples[-1]
     return (
-        f"The server with the built-in model ({memory.name}): ready {memory.ready_s:.2f} s after "
-        f"the start of the process; resident {first_bytes / 1e6:.0f} MB after {first_requests} "
-        f"requests and {last_bytes / 1e6:.0f} MB after {last_requests}, which is "
-        f"{memory.growth_bytes / 1e6:+.1f} MB; at most {memory.peak_rss_bytes / 1e6:.0f} MB. A "
-        "request has one to four texts of any length up to the model's limit, up to eight masks "
-        "a text and up to fifty fills a mask."
+        f"The server with the built-in model ({memory.name}) was ready {memory.ready_s:.2f} s "
+        f"after the start of the process. Its resident memory was {first_bytes / 1e6:.0f} MB after "
+        f"{first_requests} requests and {last_bytes / 1e6:.0f} MB after {last_requests}, a change "
+        f"of {memory.growth_bytes / 1e6:+.1f} MB. The peak was {memory.peak_rss_bytes / 1e6:.0f} "
+        "MB. A request has one to four texts of any length up to the model's limit, up to eight "
+        "masks per text and up to fifty fills per mask."
     )

@@ -37,7 +37,7 @@ SEED = 0
 # eights (docs/performance.md, "Texts of 24 tokens in a batch").
 PASS_S = 1.96e-3
 HEAD = (
-    "| requests/s | pods | of their tokens/s | p50 ms | p99 ms | refused |\n"
+    "| requests/s | pods | load | p50 ms | p99 ms | rejected |\n"
     "| --: | --: | --: | --: | --: | --: |"
 )
 

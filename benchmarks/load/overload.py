@@ -93,17 +93,25 @@ def report(rounds: list[Round], seconds: float, times: float) -> list[str]:
     broken, unsent = sum(each.failed for each in over), sum(each.unsent for each in over)
     recovered_s = max(each.recovered_s for each in rounds)
     return [
-        "| load | asked /s | answered /s | p50 ms | p99 ms |",
+        "| load | sent /s | answered /s | p50 ms | p99 ms |",
         "| :-- | --: | --: | --: | --: |",
-        row(f"{CLIENTS} clients that wait for answers", capacity, closed, CAPACITY_S),
-        row("as many, by the clock", capacity, at_capacity, CAPACITY_S),
-        row(f"{times:g} times as many, {seconds:.0f} s", times * capacity, over, seconds),
+        row(f"capacity: {CLIENTS} clients in a closed loop", capacity, closed, CAPACITY_S),
+        row("the same rate in an open loop", capacity, at_capacity, CAPACITY_S),
+        row(
+            f"{times:g} times the rate in an open loop, {seconds:.0f} s",
+            times * capacity,
+            over,
+            seconds,
+        ),
         "",
-        f"- medians of {len(rounds)} rounds; goodput {goodput:.0f} % of capacity",
-        f"- p99 of what is accepted: {slower:.2f} times that at capacity",
-        f"- other answers, by status: {dict(sorted(others.items()))}; {silent} without a sentence",
-        f"- broken connections: {broken}; not sent for want of a connection: {unsent}",
-        f"- within {recovered_s:.2f} s a request took no longer than the p99 of the first row",
+        f"- medians of {len(rounds)} rounds",
+        f"- goodput {goodput:.0f} % of capacity",
+        f"- p99 latency of accepted requests: {slower:.2f} times that at capacity",
+        f"- other responses, by status: {dict(sorted(others.items()))}",
+        f"- responses without an error message: {silent}",
+        f"- broken connections: {broken}",
+        f"- requests not sent because no connection was free: {unsent}",
+        f"- time from the overload to a request no slower than the first p99: {recovered_s:.2f} s",
     ]
 
 

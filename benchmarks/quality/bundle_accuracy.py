@@ -46,7 +46,7 @@ def main() -> None:
     special = SpecialTokens.from_tokenizer(tokenizer)
     masker = Masker(bundle.architecture.vocab_size, special.mask, special.all)
     lines = [
-        "| text | rows | what | top 1 | top 5 | loss | perplexity | predicted |",
+        "| text | rows | model | top 1 | top 5 | loss | perplexity | predictions |",
         "|---|---|---|---|---|---|---|---|",
     ]
     print("\n".join(lines))

@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from service.engine.admission import Admission
+from service.observability.statistics import BatchStatistics
 from tests.deploy import files, monitoring
 
 SERVICES = files.read_yaml(files.COMPOSE)["services"]
@@ -27,6 +29,16 @@ def test_dashboard_and_alerts_query_existing_metrics(families: dict[str, str]) -
         assert metrics
         unknown = {monitoring.family(metric, families) for metric in metrics} - families.keys()
         assert not unknown, expression
+
+
+def test_queries_name_existing_lanes() -> None:
+    lanes = set(Admission(1, 1, 1, 1, 1, BatchStatistics()).load.waiting_tokens)
+    scaling = (files.K8S / "overlays" / "production" / "scaledobject.yaml").read_text()
+    expressions = [*monitoring.dashboard_expressions(), scaling]
+    expressions += [alert["expr"] for alert in monitoring.alerts()]
+    named = {lane for one in expressions for lane in re.findall(r'lane="(\w+)"', one)}
+    assert named
+    assert named <= lanes
 
 
 def test_check_of_metrics_can_fail(families: dict[str, str]) -> None:
@@ -63,7 +75,7 @@ def test_operator_gets_the_same_rules() -> None:
 
 def test_every_alert_has_a_case_for_promtool() -> None:
     cases = files.read_yaml(monitoring.MONITORING / "alerts-test.yml")["tests"]
-    (wrong,) = (case for case in cases if case["name"] == "all is wrong")
+    (wrong,) = (case for case in cases if case["name"] == "every problem at once")
     expected = re.findall(r'alertname="(\w+)"', str(wrong["promql_expr_test"]))
     assert sorted(expected) == sorted(alert["alert"] for alert in monitoring.alerts())
 

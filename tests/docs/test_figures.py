@@ -92,19 +92,20 @@ def test_accuracy_of_the_built_in_model() -> None:
     precision = read_bundle(default_bundle_path()).precision
     [line] = re.findall(rf"\| heldout\.txt \| 256.*bundle {precision} \|(.*)", accuracy)
     first, among_five = re.findall(r"([\d.]+ %) \(", line)
-    assert f"| {first}; {among_five} | `python -m benchmarks.quality.bundle_accuracy` |" in FIGURES
+    shown = f"| {first} and {among_five} | `python -m benchmarks.quality.bundle_accuracy` |"
+    assert shown in FIGURES
     cloze = generated_block.read(generated_block.MODEL_CARD, "quality/cloze")
     [(first, among_five)] = re.findall(r"\| all \| \d+ \| (\d+ %) \| (\d+ %) \|", cloze)
-    assert f"| {first}; {among_five} | `python -m benchmarks.quality.cloze` |" in FIGURES
+    assert f"| {first} and {among_five} | `python -m benchmarks.quality.cloze` |" in FIGURES
 
 
 def test_goodput_and_latency_of_an_overload() -> None:
     block = generated_block.read(pod_size.PAGE, overload.NAME)
     goodput = re.search(r"goodput (\d+) % of capacity", block)
-    p99_ms = re.search(r"\| 5 times as many, 60 s \|.* (\d+) \|$", block, re.MULTILINE)
+    p99_ms = re.search(r"\| 5 times the rate .*, 60 s \|.* (\d+) \|$", block, re.MULTILINE)
     assert goodput
     assert p99_ms
-    shown = f"| {goodput[1]} % of capacity; {p99_ms[1]} ms | `benchmarks/load/overload.py` |"
+    shown = f"| {goodput[1]} % of capacity and {p99_ms[1]} ms | `benchmarks/load/overload.py` |"
     assert shown in FIGURES
 
 

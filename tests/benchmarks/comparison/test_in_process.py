@@ -50,4 +50,4 @@ def test_variants_run_one_text_and_eight_and_ours_by_tokens() -> None:
     assert table["OpenVINO int8, gather graph"] == [
         *(Setting(1, "f32"), Setting(1, "bf16"), Setting(8, "f32"), Setting(8, "bf16")),
     ]
-    assert Setting(8, "bf16").label == "8 texts a run, bf16"
+    assert Setting(8, "bf16").label == "8 texts per run, bf16"

@@ -41,7 +41,7 @@ def _comparison() -> Comparison:
             for i, name in enumerate(names)
         },
         in_process={name: [800, 400, 700] for name in variants()},
-        in_process_chosen=dict.fromkeys(variants(), "1 text a run"),
+        in_process_chosen=dict.fromkeys(variants(), "1 text per run"),
         operator_us={"Gemm": 60.0} | {f"Operator{i}": 2.0 for i in range(20)},
     )
     return Comparison(
@@ -99,7 +99,7 @@ def test_the_comparison_shows_medians_ratios_and_every_contender() -> None:
     assert "| fillmask int8 | 100 | 0.50 | 300 | 100.0 % |" in page
     assert "not measured" in page
     # 700 texts/s of 1e9 operations are half of 1,400 GOPS
-    assert "| fillmask int8 | 700.0 | 50 % | 1.00x | 1 text a run |" in page
+    assert "| fillmask int8 | 700.0 | 50 % | 1.00x | 1 text per run |" in page
     assert "**LitServe + transformers**" in page
     # a sum of 60 + 20 x 2, and the first twelve
     assert "| Gemm | 60 | 60 % |" in page
