@@ -1,1 +1,1 @@
-"""Training data: text to packed rows, short texts, masking, mixtures, decontamination."""
+"""Preparation of training data: rows of tokens, masking, mixtures, decontamination."""

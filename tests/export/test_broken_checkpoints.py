@@ -60,7 +60,7 @@ def more_words(directory: Path) -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "a file cut short": (truncate, "model.safetensors is not a readable safetensors file"),
+    "a file cut short": (truncate, "model.safetensors is not a valid safetensors file"),
     "a tensor missing": (
         tensors(lambda t: t.pop(f"{QUERY}.weight")),
         f"missing tensors: {QUERY}.weight",
