@@ -62,7 +62,8 @@ class Fp32Predictions:
 
         Args:
             model: fp32 encoder.
-            texts: plain sentences without masks. Texts of more than `max_tokens` are left out.
+            texts: plain sentences without masks. The function skips texts of more than
+            `max_tokens`.
             tokenizer: tokenizer of the bundle.
             max_tokens: maximum length of an input.
 

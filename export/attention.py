@@ -117,7 +117,7 @@ class Attention:
             queries = self._part(self._all, start, end)
             keys, key, value = self._all, key_BWD, value_BWD
             if kind == WINDOW:
-                # texts start at multiples of ALIGNMENT slots, so the window is rounded up to one
+                # round the window up, because texts start at multiples of ALIGNMENT slots
                 reach = g.integers(-(-g.config.local_window // ALIGNMENT) * ALIGNMENT)
                 first = g.add("Max", [g.add("Sub", [start, reach]), g.integers(0)])
                 last = g.add("Add", [end, reach])

@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--renew-golden",
         action="store_true",
-        help="replace the golden prompts of the bundle that is given instead of a checkpoint",
+        help="replace the golden prompts of a bundle (give its directory as the checkpoint)",
     )
     parser.add_argument(
         "--precision",
@@ -115,6 +115,6 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=CALIBRATION_TEXTS,
         help="file of sentences for int8 calibration, one per line (default: 210 in English). "
-        "Ignored for checkpoints that were trained with --round-weights.",
+        "No effect on checkpoints trained with --round-weights.",
     )
     return parser

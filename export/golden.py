@@ -40,7 +40,7 @@ def golden_prompts(
     """Create the `golden` field of bundle.json.
 
     Args:
-        texts: plain sentences without masks. Texts of more than `max_tokens` are left out.
+        texts: plain sentences without masks. The function skips texts of more than `max_tokens`.
         runtime: runtime with the bundle's graph.
         tokenizer: tokenizer of the bundle.
         max_tokens: maximum length of an input.

@@ -27,7 +27,7 @@ def save_graph(
 ) -> None:
     """Write the served graph and its weights.
 
-    Weights are written one at a time, so that memory does not need a second copy of all weights.
+    The function writes one weight at a time, so that memory needs no second copy of all weights.
 
     Args:
         model: the encoder.

@@ -20,7 +20,7 @@ from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TABLE, output_table
 
 IR_VERSION = 10  # supported since onnxruntime 1.20
-PART_ROWS = 65_536  # larger vocabularies are ranked in parts
+PART_ROWS = 65_536  # maximum rows per part of the vocabulary
 
 
 class GraphBuilder:

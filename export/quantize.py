@@ -44,7 +44,7 @@ def quantize_rows(
 
     With the inputs' Gram matrix, later columns compensate for the rounding errors of earlier ones
     (GPTQ, Frantar et al. 2023, algorithm 1). The compensation minimises the change of the outputs
-    on such inputs. Without the matrix, each value is rounded to the nearest step.
+    on such inputs. Without the matrix, each value becomes the nearest step.
 
     Args:
         weight: (rows, columns) finite float32 values.
@@ -96,7 +96,7 @@ class _ErrorCompensation:
         damping = max(DAMPING * float(diagonal.mean()), 1e-12)
         # channels with the most energy come first, while many columns remain for compensation
         self._order = np.argsort(-diagonal, kind="stable")
-        # a matrix of 4,096 channels takes 134 MB, so each is freed as early as possible
+        # free each matrix as early as possible, because 4,096 channels take 134 MB
         damped = torch.from_numpy(gram[np.ix_(self._order, self._order)])
         ordered_scale = torch.from_numpy(scale[self._order])
         damped.mul_(ordered_scale[:, None]).mul_(ordered_scale)

@@ -1,4 +1,4 @@
-"""Verification of a graph against the PyTorch encoder before a bundle is written.
+"""Verification of a graph against the PyTorch encoder.
 
 `service.engine.runtime` runs the graph, as in production.
 
@@ -54,8 +54,8 @@ def verification_requests(
     """Create seeded real and random passes of different lengths with one to three masks.
 
     Args:
-        texts: plain sentences without masks. The first 24 are used, without those of more than
-            `max_tokens`.
+        texts: plain sentences without masks. The function uses the first 24, without those of more
+            than `max_tokens`.
         tokenizer: tokenizer of the bundle.
         vocab_size: upper bound of random ids.
         max_tokens: maximum length of an input.

@@ -1,4 +1,4 @@
-"""Writer of a graph's weights to an external file while the graph is built.
+"""Writer of a graph's weights to an external file during the construction of the graph.
 
 protobuf limits a graph to 2 GB. A runtime maps an external file into memory, but copies weights in
 the graph.

@@ -1,4 +1,7 @@
-"""Export of a checkpoint to a verified bundle, which is written only after all checks pass."""
+"""Export of a checkpoint to a verified bundle.
+
+The output directory changes only after verification.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,7 @@ def write_bundle(
 
     Args:
         checkpoint: checkpoint of the model to serve.
-        output: directory of the bundle. An existing bundle is replaced.
+        output: directory of the bundle. The new bundle replaces an existing one.
         metadata: metadata of the bundle.
         texts: real sentences for verification and calibration.
 

@@ -43,8 +43,8 @@ def read_object(path: Path) -> dict[str, Any]:
 def atomic_replace(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to, then rename it to `path`.
 
-    The content is synced to disk before the rename. The old file therefore survives an error, a
-    killed process and a power failure.
+    The function syncs the content to disk before the rename. The old file therefore survives an
+    error, a killed process and a power failure.
     """
     temporary = path.with_name(f"{path.name}.tmp")
     try:

@@ -34,8 +34,8 @@ def mlm_forward(
         mask_indicator: (N, T). A value above 0.5 marks a masked position.
         w_emb: (V, D) embedding table.
         pos_embed: (T, D) position embeddings.
-        blocks_weights: (num_blocks, 6, D, D) weights w_q, w_k, w_v, w_o, w_mlp1 and w_mlp2. Each
-            is applied as `x @ w`.
+        blocks_weights: (num_blocks, 6, D, D) weights w_q, w_k, w_v, w_o, w_mlp1 and w_mlp2. A layer
+            computes `x @ w`.
         w_head: (D, V) output projection.
         num_heads: number of attention heads, a divisor of D.
 

@@ -23,14 +23,14 @@ _KERNELS = 32
 
 
 def release_memory(tensors: Iterable[Tensor] = ()) -> None:
-    """Return freed memory to Linux, and drop pages of tensors that are mapped from files.
+    """Return freed memory to Linux, and drop pages of tensors in mapped files.
 
     PyTorch frees buffers of every size, and the C library keeps the gaps between buffers in use.
     The function has no effect on other systems.
 
     Args:
-        tensors: tensors that are not needed soon. Their values stay available. Tensors on other
-            devices than the CPU are ignored.
+        tensors: tensors that the caller does not need soon. Their values stay available. The
+            function ignores tensors on other devices than the CPU.
     """
     if sys.platform != "linux":
         return
@@ -66,10 +66,10 @@ def keep_freed_memory() -> None:
 def limit_kernel_cache() -> None:
     """Limit oneDNN's kernel cache to 32 shapes instead of 1,024.
 
-    The call must precede the first matrix product. A value set in the environment takes
-    precedence. Each training step has new shapes, because the number of masked positions is random.
-    Kernels are small but seem to fragment the heap. Memory after 130 steps was 5.9 GB with the
-    default and 3.5 GB with the limit, at the same speed (docs/log.md, 2026-11-22).
+    The call must precede the first matrix product. A value set in the environment takes precedence.
+    Each training step has new shapes, because the number of masked positions is random. Kernels are
+    small but seem to fragment the heap. Memory after 130 steps was 5.9 GB with the default and 3.5
+    GB with the limit, at the same speed (docs/log.md, 2026-11-22).
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS))
 
@@ -90,7 +90,7 @@ def page_out_files(*endings: str) -> Iterator[None]:
         libc = ctypes.CDLL(None)
         while not done.wait(_PAGE_OUT_INTERVAL_S):
             for first, end in _mappings(endings):
-                # harmless if the range has been reused, because no value is lost
+                # harmless for a reused range, which keeps its values
                 libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), _MADV_PAGEOUT)
 
     thread = threading.Thread(target=page_out, daemon=True)

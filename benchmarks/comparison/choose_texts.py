@@ -41,7 +41,7 @@ def wanted_lengths(count: int) -> list[int]:
 def choose(lengths: Mapping[str, int], wanted: list[int], seed: int) -> list[str]:
     """Choose the text with the nearest length for each wanted length.
 
-    Each text is chosen at most once.
+    The result contains each text at most once.
 
     Args:
         lengths: length in tokens by text. There must be at least as many texts as wanted lengths.

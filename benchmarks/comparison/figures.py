@@ -9,7 +9,7 @@ from collections.abc import Sequence
 def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> float:
     """Return the median ratio of two contenders' figures in the same rounds.
 
-    All figures of a round are measured within minutes, so a temporarily slow machine affects both.
+    A round takes minutes, so a temporarily slow machine affects both figures.
     """
     pairs = zip(numerators, denominators, strict=True)
     return statistics.median(above / below for above, below in pairs)

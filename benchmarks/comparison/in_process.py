@@ -91,8 +91,8 @@ def measure(
 def drive(jobs: Sequence[Job], threads: int, seconds: float) -> float:
     """Measure texts/s of threads that repeat the jobs in turn.
 
-    Every thread runs every job once before the measurement, so that compilation and allocation for
-    each shape are finished.
+    Every thread runs every job once before the measurement, so that the figure excludes compilation
+    and allocation for each shape.
     """
     everybody_ready = threading.Barrier(threads)
     turns = itertools.cycle(jobs)

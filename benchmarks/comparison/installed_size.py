@@ -26,8 +26,8 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
 def installed_bytes() -> dict[str, int]:
     """Return the installed bytes by kind of installation.
 
-    fillmask is always measured, because its size changes with every commit. Other kinds are
-    measured once per set of versions and then read from the cache.
+    The function always measures fillmask, whose size changes with every commit. A cache contains
+    the sizes of the other kinds for the current set of versions.
     """
     cache = CACHE / "installed-bytes.json"
     versions = CONSTRAINTS.read_text()

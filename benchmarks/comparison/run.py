@@ -30,7 +30,8 @@ from service.bundles.bundle import default_bundle_path
 def run_comparison(plan: Plan, sizes: Iterable[str], *, with_installed_sizes: bool) -> None:
     """Run the comparisons over HTTP and in-process with interleaved rounds.
 
-    Results are written after every round, so that an interrupted run keeps its finished rounds.
+    The function writes the results after every round, so that an interrupted run keeps its finished
+    rounds.
     """
     for size in sizes:
         prepare(size)

@@ -30,7 +30,7 @@ HEADERS = {"Content-Type": "application/json"}
 
 
 def main() -> None:
-    """Print the table.
+    """Print the latencies without and with a flood.
 
     With --flood, this process sends the flood instead.
     """

@@ -30,7 +30,7 @@ WORDS = ["the", "old", "river", "runs", "past", "a", "small", "town", "where", "
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Time and memory of a start."""
+    """Start time and memory of the service."""
 
     ready_s: float
     idle_mb: float
@@ -38,7 +38,7 @@ class Footprint:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print sizes, start time and memory."""
     environment = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / ".venv"
     bundle = ROOT / "service" / "bundles" / "default"
     starts = [measure(environment / "bin" / "fillmask-serve", bundle) for _ in range(STARTS)]

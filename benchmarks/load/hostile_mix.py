@@ -3,7 +3,7 @@
     .venv-dev/bin/python -m benchmarks.load.hostile_mix [--minutes N] [--seed N]
 
 Each period of 10 s has one to four attacks and two polite clients. In 30 % of the periods the
-bundle changes and is reloaded. The script prints memory and responses of each period. It fails if
+service reloads a changed bundle. The script prints memory and responses of each period. It fails if
 the process ends, a polite client gets no response, or memory grows.
 """
 

@@ -17,7 +17,7 @@ from benchmarks.comparison.process import HOST
 from benchmarks.comparison.texts import masked_texts, request_body
 
 CLIENTS = 32
-WARM_UP_S = 2  # start of each load, in which connections are opened
+WARM_UP_S = 2  # excluded from the figures, because the load opens its connections
 MOST_CONNECTIONS = 800
 
 
@@ -42,7 +42,7 @@ class Result:
         latencies: latencies in seconds of responses with status 200.
         failed: number of requests on connections that were lost.
         without_body: number of errors without an error message.
-        unsent: number of requests that were not sent because no connection was free.
+        unsent: number of requests without a free connection.
     """
 
     statuses: Counter[int] = field(default_factory=Counter)

@@ -57,7 +57,7 @@ http {{
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the numbers of answered and of failed requests."""
     restarts = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     print("| connections to the services | restarts | answered | failed |\n|---|--:|--:|--:|")
     for name, keepalive in (("one a request", ""), ("kept", "keepalive 16;")):

@@ -45,7 +45,7 @@ ALONE, WITH_START, WITHOUT_START, HTTP = (
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the throughput of each measurement."""
     rows, rounds = (
         int(sys.argv[i]) if len(sys.argv) > i else default
         for i, default in ((1, ROWS), (2, ROUNDS))

@@ -3,8 +3,8 @@
     .venv-dev/bin/python -m benchmarks.quality.plain_facts [BUNDLE]
 
 plain_facts.tsv contains 60 sentences of six kinds, with the columns kind, text and accepted
-answers. They are older than the training that they measure, and its text excludes them
-(`fillmask-train mix --leave-out`). They never select a model. The default is the built-in bundle.
+answers. The sentences are older than the training. The training text excludes them (`fillmask-train
+mix --leave-out`). They never select a model. The default is the built-in bundle.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ METRICS: dict[Variant, str] = {"within_word": "within_word_l2r", "original": "or
 
 
 def main() -> None:
-    """Print the table."""
+    """Print throughput and differences of all scorers."""
     size = sys.argv[1] if len(sys.argv) > 1 else "bert-base"
     workspace = Workspace(size)
     texts = FILE.read_text(encoding="utf-8").splitlines()[:TEXTS]

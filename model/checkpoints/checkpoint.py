@@ -1,8 +1,8 @@
 """Reading and writing checkpoints: directories with configuration, weights and tokenizer.
 
 The files are config.json, model.safetensors and tokenizer.json. Fillmask's own checkpoints have
-`"model_type": "fillmask"`. The mapping of a family reads a Hugging Face checkpoint. No code in a
-checkpoint is executed.
+`"model_type": "fillmask"`. The mapping of a family reads a Hugging Face checkpoint. The reader
+never executes code of a checkpoint.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Checkpoint:
     Attributes:
         model: the encoder with the checkpoint's weights, on the CPU, in fp32.
         tokenizer_json: content of a complete tokenizer.json. None without a tokenizer.
-        head_is_new: True if a new head was initialised, because the checkpoint has none.
+        head_is_new: True for a checkpoint without a head. The model then has a new, random head.
         rounding: factors of weights that training has rounded to int8. None for other weights.
         mask_token: text of the mask token. None without a tokenizer.
     """
@@ -84,7 +84,7 @@ def save_checkpoint(
         directory: target directory, created if necessary.
         model: the encoder.
         tokenizer_json: content of its tokenizer.json.
-        rounding: factors of the rounded weights. None for weights that are not rounded.
+        rounding: factors of the rounded weights. None for unrounded weights.
     """
     directory.mkdir(parents=True, exist_ok=True)
     fields = {"model_type": OWN_MODEL_TYPE, **model.config.to_dict()}

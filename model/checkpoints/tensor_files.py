@@ -1,7 +1,7 @@
 """Lazy reader of a checkpoint's tensors by name.
 
-Safetensors files are mapped into memory, so only the pages that are read take memory. PyTorch's
-pickle files are loaded with `weights_only`, which never executes their code.
+Memory mapping of safetensors files loads only the pages that the caller reads. The option
+`weights_only` of torch.load never executes code of a pickle file.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class TensorFiles(Mapping[str, Tensor]):
     """Tensors in the weight files of a directory, by name.
 
     Args:
-        directory: directory with `model.safetensors` or `pytorch_model.bin`. Either may consist
-            of shards with an index.
+        directory: directory with `model.safetensors` or `pytorch_model.bin`. Either may consist of
+            shards with an index.
 
     Raises:
         ValueError: a file is missing or broken, or the shards do not match the index.

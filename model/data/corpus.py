@@ -1,8 +1,8 @@
 """Conversion of text files to packed rows of token ids.
 
-Text files have one paragraph per line and a blank line between documents. `.xz` files are
-decompressed while reading. Documents are concatenated with a separator and cut into rows of equal
-length, which need no padding.
+Text files have one paragraph per line and a blank line between documents. The reader decompresses
+`.xz` files. A row contains documents with a separator between them. All rows have the same length
+and need no padding.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class SpecialTokens:
     def from_tokenizer(cls, tokenizer: Tokenizer, mask_token: str | None = None) -> SpecialTokens:
         """Find the special tokens of a tokenizer by their usual names.
 
-        Tokens that are marked as special take precedence.
+        Tokens with the flag `special` take precedence.
 
         Args:
             tokenizer: tokenizer with its added tokens.
-            mask_token: name of the mask token. By default the usual names are tried.
+            mask_token: name of the mask token. None to try the usual names.
 
         Raises:
             ValueError: the tokenizer lacks a special token.
@@ -154,7 +154,7 @@ def pack_rows(
         documents: texts to join with the separator token.
         tokenizer: tokenizer, used without its post-processor.
         special: ids of the tokenizer's special tokens.
-        row_tokens: length of a row. An incomplete last row is dropped.
+        row_tokens: length of a row. The result excludes an incomplete last row.
 
     Returns:
         (rows, row_tokens) int32.
@@ -176,7 +176,7 @@ def pack_rows(
 
 
 def open_text(file: Path) -> IO[str]:
-    """Open a UTF-8 text file, which may be compressed with .xz as suffix."""
+    """Open a UTF-8 text file or a compressed one with the suffix .xz."""
     if file.suffix == ".xz":
         return lzma.open(file, "rt", encoding="utf-8")
     return file.open(encoding="utf-8")

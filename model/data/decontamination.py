@@ -17,8 +17,8 @@ _WORD = re.compile(r"[a-z0-9]+")
 class SentenceFilter:
     """Filter of lines that contain given sentences.
 
-    Case and punctuation are ignored. A sentence of more than 13 words matches by any 13 consecutive
-    words.
+    The filter ignores case and punctuation. A sentence of more than 13 words matches by any 13
+    consecutive words.
 
     Args:
         sentences: sentences of at least three words.
@@ -59,8 +59,8 @@ def evaluation_sentences(path: Path) -> Iterator[str]:
     """Yield the sentences of an evaluation file.
 
     Args:
-        path: probe with the suffix .tsv (see `probe_sentences`), or held-out text. Lines of
-            held-out text with fewer than 13 words are left out, because they are too common.
+        path: probe with the suffix .tsv (see `probe_sentences`), or held-out text. The result
+            excludes lines of held-out text with fewer than 13 words, which are too common.
     """
     if path.suffix == ".tsv":
         yield from probe_sentences(path)

@@ -28,7 +28,7 @@ class Mixture:
 
     Attributes:
         shares: expected copies of each document, by source. A share of 0.1 selects a random tenth
-            of the documents, and 2 selects each twice. Other sources are left out.
+            of the documents, and 2 selects each twice. Other sources have the share 0.
         only_authors: allowed authors by source. The author of a selected document contains one of
             the names.
         seed: seed of the selection and of the order.

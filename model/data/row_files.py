@@ -1,4 +1,4 @@
-"""Training rows in files that are mapped into memory.
+"""Memory-mapped files of training rows.
 
 A resumed run reads these files instead of tokenizing the corpus again. Token ids take two bytes if
 the vocabulary is small enough. Rows of 150 million tokens then take 300 MB of page cache, which
@@ -45,14 +45,14 @@ def load_or_build_rows(
     """Map a directory's rows into memory, after building them if its key differs.
 
     Args:
-        directory: directory with only rows. Rows with another key are replaced.
+        directory: directory with only rows. New rows replace those with another key.
         key: all inputs that determine the rows, as a JSON object.
         make: function that creates the rows.
     """
     if not _has_key(directory, key):
         shutil.rmtree(directory, ignore_errors=True)
         _write(directory, make())
-        # the key is written last, because files without a key are ignored
+        # write the key last, because the loader ignores files without a key
         with atomic_replace(directory / KEY_NAME) as temporary:
             temporary.write_text(json.dumps(key, indent=2) + "\n", encoding="utf-8")
     short = sorted(directory.glob("short_*.npy"))

@@ -1,7 +1,7 @@
 """Training rows of single short texts, similar to the requests of clients.
 
-Packed rows are always full, and begin and end in the middle of sentences. An encoder that is
-trained only on packed rows is less accurate on single sentences (docs/log.md, 2026-11-22).
+Packed rows are always full, and begin and end in the middle of sentences. Training on packed rows
+alone gives an encoder that is less accurate on single sentences (docs/log.md, 2026-11-22).
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ def short_rows(
 ) -> dict[int, NDArray[np.int32]]:
     """Cut documents into rows `[CLS] text [SEP]`, grouped by length.
 
-    Each line is split into texts of one to three sentences. Texts that make rows of fewer than 6
-    tokens are left out.
+    A text consists of one to three sentences of a line. The result excludes rows of fewer than 6
+    tokens.
 
     Args:
         documents: texts of any length.
         tokenizer: tokenizer, used without its post-processor.
         special: ids of the tokenizer's special tokens.
         seed: seed of the number of sentences per text.
-        longest_tokens: maximum length of a row. Longer texts are left out.
+        longest_tokens: maximum length of a row.
 
     Raises:
         ValueError: no text has an allowed length.

@@ -22,8 +22,8 @@ class AttentionContext:
     """Attention mask and rotary angles of a layer.
 
     Attributes:
-        mask: tensor that broadcasts to (N, H, T, T), or None for unmasked attention. A boolean
-            mask is False for keys that are masked out. A float32 mask is added to the scores.
+        mask: tensor that broadcasts to (N, H, T, T), or None for unmasked attention. A boolean mask
+            is False for ignored keys. Attention adds a float32 mask to the scores.
         angles: cosines and sines (T, d/2) of rotary position embeddings. None without them.
     """
 

@@ -51,8 +51,8 @@ class EncoderConfig:
         positions: "learned", "fixed" for sinusoids (Vaswani et al. 2017, section 3.5), or "none".
         head_transform: whether BERT's dense layer, GELU and layer norm precede the projection.
         head_bias: whether the logits have one bias per vocabulary entry.
-        tied: whether the embedding table is also the output projection. The output projection of
-            an untied encoder is `output_table.weight`.
+        tied: whether the embedding table is also the output projection. The output projection of an
+            untied encoder is `output_table.weight`.
         embedding_size: width E of the embeddings and of the head's outputs. A projection maps the
             embeddings from E to D (Lan et al. 2020, section 3.1). 0 for width D and no projection.
         block_order: block of each layer in an encoder that shares blocks (Lan et al. 2020, section
@@ -63,8 +63,8 @@ class EncoderConfig:
         local_layers: ascending indices of the layers with local attention (Warner et al. 2024,
             section 2.1).
         local_window: maximum distance in positions of local attention. 0 without it.
-        relative_buckets: number of distance buckets of the relative position bias, which all
-            layers share (Raffel et al. 2020, section 2.1). 0 without a bias.
+        relative_buckets: number of distance buckets of the relative position bias, which all layers
+            share (Raffel et al. 2020, section 2.1). 0 without a bias.
         gated_ffn: whether the output of a second linear layer multiplies the activation (Shazeer
             2020).
         norm_bias: whether affine layer norms have a shift.

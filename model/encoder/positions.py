@@ -27,7 +27,7 @@ def sinusoidal_positions(length: int, width: int) -> Tensor:
 def rotary_angles(length: int, head_width: int, base: float) -> tuple[Tensor, Tensor]:
     """Compute cosines and sines (T, d/2) of rotary embeddings (Su et al. 2021, section 3.2).
 
-    Frequencies and angles are rounded to float32, as in the training of published encoders. A more
+    Frequencies and angles have float32 precision, as in the training of published encoders. A more
     exact table has different values at thousands of positions.
     """
     even = torch.arange(0, head_width, 2, dtype=torch.float32)

@@ -63,10 +63,10 @@ def collect_statistics(
 class BlockwiseStatistics(Mapping[str, InputStatistics]):
     """Statistics of every linear layer's input, computed block by block on access.
 
-    The encoder computes texts with some tokens masked by a fixed seed. Only one block is recorded
+    The encoder computes texts with some tokens masked by a fixed seed. The object records one block
     at a time, because the statistics of all blocks of a large encoder take more memory than the
-    encoder. Access in the order of the blocks computes each block once. Shared blocks are few and
-    are recorded together. The head's statistics stay in memory.
+    encoder. Access in the order of the blocks computes each block once. The object records shared
+    blocks together, because they are few. The head's statistics stay in memory.
 
     Keys are `vocabulary` and names of layers, such as `blocks.0.query`.
 
@@ -167,8 +167,8 @@ class _MaskedText:
 class _InputAccumulator:
     """Accumulator of one linear layer's input statistics.
 
-    Rows are buffered before the product, because an addition to a Gram matrix of 3,072 channels
-    takes longer than the product of one text.
+    A buffer collects rows before the product, because an addition to a Gram matrix of 3,072
+    channels takes longer than the product of one text.
     """
 
     def __init__(self, every: int) -> None:

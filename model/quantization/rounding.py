@@ -67,7 +67,7 @@ class RoundedEncoder:
 def round_weight(weight: Tensor, factors: Tensor) -> Tensor:
     """Divide columns by their factors, round rows to int8, and multiply by the factors again.
 
-    Each row is rounded to multiples of a 127th of its largest magnitude.
+    The rounding step of a row is a 127th of its largest magnitude.
 
     Args:
         weight: (out, in) float32.

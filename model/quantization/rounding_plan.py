@@ -4,10 +4,10 @@ Activations have one scale per row at run time, and weights have one scale per o
 transformations reduce the rounding error:
 - Smoothing multiplies input channels and divides weight columns by factors that balance the ranges
   of both (`model.quantization.smoothing`).
-- The few channels with the largest effect on the rows' scales are computed in float32 (Dettmers et
-  al. 2022, section 3, but with fixed channels). These are channels of the head, of GELU's outputs
-  and of the layer norm outputs that enter attention. One or two channels are outliers. More
-  channels improve accuracy only a little.
+- The graph computes the few channels with the largest effect on the rows' scales in float32
+  (Dettmers et al. 2022, section 3, but with fixed channels). These are channels of the head, of
+  GELU's outputs and of the layer norm outputs that enter attention. One or two channels are
+  outliers. More channels improve accuracy only a little.
 
 Exceptions:
 - GELU's outputs have no factors, because a product over the widest rows of the graph is expensive.

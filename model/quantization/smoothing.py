@@ -32,7 +32,7 @@ def smoothing_factors(
 
     Args:
         rows: (S, in) inputs on real text.
-        weight: (out, in) weight. A sample of the outputs is used if there are many.
+        weight: (out, in) weight. The function samples the outputs if there are more than 1,024.
 
     Returns:
         (in,) positive float32 factors with a geometric mean of 1.

@@ -1,7 +1,7 @@
 """Completion of an incomplete tokenizer.json.
 
-A complete file is returned byte for byte. transformers instead rebuilds the file from the defaults
-of its class, which loses the settings for case and normalization.
+A complete file stays the same byte for byte. transformers instead rebuilds the file from the
+defaults of its class, which loses the settings for case and normalization.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TokenizerDraft:
 
     @property
     def special(self) -> set[str]:
-        """Text of the tokens that are marked as special."""
+        """Text of the tokens with the flag `special`."""
         return {text for text, token in self._added.items() if token["special"]}
 
     @property
@@ -76,7 +76,7 @@ class TokenizerDraft:
         normalizer, splitter = self._fields["normalizer"], self._fields["pre_tokenizer"]
         if normalizer and normalizer["type"] == "BertNormalizer":
             for option, field in _NORMALIZER_FIELDS.items():
-                # a null strip_accents follows lowercase, but a null of other options has no effect
+                # only strip_accents has null as a value, which means the same as lowercase
                 open_accents = option == "strip_accents" and option in settings.options
                 default = None if open_accents else normalizer[field]
                 self._set(normalizer, field, settings.flag(option, default=default))
@@ -85,7 +85,7 @@ class TokenizerDraft:
             self._set(splitter, "add_prefix_space", value)
 
     def add(self, token: AddedToken, token_id: int) -> None:
-        """Add a token that is matched as one piece.
+        """Add a token that the tokenizer matches as one piece.
 
         Raises:
             ValueError: the vocabulary has another id for the token.

@@ -1,9 +1,9 @@
 """Loader of a checkpoint's tokenizer files as one complete tokenizer.json.
 
-A complete tokenizer.json is returned byte for byte. An incomplete one receives the settings of
-tokenizer_config.json and similar files. In a directory without a tokenizer.json, vocabulary files
-of known tokenizer classes are converted. The loader executes no code of a checkpoint and downloads
-no file.
+A complete tokenizer.json stays the same byte for byte. An incomplete one receives the settings of
+tokenizer_config.json and similar files. In a directory without a tokenizer.json, the loader
+converts vocabulary files of known tokenizer classes. The loader executes no code of a checkpoint
+and downloads no file.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _complete(
     mask_token = _mask_token(draft, settings, kind)
     for text in sorted({*special, mask_token}):
         draft.mark_special(token(text, is_special=True))
-    # unknown tokens are skipped: transformers also lists ALBERT's brackets here
+    # skip unknown tokens, because transformers also lists ALBERT's brackets here
     for text in settings.extra_special:
         if text in draft.ids:
             draft.add(token(text, is_special=True), draft.ids[text])

@@ -1,8 +1,8 @@
 """Settings of a tokenizer in `tokenizer_config.json` and two older files.
 
-The older files are `special_tokens_map.json` and `added_tokens.json`. They are read only if
-`tokenizer_config.json` has no `added_tokens_decoder`. A class that a file names is never loaded
-from the directory.
+The older files are `special_tokens_map.json` and `added_tokens.json`. The reader uses them only if
+`tokenizer_config.json` has no `added_tokens_decoder`. It never loads a tokenizer class from the
+directory.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class TokenizerSettings:
 
     Attributes:
         path: file to name in errors.
-        tokenizer_class: name of the class in transformers without "Fast". None if no file names
-            a class.
+        tokenizer_class: name of the class in transformers without "Fast". None if no file names a
+            class.
         options: fields of tokenizer_config.json.
         roles: text of the special tokens by role, such as {"mask_token": "<mask>"}.
         extra_special: text of other special tokens.
@@ -109,7 +109,7 @@ def _optional_object(path: Path) -> dict[str, Any]:
 def _text(token: object, described: dict[str, AddedToken], path: Path) -> str:
     """Return the text of a token that is a string or an object.
 
-    The flags of an object are added to `described`.
+    The function adds the flags of an object to `described`.
     """
     if isinstance(token, str):
         return token

@@ -16,7 +16,7 @@ def train_word_pieces(
     """Train a BERT-style tokenizer on texts.
 
     Args:
-        texts: pieces of text, which are read once.
+        texts: pieces of text.
         vocab_size: maximum number of entries, special tokens included.
         lowercase: whether to fold case and strip accents, as BERT's uncased models do.
     """

@@ -126,12 +126,12 @@ def evaluate(model: TiedEncoder, groups: Iterable[TokenRows], masker: Masker) ->
     """Mask held-out rows with a fixed seed and score the encoder's predictions.
 
     Args:
-        model: encoder on any device. Its training mode is restored afterwards.
+        model: encoder on any device. The function restores its training mode.
         groups: arrays (N, T) of token ids, each with its own T.
         masker: masker that selects the positions to predict.
 
     Raises:
-        ValueError: no position was selected.
+        ValueError: the masker selects no position.
     """
     device = next(model.parameters()).device
 
@@ -159,7 +159,7 @@ def score(
     """Mask held-out rows with a fixed seed and score the predictions of a function.
 
     Raises:
-        ValueError: no position was selected.
+        ValueError: the masker selects no position.
     """
     batches = [_score_batch(predict(masked), masked) for masked in _masked_batches(groups, masker)]
     if not any(batch.predicted.any() for batch in batches):

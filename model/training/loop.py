@@ -34,7 +34,7 @@ ADAM_BETAS = (0.9, 0.98)  # Liu et al. 2019, section 4
 
 
 class Pretraining:
-    """Pretraining run that can be saved and resumed.
+    """Resumable pretraining run.
 
     Args:
         model: encoder to train. The run moves it to the device.
@@ -221,7 +221,7 @@ class Pretraining:
     def _batch(self, number: int) -> torch.Tensor:
         """Return the run's `number`-th batch.
 
-        Batches of short texts are evenly spaced.
+        Batches of short texts come at regular intervals.
         """
         share = self.config.short_share
         short_before = math.floor(number * share)

@@ -18,8 +18,8 @@ class MetricsLog:
 
     Args:
         directory: directory of metrics.jsonl.
-        first_step: first step of the run. A resumed run repeats this step and later ones, so their
-            old lines are dropped.
+        first_step: first step of the run. The log drops lines of this step and of later ones, which
+            a resumed run repeats.
     """
 
     def __init__(self, directory: Path, first_step: int) -> None:

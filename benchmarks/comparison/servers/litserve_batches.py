@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-import litserve  # type: ignore[import-not-found] # only the environment of `make comparison` has it
+import litserve  # type: ignore[import-not-found] # in the environment of `make comparison` only
 import torch
 from transformers import pipeline
 

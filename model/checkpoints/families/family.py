@@ -33,8 +33,8 @@ class Family:
     Attributes:
         read: function that reads config.json. It raises ValueError for unsupported values.
         prefix: prefix of the encoder's tensors in a checkpoint with a head.
-        names: encoder names by module or tensor of the checkpoint. `{}` matches a number. A tensor
-            with several names is split into as many parts of equal length.
+        names: encoder names by module or tensor of the checkpoint. `{}` matches a number. Several
+            names split a tensor into as many parts of equal length.
         decoder: module of the output projection. Its weight is the embedding table in a tied
             checkpoint.
         bias: name of the output projection's bias. The default is `{decoder}.bias`.

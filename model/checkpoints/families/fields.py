@@ -115,7 +115,7 @@ class Fields:
             ValueError: the field has another value.
         """
         value = self._left.pop(name, allowed[0])
-        # 0 equals False, so types are compared too
+        # compare types too, because 0 equals False
         if not any(value == one and type(value) is type(one) for one in allowed):
             shown = " or ".join(repr(one) for one in allowed)
             raise ValueError(f"{name} must be {shown} (got {value!r})")
@@ -143,7 +143,7 @@ class Fields:
         return float(value)
 
     def reject_unknown(self) -> None:
-        """Reject fields that were not read.
+        """Reject the remaining fields.
 
         Raises:
             ValueError: a field is unknown and could change the mathematics.
