@@ -39,7 +39,7 @@ def running_server(
     Args:
         flags: flags of `fillmask-serve`.
         command: command that starts the service.
-        errors: file for the standard error output. None for that of this process.
+        errors: file for the standard error output. None for the error output of this process.
         options: arguments of `subprocess.Popen`.
 
     Raises:

@@ -33,7 +33,7 @@ class Int8Figures:
         masks: number of compared masks.
         top_1_agreement: share of masks with the same top token.
         mean_log_prob_difference: mean absolute difference in nats over the fp32 top 5.
-        p99_log_prob_difference: 99th percentile of the same difference.
+        p99_log_prob_difference: 99th percentile of the absolute difference, in nats.
     """
 
     masks: int

@@ -109,7 +109,7 @@ def _fills(
     """Return the top ordinary tokens of each mask.
 
     Returns:
-        One list of fills per mask. No lists if the text is too long.
+        One list of fills per mask. The list is empty if the text is too long.
     """
     encoded = tokenizer.encode(prompt)
     masks = len(encoded.mask_positions)

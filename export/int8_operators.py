@@ -2,7 +2,7 @@
 
 Products use `MatMulIntegerToFloat` (domain com.microsoft). Of the operators of onnxruntime's CPU
 provider, only this one applies the weights' scales at the speed of VNNI and dot-product
-instructions. Its left input has a single scale, so a `Mul` node applies the rows' scales later.
+instructions. The left input has a single scale, so a `Mul` node applies the rows' scales later.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Int8GraphBuilder(GraphBuilder):
         config: sizes and choices of the encoder.
         weights: float32 tensors of the encoder by name.
         int8: rounding of the weights.
-        file: file for initializers. None to store them in the graph.
+        file: file for initializers. None to store the initializers in the graph.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ class GraphBuilder:
     Args:
         config: sizes and choices of the encoder.
         weights: float32 tensors of the encoder by name.
-        file: file for initializers. None to store them in the graph.
+        file: file for initializers. None to store the initializers in the graph.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class GraphBuilder:
         rows = self.config.vocab_size
         return [slice(start, min(start + PART_ROWS, rows)) for start in range(0, rows, PART_ROWS)]
 
-    def vocabulary(self, x: str, rows: str, part: slice) -> str:  # noqa: ARG002 - what int8 needs to know
+    def vocabulary(self, x: str, rows: str, part: slice) -> str:  # noqa: ARG002 - the int8 builder needs rows
         """Compute the logits of a part of the vocabulary.
 
         Args:
@@ -157,7 +157,7 @@ class GraphBuilder:
         table = self.weight(output_table(self.config))
         return self.gemm(x, table, "head_bias", self.bias("head_bias"), outputs)
 
-    def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:  # noqa: ARG002 - what int8 needs to know
+    def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:  # noqa: ARG002 - the int8 builder needs rows
         """Add linear layers with the same input.
 
         Args:

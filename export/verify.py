@@ -21,7 +21,7 @@ from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
 MAX_GRAPH_DIFFERENCE = 1e-3  # nats, between log-probabilities of the fp32 graph and PyTorch
-TIE = 1e-4  # nats, up to which tokens may swap ranks
+TIE = 1e-4  # maximum difference in nats of tokens that may swap ranks
 TOP_K = 5
 MASKS_PER_TEXT = 3
 REAL_TEXTS, RANDOM_TEXTS = 24, 12  # maximum numbers of texts
@@ -51,7 +51,7 @@ class GraphFigures:
 def verification_requests(
     texts: Sequence[str], tokenizer: Tokenizer, vocab_size: int, max_tokens: int
 ) -> list[ModelPass]:
-    """Create seeded real and random passes of different lengths with one to three masks.
+    """Create passes of real and of random tokens with one to three masks, from a fixed seed.
 
     Args:
         texts: plain sentences without masks. The function uses the first 24, without those of more

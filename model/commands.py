@@ -203,7 +203,7 @@ def _read_fields(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(fields, dict):
-        raise ValueError(f"{path} must contain a JSON object")  # noqa: TRY004 - a file's value
+        raise ValueError(f"{path} must contain a JSON object")  # noqa: TRY004 - an invalid file is a ValueError
     return fields
 
 

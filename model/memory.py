@@ -29,8 +29,8 @@ def release_memory(tensors: Iterable[Tensor] = ()) -> None:
     The function has no effect on other systems.
 
     Args:
-        tensors: tensors that the caller does not need soon. Their values stay available. The
-            function ignores tensors on other devices than the CPU.
+        tensors: tensors that the caller does not need soon. The values stay available. The function
+            ignores tensors on other devices than the CPU.
     """
     if sys.platform != "linux":
         return
@@ -51,8 +51,8 @@ def release_memory(tensors: Iterable[Tensor] = ()) -> None:
 def keep_freed_memory() -> None:
     """Make the GNU C library keep freed memory for this process's next allocation.
 
-    By default the library maps every large block again, and Linux zeroes each page. These zeros
-    took a quarter of a training step on a CPU (docs/log.md, 2026-11-22).
+    By default the library maps every large block again, and Linux zeroes each page. Zeroing took a
+    quarter of a training step on a CPU (docs/log.md, 2026-11-22).
     """
     if sys.platform != "linux":
         return

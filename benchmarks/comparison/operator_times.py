@@ -2,8 +2,8 @@
 
     python -m benchmarks.comparison.operator_times SIZE SECONDS
 
-The script prints microseconds per text by operator as JSON. It uses the texts and batches of the
-in-process comparison.
+The script prints microseconds per text by operator as JSON. The script uses the texts and batches
+of the in-process comparison.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m benchmarks.comparison.scaling SECONDS
 
-The script prints JSON. It runs the served graph without HTTP on one thread, with random tokens.
+The script runs the served graph without HTTP on one thread, with random tokens, and prints JSON.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     .venv-dev/bin/python -m benchmarks.load.pod_size
 
-`taskset` binds the service with the built-in model to some CPUs. It then uses as many threads as
-under the same CPU limit (`service/host.py`). The clients of a closed loop run on the other CPUs, if
-any. The script needs Linux and a quiet machine.
+`taskset` binds the service with the built-in model to some CPUs. The service then uses as many
+threads as under the same CPU limit (`service/host.py`). The clients of a closed loop run on the
+other CPUs, if any. The script needs Linux and a quiet machine.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 plain_facts.tsv contains 60 sentences of six kinds, with the columns kind, text and accepted
 answers. The sentences are older than the training. The training text excludes them (`fillmask-train
-mix --leave-out`). They never select a model. The default is the built-in bundle.
+mix --leave-out`). The sentences never select a model. The default is the built-in bundle.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Reading and writing checkpoints: directories with configuration, weights and tokenizer.
+"""Reader and writer of checkpoints.
 
-The files are config.json, model.safetensors and tokenizer.json. Fillmask's own checkpoints have
-`"model_type": "fillmask"`. The mapping of a family reads a Hugging Face checkpoint. The reader
-never executes code of a checkpoint.
+A checkpoint is a directory with config.json, model.safetensors and tokenizer.json. Fillmask's own
+checkpoints have `"model_type": "fillmask"`. The mapping of a family reads a Hugging Face
+checkpoint. The reader never executes code of a checkpoint.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Checkpoint:
         model: the encoder with the checkpoint's weights, on the CPU, in fp32.
         tokenizer_json: content of a complete tokenizer.json. None without a tokenizer.
         head_is_new: True for a checkpoint without a head. The model then has a new, random head.
-        rounding: factors of weights that training has rounded to int8. None for other weights.
+        rounding: factors of weights that training has rounded to int8. None for unrounded weights.
         mask_token: text of the mask token. None without a tokenizer.
     """
 

@@ -1,1 +1,1 @@
-"""Preparation of training data: rows of tokens, masking, mixtures, decontamination."""
+"""Preparation of training data, with masking, mixtures and decontamination."""

@@ -92,7 +92,7 @@ def read_tokenizer(tokenizer_json: bytes) -> Tokenizer:
     """
     try:
         tokenizer = Tokenizer.from_str(tokenizer_json.decode())
-    except Exception as error:  # noqa: BLE001 - tokenizers raises nothing narrower
+    except Exception as error:  # noqa: BLE001 - tokenizers raises plain Exception
         raise ValueError(f"tokenizer.json must be a valid tokenizer ({error})") from None
     tokenizer.no_truncation()
     tokenizer.no_padding()

@@ -24,7 +24,7 @@ class AttentionContext:
     Attributes:
         mask: tensor that broadcasts to (N, H, T, T), or None for unmasked attention. A boolean mask
             is False for ignored keys. Attention adds a float32 mask to the scores.
-        angles: cosines and sines (T, d/2) of rotary position embeddings. None without them.
+        angles: cosines and sines (T, d/2). None without rotary position embeddings.
     """
 
     mask: Tensor | None

@@ -38,15 +38,15 @@ class EncoderConfig:
         d_ff: width of the feed-forward layer.
         max_positions: maximum length of an input in tokens.
         type_vocab_size: number of token types with an embedding. 0 without token types.
-        norm_placement: "post" for a layer norm after each residual sum (BERT). "pre" for one before
-            attention and one before the feed-forward network.
+        norm_placement: "post" for a layer norm after each residual sum (BERT). "pre" for layer
+            norms before attention and before the feed-forward network.
         norm_affine: whether layer norms have a scale and a shift.
         norm_eps: constant that every layer norm adds to the variance.
         embedding_norm: whether a layer norm follows the sum of the embeddings.
         final_norm: whether a layer norm follows the last block, as in most pre-norm encoders.
         attention_bias: whether query, key, value and output projections have biases.
-        ffn_bias: linear layers of the feed-forward network with a bias. "none", "input" for the
-            first layer, or "both".
+        ffn_bias: "none", "input" for a bias in the first feed-forward layer, or "both" for biases
+            in both layers.
         activation: form of GELU, by tanh or by erf (Hendrycks & Gimpel 2016).
         positions: "learned", "fixed" for sinusoids (Vaswani et al. 2017, section 3.5), or "none".
         head_transform: whether BERT's dense layer, GELU and layer norm precede the projection.
@@ -58,18 +58,18 @@ class EncoderConfig:
         block_order: block of each layer in an encoder that shares blocks (Lan et al. 2020, section
             3.1). Empty for one block per layer.
         rotary_base: base of the rotary position embeddings (Su et al. 2021, section 3.2). None
-            without them.
+            without rotary embeddings.
         local_rotary_base: base for the layers in local_layers.
         local_layers: ascending indices of the layers with local attention (Warner et al. 2024,
             section 2.1).
-        local_window: maximum distance in positions of local attention. 0 without it.
+        local_window: maximum distance in positions of local attention. 0 without local attention.
         relative_buckets: number of distance buckets of the relative position bias, which all layers
             share (Raffel et al. 2020, section 2.1). 0 without a bias.
         gated_ffn: whether the output of a second linear layer multiplies the activation (Shazeer
             2020).
         norm_bias: whether affine layer norms have a shift.
         first_attention_norm: whether a layer norm precedes attention in the first pre-norm block.
-        head_activation: activation of the head transform. "same" for that of the blocks.
+        head_activation: activation of the head transform. "same" for the activation of the blocks.
         head_dense_bias: whether the head's dense layer has a bias.
         token_dropout_id: id of the mask token in an encoder with token dropout, else None. Token
             dropout sets the mask's embedding to zero and scales up the other embeddings (Rives et

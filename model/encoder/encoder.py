@@ -2,8 +2,8 @@
 
 Design choices:
 - One Parameter, `embeddings.word.weight`, is both the embedding table and the output projection.
-  It has no second name, so no copy, move or save can separate the two uses. Its gradient is the sum
-  of both uses. Only checkpoints with an untied head also have `output_table.weight`.
+  The Parameter has no second name, so no copy, move or save can separate the two uses. The gradient
+  is the sum of both uses. Only checkpoints with an untied head also have `output_table.weight`.
 - Only masked positions reach the head. The logits are (M, V), never (N, T, V).
 - Parameters have short names. `model.checkpoints.families` maps checkpoints to these names.
 

@@ -123,7 +123,8 @@ class RoundingPlan:
         }
         if wrong := sorted(set(expected) ^ set(self.factors)):
             raise ValueError(
-                f"factors must exist for the linear layers only (wrong: {', '.join(wrong)})"
+                "factors must exist for exactly the linear layers "
+                f"(missing or unexpected: {', '.join(wrong)})"
             )
         for name, factors in self.factors.items():
             if factors.shape != (expected[name],):

@@ -47,7 +47,7 @@ def build_amino_acids(path: Path, roles: dict[str, str]) -> Tokenizer:
 def amino_acid_frame(roles: dict[str, str]) -> dict[str, Any]:
     """Return the post-processor for one or two texts.
 
-    It contains the text of a token in place of each id.
+    The post-processor contains the text of a token in place of each id.
     """
     start, end = roles["cls_token"], roles["eos_token"]
     processor = processors.TemplateProcessing(

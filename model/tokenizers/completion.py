@@ -161,5 +161,5 @@ class TokenizerDraft:
     def _load(self, text: str) -> Tokenizer:
         try:
             return Tokenizer.from_str(text)
-        except Exception as error:  # noqa: BLE001 - tokenizers raises nothing narrower
+        except Exception as error:  # noqa: BLE001 - tokenizers raises plain Exception
             raise ValueError(f"{self.path} must be a valid tokenizer.json ({error})") from None

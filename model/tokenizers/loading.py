@@ -1,4 +1,4 @@
-"""Loader of a checkpoint's tokenizer files as one complete tokenizer.json.
+"""Loader that combines a checkpoint's tokenizer files into a complete tokenizer.json.
 
 A complete tokenizer.json stays the same byte for byte. An incomplete one receives the settings of
 tokenizer_config.json and similar files. In a directory without a tokenizer.json, the loader
@@ -43,8 +43,8 @@ def read_tokenizer_files(directory: Path, model_type: str | None) -> TokenizerFi
 
     Args:
         directory: directory of the checkpoint.
-        model_type: model type in config.json. It determines the tokenizer class if no file names
-            one.
+        model_type: model type in config.json, which determines the tokenizer class if no file names
+            a class.
 
     Returns:
         The tokenizer. None if the directory has no tokenizer files.

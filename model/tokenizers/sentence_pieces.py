@@ -1,6 +1,6 @@
 """Checks of SentencePiece models before their conversion by transformers.
 
-transformers reports a corrupt file as a tiktoken file. It accepts models of other families without
+transformers reports a corrupt file as a tiktoken file, and accepts models of other families without
 an error.
 """
 

@@ -1,8 +1,8 @@
 """Settings of a tokenizer in `tokenizer_config.json` and two older files.
 
 The older files are `special_tokens_map.json` and `added_tokens.json`. The reader uses them only if
-`tokenizer_config.json` has no `added_tokens_decoder`. It never loads a tokenizer class from the
-directory.
+`tokenizer_config.json` has no `added_tokens_decoder`. The reader never loads a tokenizer class from
+the directory.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _text(token: object, described: dict[str, AddedToken], path: Path) -> str:
     if isinstance(token, str):
         return token
     if not isinstance(token, dict) or not isinstance(token.get("content"), str):
-        raise ValueError(  # noqa: TRY004 - the file's value is wrong
+        raise ValueError(  # noqa: TRY004 - an invalid file is a ValueError
             f"{path} or an older tokenizer file: a token must be a string, or an object with "
             f"content (got {token!r})"
         )
@@ -125,7 +125,7 @@ def _text(token: object, described: dict[str, AddedToken], path: Path) -> str:
 
 def _items(value: object, path: Path) -> Iterable[tuple[str, Any]]:
     if not isinstance(value, dict):
-        raise ValueError(f"{path}: added_tokens_decoder must be an object (got {value!r})")  # noqa: TRY004 - the file's value is wrong
+        raise ValueError(f"{path}: added_tokens_decoder must be an object (got {value!r})")  # noqa: TRY004 - an invalid file is a ValueError
     return value.items()
 
 

@@ -98,8 +98,8 @@ class RowScores:
         """Compute percentile bootstrap intervals (Efron and Tibshirani 1993, section 13.3).
 
         The bootstrap resamples rows instead of positions, because the positions of a row share
-        topic and context. The intervals cover other samples of such rows. They do not cover other
-        masks or other kinds of text.
+        topic and context. The intervals cover other samples of such rows. The intervals do not
+        cover other masks or other kinds of text.
         """
         sums, rng = self._sums(), np.random.default_rng(EVALUATION_SEED)
         rows = len(sums)

@@ -1,4 +1,4 @@
-"""Checkpoint families: mappings of tensor names and configuration fields to `TiedEncoder`.
+"""Mappings of checkpoint families to `TiedEncoder`, by tensor names and configuration fields.
 
 The field `model_type` of Hugging Face's `config.json` selects the family.
 """

@@ -15,7 +15,7 @@ def read(fields: Fields) -> ParsedConfig:
 
     Positions are learned or rotary. Token dropout is optional.
     """
-    fields.expect("is_folding_model", False)  # noqa: FBT003 - the file's own value
+    fields.expect("is_folding_model", False)  # noqa: FBT003 - a value of the file
     fields.expect("esmfold_config", None)
     fields.get("vocab_list", None)
     fields.expect("hidden_act", "gelu")

@@ -1,4 +1,4 @@
-"""Family: the mapping of a checkpoint format onto the encoder."""
+"""Types of the mapping of a checkpoint family to the encoder."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ class ParsedConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Mapping of a checkpoint format onto `TiedEncoder`.
+    """Mapping of a checkpoint family to `TiedEncoder`.
 
     Attributes:
-        read: function that reads config.json. It raises ValueError for unsupported values.
+        read: function that reads config.json. The function raises ValueError for unsupported
+            values.
         prefix: prefix of the encoder's tensors in a checkpoint with a head.
         names: encoder names by module or tensor of the checkpoint. `{}` matches a number. Several
             names split a tensor into as many parts of equal length.
-        decoder: module of the output projection. Its weight is the embedding table in a tied
-            checkpoint.
+        decoder: module of the output projection. A tied checkpoint stores the embedding table as
+            the weight of this module.
         bias: name of the output projection's bias. The default is `{decoder}.bias`.
         ignored: patterns of tensors to ignore. A pattern matches the full name after the prefix.
     """
@@ -49,7 +50,10 @@ class Family:
     ignored: tuple[str, ...] = ()
 
     def strip_prefix(self, name: str) -> str:
-        """Return a tensor's name without the prefix, with the current name of its parameter."""
+        """Return a tensor's name without the prefix of the family.
+
+        The suffixes gamma and beta become weight and bias.
+        """
         for old, new in _OLD_NAMES.items():
             if name.endswith(old):
                 name = name.removesuffix(old) + new

@@ -15,7 +15,7 @@ PAD_TOKEN_ID = 1
 def offset_positions(parsed: ParsedConfig, pad_token_id: int) -> ParsedConfig:
     """Return the configuration without the position rows that RoBERTa skips.
 
-    These rows are 0 to `pad_token_id`. The head always uses the erf form of GELU.
+    RoBERTa skips the rows 0 to `pad_token_id`. The head always uses the erf form of GELU.
     """
     skipped = pad_token_id + 1
     positions = parsed.config.max_positions - skipped

@@ -81,7 +81,7 @@ def stored_name(family: Family, ours: str) -> str:
 def _output(
     stored: Mapping[str, Tensor], found: Mapping[str, Tensor], family: Family, config: EncoderConfig
 ) -> dict[str, Tensor]:
-    """Return the tensors of the output projection: the bias, and the table of an untied encoder."""
+    """Return the bias and the untied table of the output projection by name."""
     weight, bias = f"{family.decoder}.weight", f"{family.decoder}.bias"
     ours = {}
     if not config.tied:
