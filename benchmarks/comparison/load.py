@@ -30,7 +30,7 @@ def load(
     Args:
         port: port of the server on this machine.
         bodies: file with one request body per line.
-        concurrency: number of connections. Each sends its next request after a response.
+        concurrency: number of connections. Each connection sends its next request after a response.
         seconds: duration of at least 1 s, rounded to whole seconds for wrk.
         first: index of the first body.
         cpus: CPUs of wrk.

@@ -55,7 +55,7 @@ def operator_times(size: str, seconds: float) -> dict[str, float]:
             for batch in batches:
                 runtime.run(batch)
                 texts += len(batch.passes)
-        events = json.loads(Path(runtime._session.end_profiling()).read_text())  # noqa: SLF001 - the service has no use for profiles
+        events = json.loads(Path(runtime._session.end_profiling()).read_text())  # noqa: SLF001 - only benchmarks need profiles
     return by_operator(events, texts)
 
 

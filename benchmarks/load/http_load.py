@@ -41,8 +41,8 @@ class Result:
         statuses: number of responses by status.
         latencies: latencies in seconds of responses with status 200.
         failed: number of requests on connections that were lost.
-        without_body: number of errors without an error message.
-        unsent: number of requests without a free connection.
+        without_body: number of error responses without an error message.
+        unsent: number of requests that found no free connection.
     """
 
     statuses: Counter[int] = field(default_factory=Counter)

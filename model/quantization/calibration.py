@@ -63,10 +63,10 @@ def collect_statistics(
 class BlockwiseStatistics(Mapping[str, InputStatistics]):
     """Statistics of every linear layer's input, computed block by block on access.
 
-    The encoder computes texts with some tokens masked by a fixed seed. The object records one block
-    at a time, because the statistics of all blocks of a large encoder take more memory than the
-    encoder. Access in the order of the blocks computes each block once. The object records shared
-    blocks together, because they are few. The head's statistics stay in memory.
+    The encoder runs on texts with some tokens masked, from a fixed seed. The object records one
+    block at a time, because the statistics of all blocks of a large encoder take more memory than
+    the encoder. Access in the order of the blocks computes each block once. The object records
+    shared blocks together, because they are few. The head's statistics stay in memory.
 
     Keys are `vocabulary` and names of layers, such as `blocks.0.query`.
 

@@ -39,7 +39,7 @@ def serve(fill: Fill, *, runs: int, port: int) -> None:
 
     Args:
         fill: function of a text and top_k that returns fills in Hugging Face's format. Several
-            threads call it concurrently.
+            threads call the function concurrently.
         runs: number of concurrent runs.
         port: port on this machine.
     """
