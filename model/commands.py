@@ -242,30 +242,32 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument(
         "--until-step", type=int, help="stop after this step (--resume continues the run)"
     )
-    hours_help = "save and stop after this many hours (--resume continues the run)"
+    hours_help = "save and stop after this many hours, as on SIGTERM (--resume continues the run)"
     train.add_argument("--hours", type=float, help=hours_help)
+    default_help = "default: %(default)s"
     cuda = "cuda" if torch.cuda.is_available() else "cpu"
-    train.add_argument("--device", choices=("cpu", "cuda"), default=cuda)
+    train.add_argument("--device", choices=("cpu", "cuda"), default=cuda, help=default_help)
     for field in dataclasses.fields(TrainConfig):
         flag = "--" + field.name.replace("_", "-")
         if field.type == "bool":
-            train.add_argument(flag, action="store_true", help="default: %(default)s")
+            train.add_argument(flag, action="store_true", help=default_help)
             continue
         kind = float if field.type == "float" else int
-        train.add_argument(flag, type=kind, default=field.default, help="default: %(default)s")
+        train.add_argument(flag, type=kind, default=field.default, help=default_help)
 
     score = commands.add_parser("evaluate", help=evaluate_command.__doc__)
     score.set_defaults(command=evaluate_command)
-    score.add_argument("checkpoint", type=Path)
-    score.add_argument("--held-out", required=True, type=Path)
-    score.add_argument("--row-tokens", type=int, default=128)
+    score.add_argument("checkpoint", type=Path, help="checkpoint to evaluate")
+    score.add_argument("--held-out", required=True, type=Path, help="text to evaluate on")
+    row_help = "length of packed rows in tokens (default: %(default)s)"
+    score.add_argument("--row-tokens", type=int, default=128, help=row_help)
     score.add_argument(
         "--short-texts", action="store_true", help="evaluate on short texts instead of packed rows"
     )
 
     blend = commands.add_parser("mix", help=mix_command.__doc__)
     blend.set_defaults(command=mix_command)
-    blend.add_argument("texts", nargs="+", type=Path)
+    blend.add_argument("texts", nargs="+", type=Path, help="text files, or directories with them")
     titles_help = "table with source, title, author and bytes of each document"
     blend.add_argument("--titles", required=True, type=Path, help=titles_help)
     blend.add_argument(
@@ -273,7 +275,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     leave_out_help = "drop lines that contain sentences of these probes (.tsv) or held-out texts"
     blend.add_argument("--leave-out", type=Path, nargs="+", default=[], help=leave_out_help)
-    blend.add_argument("--output", required=True, type=Path)
+    blend.add_argument("--output", required=True, type=Path, help="text file to write")
 
     count = commands.add_parser("parameters", help=parameters_command.__doc__)
     count.set_defaults(command=parameters_command)
