@@ -57,7 +57,7 @@ def pretrain_command(options: argparse.Namespace) -> None:
     limit_kernel_cache()
     if options.init and (options.config or options.vocab_size):
         raise ValueError(
-            "--init cannot be combined with --config or --vocab-size; remove the other flags"
+            "--init uses the encoder of the checkpoint; remove --config and --vocab-size"
         )
     files = text_files(options.texts)
     start = load_checkpoint(options.init) if options.init else None
@@ -214,9 +214,7 @@ def _encoder_config(
     if options.config:
         fields = _read_fields(options.config)
         if "vocab_size" in fields:
-            raise ValueError(
-                f"{options.config}: the tokenizer determines vocab_size; remove this field"
-            )
+            raise ValueError(f"{options.config}: remove vocab_size, which the tokenizer determines")
     return EncoderConfig.from_dict({**fields, "vocab_size": tokenizer.get_vocab_size()})
 
 

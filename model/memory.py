@@ -1,4 +1,4 @@
-"""Control of when the process returns freed memory to Linux."""
+"""Control of the process's freed memory on Linux."""
 
 from __future__ import annotations
 

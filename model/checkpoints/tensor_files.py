@@ -24,7 +24,7 @@ class TensorFiles(Mapping[str, Tensor]):
     """Tensors in the weight files of a directory, by name.
 
     Args:
-        directory: directory with `model.safetensors` or `pytorch_model.bin`. Both may consist of
+        directory: directory with `model.safetensors` or `pytorch_model.bin`. The weights may be
             shards with an index.
 
     Raises:

@@ -24,7 +24,7 @@ class SentenceFilter:
         sentences: sentences of at least three words.
 
     Raises:
-        ValueError: a sentence has fewer words.
+        ValueError: a sentence has fewer than three words.
     """
 
     def __init__(self, sentences: Iterable[str]) -> None:

@@ -151,7 +151,7 @@ class Pretraining:
                     break
 
     def save(self) -> None:
-        """Write the checkpoint and the state for resuming, each atomically."""
+        """Write the checkpoint and the training state, each atomically."""
         plan = self.rounded.plan if self.rounded else None
         save_checkpoint(self.directory, self._published_model(), self.tokenizer_json, plan)
         state = {
