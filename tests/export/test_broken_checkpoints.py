@@ -66,8 +66,8 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
         f"missing tensors: {QUERY}.weight",
     ),
     "a tensor of another shape": (
-        tensors(lambda t: t.update({f"{QUERY}.weight": torch.zeros(24, 23)})),
-        f"wrong shapes: {QUERY}.weight must be (24, 24) (got (24, 23))",
+        tensors(lambda t: t.update({f"{QUERY}.weight": torch.zeros(33, 32)})),
+        f"wrong shapes: {QUERY}.weight must be (33, 33) (got (33, 32))",
     ),
     "a tensor too many": (
         tensors(lambda t: t.update({"bert.adapter.weight": torch.zeros(2)})),

@@ -26,7 +26,6 @@ def test_best_tokens_ties_count_and_others_do_not() -> None:
 
 
 def test_another_number_of_masks_is_an_error() -> None:
-    """An answer for one mask to a text with two is not passed over."""
     with pytest.raises(ValueError, match=r"text 1 must have 2 masks \(got 1\)"):
         compare(REFERENCE, [[7], [5]])
 
