@@ -1,1 +1,1 @@
-"""Scripts that print the figures of the README, of the model card and of docs/."""
+"""Scripts that measure the figures of the README, of the model card and of docs/."""

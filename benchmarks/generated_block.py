@@ -1,4 +1,4 @@
-"""The part of a page that a script writes, between two marks."""
+"""Block of a page that a script writes between two marker comments."""
 
 from pathlib import Path
 
@@ -9,19 +9,19 @@ END = "<!-- end -->\n"
 
 
 def read(page: Path, script: str) -> str:
-    """Return the text between the script's marks.
+    """Return the text of a script's block.
 
     Raises:
-        ValueError: the page has no such marks.
+        ValueError: the page does not have this block.
     """
     return _split(page, script)[1]
 
 
 def write(page: Path, script: str, text: str) -> None:
-    """Put a text in the place of what is between the script's marks.
+    """Replace the text of a script's block.
 
     Raises:
-        ValueError: the page has no such marks.
+        ValueError: the page does not have this block.
     """
     before, _, after = _split(page, script)
     page.write_text(f"{before}{text}\n{after}", encoding="utf-8")
@@ -32,5 +32,5 @@ def _split(page: Path, script: str) -> tuple[str, str, str]:
     before, found, rest = page.read_text(encoding="utf-8").partition(begin)
     inside, ended, after = rest.partition(END)
     if not found or not ended:
-        raise ValueError(f"{page.name} has no part of {script}")
+        raise ValueError(f"{page.name} must contain the lines {begin.strip()} and {END.strip()}")
     return before + begin, inside, END + after

@@ -1,4 +1,4 @@
-"""The service as a process of its own, for tests and benchmarks."""
+"""Separate process of the service for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _URL = re.compile(r"http://\S+?:\d+")
 
 
 class Served(NamedTuple):
-    """A running service.
+    """Running service.
 
     Attributes:
-        process: it.
-        url: where it answers, without a slash at the end.
+        process: process of the service.
+        url: base URL without a final slash.
     """
 
     process: subprocess.Popen[str]
@@ -34,16 +34,16 @@ def running_server(
     errors: IO[str] | None = None,
     **options: Any,
 ) -> Iterator[Served]:
-    """Serve on a free port; the process is asked to end afterwards, and has ended.
+    """Run the service on a free port, and stop it at the end of the block.
 
     Args:
-        flags: of `fillmask-serve`.
-        command: what starts it.
-        errors: takes the standard error output; this process's own by default.
-        options: of `subprocess.Popen`.
+        flags: flags of `fillmask-serve`.
+        command: command that starts the service.
+        errors: file for the standard error output. None for the error output of this process.
+        options: arguments of `subprocess.Popen`.
 
     Raises:
-        RuntimeError: it ended without saying where it serves.
+        RuntimeError: the service printed no URL.
     """
     arguments = [*command, "--port", "0", *flags]
     options = {"cwd": ROOT} | options
@@ -51,10 +51,10 @@ def running_server(
         arguments, stdout=subprocess.PIPE, stderr=errors, text=True, **options
     ) as process:
         try:
-            assert process.stdout is not None  # noqa: S101 - it is a pipe
-            found = _URL.search(process.stdout.readline())
+            assert process.stdout is not None  # noqa: S101 - stdout is a pipe
+            found = _URL.search(line := process.stdout.readline())
             if found is None:
-                raise RuntimeError("the service did not start")
+                raise RuntimeError(f"the service did not print its URL (got {line!r})")
             yield Served(process, found[0])
         finally:
             process.terminate()

@@ -1,6 +1,6 @@
 """Agreement of the int8 graph with PyTorch in fp32 on held-out text.
 
-The graph runs in `service.engine.runtime`, as in production.
+`service.engine.runtime` runs the graph, as in production.
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
 MIN_AGREEMENT = 0.9  # share of masks with the same top token in int8 and fp32
-MAX_P99 = 0.5  # nats, 99th percentile over the fp32 top 5
-REQUESTS_AT_ONCE = 16  # so that the log-probabilities of a long text fit in memory
+MAX_P99 = 0.5  # nats, 99th percentile of the difference over the fp32 top 5
+REQUESTS_AT_ONCE = 16  # limits the memory for the log-probabilities of a long text
+_INT8_ADVICE = (
+    "Export with --precision fp32, or calibrate with text that resembles the training text"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Int8Figures:
-    """Comparison of int8 with PyTorch in fp32, with every token of real texts masked in turn.
+    """Comparison of int8 with PyTorch in fp32, with one mask per token of real texts.
 
     Attributes:
         masks: number of compared masks.
         top_1_agreement: share of masks with the same top token.
         mean_log_prob_difference: mean absolute difference in nats over the fp32 top 5.
-        p99_log_prob_difference: its 99th percentile.
+        p99_log_prob_difference: 99th percentile of the absolute difference, in nats.
     """
 
     masks: int
@@ -44,10 +47,10 @@ class Int8Figures:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fp32Predictions:
-    """Predictions of PyTorch in fp32, with every token of real texts masked in turn.
+    """Predictions of PyTorch in fp32, with one mask per token of real texts.
 
     Attributes:
-        requests: one per token; its targets are the fp32 top 5.
+        requests: one pass per token, with the fp32 top 5 as targets.
         log_probs: (M, 5) log-probabilities of the targets.
     """
 
@@ -61,13 +64,14 @@ class Fp32Predictions:
         """Predict each ordinary token of each text from a mask in its place.
 
         Args:
-            model: the fp32 encoder.
-            texts: plain sentences without masks; those too long for the model are left out.
-            tokenizer: the bundle's tokenizer.
-            max_tokens: longest input.
+            model: fp32 encoder.
+            texts: plain sentences without masks. The function skips texts of more than
+            `max_tokens`.
+            tokenizer: tokenizer of the bundle.
+            max_tokens: maximum length of an input.
 
         Raises:
-            VerificationError: no text is short enough.
+            VerificationError: all texts are too long.
         """
         requests: list[ModelPass] = []
         parts = []
@@ -84,7 +88,8 @@ class Fp32Predictions:
                 ]
         if not requests:
             raise VerificationError(
-                "every verification text is too long; name shorter ones with --texts"
+                f"all verification texts have more than {max_tokens} tokens; "
+                "give shorter ones with --texts"
             )
         return cls(tuple(requests), np.concatenate(parts))
 
@@ -93,9 +98,9 @@ class Fp32Predictions:
 def _top(
     model: TiedEncoder, requests: Sequence[ModelPass]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return top ids and log-probabilities (M, 5) of texts of one length with one mask each."""
+    """Return the top ids and log-probabilities (M, 5) of passes of one length with one mask."""
     logits_MV = encoder_logits(model, requests)
-    # no log_softmax over (M, V): with a large vocabulary a second such tensor is too large
+    # log_softmax needs a second tensor (M, V), which is too large for a large vocabulary
     best = logits_MV.topk(TOP_K)
     return best.indices.numpy(), (best.values - logits_MV.logsumexp(-1, keepdim=True)).numpy()
 
@@ -104,7 +109,7 @@ def measure_agreement(runtime: Runtime, expected: Fp32Predictions) -> Int8Figure
     """Compare the int8 graph's predictions with those of PyTorch in fp32.
 
     Raises:
-        VerificationError: too many top tokens differ, or log-probabilities differ too much.
+        VerificationError: the agreement is below its minimum, or the difference above its maximum.
     """
     same, found = [], []
     for start in range(0, len(expected.requests), REQUESTS_AT_ONCE):
@@ -120,20 +125,21 @@ def measure_agreement(runtime: Runtime, expected: Fp32Predictions) -> Int8Figure
         mean_log_prob_difference=float(difference.mean()),
         p99_log_prob_difference=float(np.quantile(difference, 0.99)),
     )
-    enough = figures.top_1_agreement >= MIN_AGREEMENT
-    if not (enough and figures.p99_log_prob_difference <= MAX_P99):
+    if not figures.top_1_agreement >= MIN_AGREEMENT:
         raise VerificationError(
-            f"int8 loses too much accuracy: the top token agrees with fp32 at "
-            f"{100 * figures.top_1_agreement:.1f} % of masks (minimum "
-            f"{100 * MIN_AGREEMENT:.0f} %), the 99th percentile of the difference is "
-            f"{figures.p99_log_prob_difference:.2g} nats (maximum {MAX_P99}). "
-            "Export with --precision fp32, or calibrate with more text like the model's own"
+            f"int8 must have fp32's top token at {100 * MIN_AGREEMENT:.0f} % of masks or more "
+            f"(got {100 * figures.top_1_agreement:.1f} %). {_INT8_ADVICE}"
+        )
+    if not figures.p99_log_prob_difference <= MAX_P99:
+        raise VerificationError(
+            f"int8 must differ from fp32 by at most {MAX_P99} nats at the 99th percentile "
+            f"(got {figures.p99_log_prob_difference:.2g}). {_INT8_ADVICE}"
         )
     return figures
 
 
 def _mask_each_token(text: str, tokenizer: Tokenizer, max_tokens: int) -> list[ModelPass]:
-    """Return one request per ordinary token of a text, with that token masked."""
+    """Return one pass per ordinary token of a text, with this token masked."""
     input_ids = tokenizer.encode(text).input_ids
     if len(input_ids) > max_tokens:
         return []

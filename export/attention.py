@@ -1,6 +1,6 @@
-"""Attention in the served graph: masks of packed rows, windows, rotary embeddings.
+"""Attention in the served graph over packed rows, with windows and rotary embeddings.
 
-Shapes: R tokens of all texts, B rows of W slots, Q most masks of a row, S = B * Q, P positions,
+Shapes: R tokens of all texts, B rows of W slots, Q maximum masks per row, S = B * Q, P positions,
 D d_model, d width of a head, H heads.
 """
 
@@ -14,20 +14,20 @@ from export.operators import GraphBuilder, float_tensor
 from export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range
 from service.engine.attention_rows import ALIGNMENT
 
-NEVER = -1e30  # added to a score, gives a weight of exactly 0
-# Encoders with longer inputs than this compute attention for some queries at a time: the scores of
-# all take 3 GB for 12 heads and 8,192 tokens.
+NEVER = -1e30  # a score with this penalty has a weight of exactly 0
+# Encoders with longer inputs compute attention for chunks of queries, because all scores together
+# take 3 GB for 12 heads and 8,192 tokens.
 LONG_TOKENS = 1024
 CHUNK_SLOTS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Tensors that describe some slots of each row.
+    """Names of tensors that describe some slots of each row.
 
     Attributes:
         texts: (B, n) index of each slot's text.
-        positions: (B, n) position of each slot in its text; empty if no layer needs it.
+        positions: (B, n) position of each slot in its text. Empty if no layer needs positions.
     """
 
     texts: str
@@ -35,10 +35,12 @@ class Slots:
 
 
 class Attention:
-    """Builder of attention; layers share masks by their queries and attention range.
+    """Builder of attention layers.
+
+    Layers with the same queries and the same attention range share a mask.
 
     Args:
-        g: builder of the graph, with the inputs of `export.graph`.
+        g: graph builder with the inputs of `export.graph`.
     """
 
     def __init__(self, g: GraphBuilder) -> None:
@@ -48,11 +50,11 @@ class Attention:
         self._masks: dict[tuple[Slots, str], str] = {}
 
     def mask_slots(self) -> Slots:
-        """Return the slots of masks, as queries of the last block."""
+        """Return the slots of masks, which are the queries of the last block."""
         return Slots("query_texts", self._positions("query_index"))
 
     def attend_all(self, query_BWD: str, key_BWD: str, value_BWD: str, layer: int) -> str:
-        """Add attention with the queries of every slot: (B, W, D)."""
+        """Add attention with the queries of all slots, and return (B, W, D)."""
         if self._g.max_tokens > LONG_TOKENS:
             return self._attend_in_chunks(query_BWD, key_BWD, value_BWD, layer)
         return self.attend_from(query_BWD, key_BWD, value_BWD, self._all, layer)
@@ -67,19 +69,19 @@ class Attention:
         return self._attention(query, key_BWD, value_BWD, self._masks[queries, kind])
 
     def rotated(self, x_RD: str, layer: int, tokens: str = "") -> str:
-        """Apply rotary position embeddings, if the encoder has them.
+        """Apply the encoder's rotary position embeddings, if any.
 
         Args:
             x_RD: queries or keys of all or some tokens.
             layer: index of the layer.
-            tokens: indices of the tokens; empty for all.
+            tokens: indices of the tokens. Empty for all tokens.
         """
         g = self._g
         if g.config.rotary_base is None:
             return x_RD
         positions_R = g.add("Gather", ["positions", tokens]) if tokens else "positions"
         kind = attention_range(self._g.config, layer)
-        # a batch of single tokens: as one text they could be longer than the tables
+        # each token is its own text, because one text of all tokens may be longer than the tables
         inputs = [
             g.add("Unsqueeze", [x_RD, g.integers(1)]),
             g.weight(COSINES.format(kind)),
@@ -90,7 +92,7 @@ class Attention:
         return g.add("Squeeze", [rotated, g.integers(1)])
 
     def _attend_in_chunks(self, query_BWD: str, key_BWD: str, value_BWD: str, layer: int) -> str:
-        """Add attention for CHUNK_SLOTS queries at a time, over the keys in their range."""
+        """Add attention in chunks of CHUNK_SLOTS queries over the keys in their range."""
         g, kind = self._g, attention_range(self._g.config, layer)
         at_once = g.integers(CHUNK_SLOTS)
         width = g.add("Shape", ["slot_texts"], start=1)
@@ -115,7 +117,7 @@ class Attention:
             queries = self._part(self._all, start, end)
             keys, key, value = self._all, key_BWD, value_BWD
             if kind == WINDOW:
-                # texts start at multiples of ALIGNMENT slots, so the window is rounded up to one
+                # round the window up, because texts start at multiples of ALIGNMENT slots
                 reach = g.integers(-(-g.config.local_window // ALIGNMENT) * ALIGNMENT)
                 first = g.add("Max", [g.add("Sub", [start, reach]), g.integers(0)])
                 last = g.add("Add", [end, reach])
@@ -132,14 +134,14 @@ class Attention:
         return self._g.add("Attention", inputs, q_num_heads=heads, kv_num_heads=heads)
 
     def _mask(self, queries: Slots, keys: Slots, kind: str) -> str:
-        """Build the tensor (B, 1 or H, queries, keys) that is added to scores."""
+        """Build the score bias (B, 1 or H, queries, keys)."""
         g = self._g
         same = g.add("Equal", [_rows(g, queries.texts), _columns(g, keys.texts)])
         if kind == WINDOW:
             distance = g.add("Abs", [self._distance(queries, keys)])
             near = g.add("LessOrEqual", [distance, g.integers(g.config.local_window)])
             same = g.add("And", [same, near])
-        # finite, so that unused queries give finite numbers, which nothing reads
+        # finite, so that unused queries give finite numbers, which no node reads
         mask = g.add("Where", [same, g.scalar("zero", 0), g.scalar("never", NEVER)])
         if not g.config.relative_buckets:
             return mask
@@ -150,7 +152,7 @@ class Attention:
         return g.add("Add", [g.add("Transpose", [bias], perm=[0, 3, 1, 2]), mask])
 
     def _distance(self, queries: Slots, keys: Slots) -> str:
-        """Compute key position - query position: (B, 1, queries, keys)."""
+        """Compute key position minus query position as (B, 1, queries, keys)."""
         g = self._g
         return g.add("Sub", [_columns(g, keys.positions), _rows(g, queries.positions)])
 

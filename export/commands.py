@@ -1,7 +1,4 @@
-"""Convert a checkpoint to a verified bundle, or to the reference graph.
-
-With --renew-golden, replace the golden prompts of an existing bundle.
-"""
+"""Conversion of a checkpoint to a verified bundle or to the reference graph."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     outputs = [options.output, options.reference, options.renew_golden]
     if sum(map(bool, outputs)) != 1:
         parser.error(
-            "give exactly one of --output BUNDLE, --reference FILE.onnx and --renew-golden"
+            "exactly one of --output BUNDLE, --reference FILE.onnx and --renew-golden is required"
         )
     try:
         if options.reference:
@@ -89,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--renew-golden",
         action="store_true",
-        help="replace the golden prompts of a bundle, given in place of the checkpoint",
+        help="replace the golden prompts of a bundle (give its directory as the checkpoint)",
     )
     parser.add_argument(
         "--precision",
@@ -97,21 +94,27 @@ def _parser() -> argparse.ArgumentParser:
         default="fp32",
         help="precision of weights and arithmetic (default: %(default)s)",
     )
-    parser.add_argument("--name", help="the model's name (default: the checkpoint's directory)")
-    parser.add_argument("--license", default="unknown", help="licence of the weights")
+    parser.add_argument("--name", help="name of the model (default: the checkpoint's directory)")
+    parser.add_argument(
+        "--license", default="unknown", help="licence of the weights (default: %(default)s)"
+    )
     parser.add_argument("--description", default="", help="one sentence about the model")
-    parser.add_argument("--max-tokens", type=int, help="longest input (default: all positions)")
+    parser.add_argument(
+        "--max-tokens",
+        type=int,
+        help="maximum length of an input in tokens (default: all positions of the model)",
+    )
     parser.add_argument(
         "--texts",
         type=Path,
         default=VERIFICATION_TEXTS,
-        help="file of sentences for verification, one per line (default: a few in English)",
+        help="file of sentences for verification, one per line (default: 130 in English)",
     )
     parser.add_argument(
         "--calibrate",
         type=Path,
         default=CALIBRATION_TEXTS,
-        help="file of sentences for int8 calibration, one per line (default: 210 in English); "
-        "ignored for checkpoints trained with --round-weights",
+        help="file of sentences for int8 calibration, one per line (default: 210 in English). "
+        "No effect on checkpoints trained with --round-weights.",
     )
     return parser

@@ -1,4 +1,4 @@
-"""Parts of the input embedding that both graphs share."""
+"""Parts of the input embedding in the served graph and in the reference graph."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from model.encoder.embeddings import UNMASKED_IN_TRAINING
 
 
 def token_dropout(g: GraphBuilder, x: str, ids: str, unmasked: str) -> str:
-    """Set embeddings of masks to zero and scale the others up (`model.encoder.embeddings`).
+    """Set the embeddings of masks to zero and scale up the others (`model.encoder.embeddings`).
 
     Args:
-        g: builder of the graph.
-        x: word embeddings (..., E).
-        ids: token ids (...).
-        unmasked: share of unmasked tokens in each token's text, (..., 1).
+        g: graph builder.
+        x: (..., E) word embeddings.
+        ids: (...) token ids.
+        unmasked: (..., 1) share of unmasked tokens in each token's text.
     """
     masked = g.add("Unsqueeze", [is_mask(g, ids), g.integers(-1)])
     scaled_up = g.add("Div", [g.scalar("seen_in_training", UNMASKED_IN_TRAINING), unmasked])
@@ -24,7 +24,7 @@ def token_dropout(g: GraphBuilder, x: str, ids: str, unmasked: str) -> str:
 
 
 def is_mask(g: GraphBuilder, ids: str) -> str:
-    """Compare ids with the mask token: boolean, of the same shape."""
+    """Return Booleans that are True for mask tokens."""
     mask = g.constant("mask_token", np.array(g.config.token_dropout_id, np.int64))
     return g.add("Equal", [ids, mask])
 
@@ -32,7 +32,7 @@ def is_mask(g: GraphBuilder, ids: str) -> str:
 def norm_and_project(g: GraphBuilder, x: str) -> str:
     """Normalise and project embeddings (..., E) to hidden states (..., D).
 
-    The projection is float32 in every precision: every layer depends on it, and it is little work.
+    The projection is always float32, because it is small and every layer depends on it.
     """
     if g.config.embedding_norm:
         x = g.norm(x, "embeddings.norm")

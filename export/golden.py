@@ -1,4 +1,4 @@
-"""Golden prompts: texts with the fills that a bundle must return on every machine."""
+"""Golden prompts of a bundle, which are texts with the expected fills."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from service.engine.runtime import Runtime
 from service.registry.golden import largest_int8_difference
 from service.tokenization.tokenizer import Tokenizer
 
-# enough masks for their mean to tell saturating int8 kernels from another CPU's rounding
+# enough masks for their mean to distinguish saturating int8 kernels from another CPU's rounding
 PROMPTS = 16
-PLACES = (1 / 4, 1 / 2, 3 / 4)  # positions of the masks in a text
-LEAST_WORDS = 7  # of a text with three masks; shorter texts have one in the middle
+PLACES = (1 / 4, 1 / 2, 3 / 4)  # relative positions of the masks in a text
+LEAST_WORDS = 7  # shorter texts have one mask in the middle
 FILLS = 5  # as many as in the comparison of int8 with fp32
-FP32_TOLERANCE = 2e-3  # nats; another CPU may sum in another order
+FP32_TOLERANCE = 2e-3  # nats, for the order of sums on other CPUs
 
 
 def log_prob_tolerance(figures: dict[str, Any]) -> float:
-    """Return a golden prompt's largest allowed difference in nats."""
+    """Return the maximum difference of a golden prompt's log-probabilities, in nats."""
     if "int8" not in figures:
         return FP32_TOLERANCE
     return largest_int8_difference(figures["int8"]["p99_log_prob_difference"])
@@ -40,15 +40,14 @@ def golden_prompts(
     """Create the `golden` field of bundle.json.
 
     Args:
-        texts: plain sentences, in which up to three words are masked. Those too long for the
-            model are left out.
-        runtime: the bundle's graph.
-        tokenizer: the bundle's tokenizer.
-        max_tokens: longest input.
+        texts: plain sentences without masks. The function skips texts of more than `max_tokens`.
+        runtime: runtime with the bundle's graph.
+        tokenizer: tokenizer of the bundle.
+        max_tokens: maximum length of an input.
         figures: verification figures of the bundle.
 
     Raises:
-        ValueError: no text is short enough.
+        ValueError: all texts are too long.
     """
     prompts: list[dict[str, Any]] = []
     for text in texts:
@@ -59,7 +58,10 @@ def golden_prompts(
         if len(prompts) == PROMPTS:
             break
     if not prompts:
-        raise ValueError("every verification text is too long; name shorter ones with --texts")
+        raise ValueError(
+            f"all verification texts have more than {max_tokens} tokens; "
+            "give shorter ones with --texts"
+        )
     return {"log_prob_tolerance": log_prob_tolerance(figures), "prompts": prompts}
 
 
@@ -69,15 +71,15 @@ def renew_golden_prompts(path: Path, texts: Sequence[str]) -> int:
     Only bundle.json changes.
 
     Args:
-        path: a bundle whose fills on this machine are known to be right.
-        texts: plain sentences.
+        path: bundle with correct fills on this machine.
+        texts: plain sentences without masks.
 
     Returns:
         The number of prompts.
 
     Raises:
         BundleError: the bundle is invalid.
-        ValueError: no text is short enough.
+        ValueError: all texts are too long.
     """
     bundle = read_bundle(path)
     runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.from_bundle(bundle)
@@ -104,7 +106,11 @@ def _masked(text: str, mask_token: str) -> str:
 def _fills(
     prompt: str, runtime: Runtime, tokenizer: Tokenizer, max_tokens: int
 ) -> list[list[dict[str, Any]]]:
-    """Return the top ordinary tokens of each mask; an empty list if the text is too long."""
+    """Return the top ordinary tokens of each mask.
+
+    Returns:
+        One list of fills per mask. The list is empty if the text is too long.
+    """
     encoded = tokenizer.encode(prompt)
     masks = len(encoded.mask_positions)
     if len(encoded.input_ids) > max_tokens:

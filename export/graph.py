@@ -1,14 +1,16 @@
-"""Served graph: packed texts in, top-k fills out.
+"""Served graph, which maps packed texts to their top-k fills.
 
-Shapes: R tokens of all texts, B rows of W slots inside attention, Q most masks of a row,
-S = B * Q, N texts, M masks, K most targets of a mask, D d_model, E width of the table, V words.
+Shapes: R tokens of all texts, B rows of W slots inside attention, Q maximum masks per row,
+S = B * Q, N texts, M masks, K maximum targets per mask, D d_model, E width of the table,
+V vocabulary.
 
-Four exact optimisations make it fast:
-- Matrix products, norms and GELU run on the R real tokens. Only attention has padding: short texts
-  share a row of slots, separated by the attention mask.
-- The last block computes keys and values for every token, and everything else for masks only.
-- The key bias is dropped if softmax cancels it, and the value bias is folded into the output bias.
-- The output projection has M rows, and logits never leave the graph.
+Exact optimisations:
+- Matrix products, norms and GELU run on the R real tokens. Only attention has padding. Short texts
+  share a row of slots, and the attention mask separates them.
+- The last block computes only keys and values for all tokens. The rest runs for masks.
+- Softmax cancels the key bias of most encoders, so the graph omits it. The output bias contains the
+  value bias.
+- The output projection runs on M rows. Logits never leave the graph.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from export.ranking import rank
 OPSET = 24
 FLOAT = onnx.TensorProto.FLOAT
 QKV = ("query", "key", "value")
-# inputs with one entry per token, and one per mask
+# an input with one entry per token, and an input with one entry per mask
 TOKENS, MASKS = "input_ids", "mask_slots"
 
 
@@ -31,7 +33,7 @@ def served_graph(g: GraphBuilder) -> onnx.ModelProto:
     """Build the graph that `service.engine.runtime` runs.
 
     Args:
-        g: builder of the wanted precision, with the weights of `export.weights`.
+        g: graph builder of a precision, with the weights of `export.weights`.
     """
     config = g.config
     x_RD = _embeddings(g)
@@ -68,7 +70,7 @@ def served_graph(g: GraphBuilder) -> onnx.ModelProto:
 
 
 def _embeddings(g: GraphBuilder) -> str:
-    """Embed tokens: (R, D)."""
+    """Embed tokens as (R, D)."""
     x_RE = g.lookup("input_ids")
     if g.config.token_dropout_id is not None:
         x_RE = token_dropout(g, x_RE, "input_ids", _unmasked_share(g))
@@ -79,11 +81,11 @@ def _embeddings(g: GraphBuilder) -> str:
 
 
 def _unmasked_share(g: GraphBuilder) -> str:
-    """Compute the share of unmasked tokens in each token's text: (R, 1)."""
+    """Compute the share (R, 1) of unmasked tokens in each token's text."""
     text_R = g.add("Gather", [g.add("Reshape", ["slot_texts", g.integers(-1)]), "unpad_index"])
     tokens_R = g.add("Cast", [g.add("GreaterOrEqual", [text_R, g.integers(0)])], to=FLOAT)
     masks_R = g.add("Cast", [is_mask(g, "input_ids")], to=FLOAT)
-    zeros_R = g.add("Sub", [tokens_R, tokens_R])  # there are at most as many texts as tokens
+    zeros_R = g.add("Sub", [tokens_R, tokens_R])  # R rows suffice, because N is at most R
     masks_N, tokens_N = (
         g.add("ScatterElements", [zeros_R, text_R, x_R], axis=0, reduction="add")
         for x_R in (masks_R, tokens_R)
@@ -94,7 +96,7 @@ def _unmasked_share(g: GraphBuilder) -> str:
 
 
 def _block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
-    """Add a block on all tokens."""
+    """Add a block that computes all tokens."""
     name = f"blocks.{g.config.layers[layer]}"
     source_RD = g.attention_input(x_RD, name)
     query, key, value = g.linears(source_RD, [f"{name}.{part}" for part in QKV], TOKENS)
@@ -106,7 +108,7 @@ def _block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
 
 
 def _last_block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
-    """Add the last block, whose output is needed at masks only."""
+    """Add the last block, whose output contains only masks."""
     name = f"blocks.{g.config.layers[layer]}"
     source_RD = g.attention_input(x_RD, name)
     slots_S = g.add("Reshape", ["query_index", g.integers(-1)])
@@ -128,7 +130,7 @@ def _pad(g: GraphBuilder, packed: list[str]) -> list[str]:
 
 
 def _after_attention(g: GraphBuilder, name: str, x: str, mixed: str, rows: str) -> str:
-    """Add the output projection, the residuals and the feed-forward network."""
+    """Add the part of a block after attention."""
     x = g.add("Add", [x, g.linear(mixed, f"{name}.output", rows)])
     if g.config.norm_placement == "pre":
         return g.add("Add", [x, g.feed_forward(g.norm(x, f"{name}.ffn_norm"), name, rows)])

@@ -1,4 +1,4 @@
-"""Writing of a served graph and its weights to disk."""
+"""Writer of a served graph and its weights."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ from service.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
 def save_graph(
     model: TiedEncoder, max_tokens: int, directory: Path, int8: Int8Weights | None = None
 ) -> None:
-    """Write the served graph, one weight at a time, so that memory holds the weights only once.
+    """Write the served graph and its weights.
+
+    The function writes one weight at a time, so that memory needs no second copy of all weights.
 
     Args:
         model: the encoder.
-        max_tokens: longest input.
-        directory: created for the files.
-        int8: rounding of the weights; None for fp32.
+        max_tokens: maximum length of an input.
+        directory: new directory for the files.
+        int8: rounding of the weights. None for fp32.
     """
     weights = encoder_weights(model, max_tokens)
     directory.mkdir()
@@ -42,7 +44,7 @@ def save_graph(
             builder = Int8GraphBuilder(model.config, weights, int8, file)
         graph = served_graph(builder)
     onnx.save(graph, directory / MODEL_FILE)
-    # check the file: the graph in memory has no weights
+    # check the file, because the graph in memory has no weights
     onnx.checker.check_model(str(directory / MODEL_FILE), full_check=True)
 
 
@@ -51,8 +53,10 @@ def int8_weights(
 ) -> Int8Weights:
     """Choose the rounding of an encoder's weights by calibration.
 
+    Weights that training has rounded keep their rounding.
+
     Args:
-        checkpoint: weights that training has already rounded stay as they are.
+        checkpoint: checkpoint of the encoder.
         calibration: token ids of real texts.
         mask_token_id: id of the mask token.
     """

@@ -1,8 +1,8 @@
-"""Int8 parts of the graph: linear layers with a scale per row, one table with a scale per row.
+"""Int8 linear layers and embedding table of the served graph, with a scale per row.
 
-Products use `MatMulIntegerToFloat` (domain com.microsoft), the only operator of onnxruntime's CPU
-provider that runs at the speed of VNNI and dot-product instructions and applies the weights'
-scales. It takes one scale for its left side, so the rows' scales are multiplied in afterwards.
+Products use `MatMulIntegerToFloat` (domain com.microsoft). Of the operators of onnxruntime's CPU
+provider, only this one applies the weights' scales at the speed of VNNI and dot-product
+instructions. The left input has a single scale, so a `Mul` node applies the rows' scales later.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Int8GraphBuilder(GraphBuilder):
 
     Args:
         config: sizes and choices of the encoder.
-        weights: its tensors by name, float32.
+        weights: float32 tensors of the encoder by name.
         int8: rounding of the weights.
-        file: file for initializers; by default they are stored in the graph.
+        file: file for initializers. None to store the initializers in the graph.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class Int8GraphBuilder(GraphBuilder):
         self._output = output_table(config)
         self._table_columns: str | None = None
         if len(self.vocabulary_parts) == 1:
-            # outside the loop over masks, so that the runtime folds it when it loads the graph
+            # outside the loop over masks, so that the runtime folds the node at load time
             self._table_columns = self.add("Transpose", [self._values(self._output)], perm=[1, 0])
 
     @cached_property
     def _tables(self) -> dict[str, QuantizedRows]:
-        # a tied table is rounded with the head's factors: the head gains more than the lookup loses
+        # a tied table has the head's factors, which help the head more than they harm the lookup
         tables = {self._output: self._int8.rows(VOCABULARY, self.weights[self._output])}
         if not self.config.tied:
             tables[TABLE] = quantize_rows(self.weights[TABLE])
@@ -81,7 +81,10 @@ class Int8GraphBuilder(GraphBuilder):
         return self.add("Mul", [rows, self._table_factors()]) if self.config.tied else rows
 
     def vocabulary(self, x: str, rows: str, part: slice) -> str:
-        """Compute the logits of a part; a tied encoder uses the lookup's table."""
+        """Compute the logits of a part of the vocabulary.
+
+        A tied encoder uses the table of the lookup.
+        """
         x = self.add("Mul", [x, self._table_factors()])
         quantized, scales = self._quantize(x, rows, self.config.table_width)
         bias, bias_name = self.bias("head_bias"), "head_bias"
@@ -94,10 +97,10 @@ class Int8GraphBuilder(GraphBuilder):
         return self.add_bias(self.add("Mul", [logits, scales]), bias_name, bias)
 
     def _part_logits(self, quantized: str, part: slice) -> str:
-        """Multiply rows by some rows of the table.
+        """Multiply the input rows by some rows of the table.
 
-        QGemm computes the same products as MatMulIntegerToFloat, but packs the table directly,
-        without a transposed copy.
+        QGemm computes the same products as MatMulIntegerToFloat, but needs no transposed copy of
+        the table.
         """
         table = self._tables[self._output]
         steps = table.scales[part]
@@ -112,10 +115,10 @@ class Int8GraphBuilder(GraphBuilder):
         return self.add("QGemm", inputs, domain=CONTRIB, transB=1)
 
     def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:
-        """Add linear layers of one input, which is rounded once."""
+        """Add linear layers of one input, which they share after one rounding."""
         key = "+".join(names)
         if key.endswith(".output"):
-            # the values' weights already contain its factors
+            # the values' weights already contain the factors of this layer
             quantized, scales = self._quantize(x, rows, self.config.d_model)
         else:
             quantized, scales = self._quantize_smoothed(x, key, names[0], rows)
@@ -162,7 +165,7 @@ class Int8GraphBuilder(GraphBuilder):
         return self._add_float_part(product, floats, outer, float_weight)
 
     def _gated_feed_forward(self, quantized: str, scales: str, name: str, rows: str) -> str:
-        """Add the gate and the output layer of a gated feed-forward network."""
+        """Add a gated feed-forward network to its quantized input."""
         outer = f"{name}.ffn_out"
         # the gate's weights contain the factors of the output layer's input
         output_factors = {"ffn_in": None, "ffn_gate": self._int8.factors(outer)}
@@ -186,7 +189,11 @@ class Int8GraphBuilder(GraphBuilder):
         return self.constant(f"{self._output}.factors", self._int8.factors(VOCABULARY))
 
     def _float_channels(self, x: str, key: str, name: str) -> str | None:
-        """Gather a layer's float32 input channels; None if it has none."""
+        """Gather a layer's float32 input channels.
+
+        Returns:
+            Name of the tensor. None for a layer without such channels.
+        """
         channels = self._int8.channels(name).float32
         if not len(channels):
             return None
@@ -195,7 +202,7 @@ class Int8GraphBuilder(GraphBuilder):
     def _add_float_part(
         self, product: str, floats: str | None, name: str, weight: NDArray[np.float32]
     ) -> str:
-        """Add a layer's bias and the product of its float32 channels to its int8 product."""
+        """Add a layer's bias and float32 product to its int8 product."""
         bias = self.folded_bias(name)
         if floats is None:
             return self.add_bias(product, f"{name}.bias", bias)
@@ -203,22 +210,29 @@ class Int8GraphBuilder(GraphBuilder):
         return self.add("Add", [product, self.gemm(floats, columns, f"{name}.bias", bias)])
 
     def _quantize_smoothed(self, x: str, key: str, name: str, rows: str) -> tuple[str, str]:
-        """Multiply rows by their factors, then quantize them as `_quantize` does."""
+        """Multiply rows by a layer's factors, then quantize them."""
         factors = self._int8.factors(name)
         x = self.add("Mul", [x, self.constant(f"{key}.factors", factors)])
         return self._quantize(x, rows, len(factors))
 
     def _quantize(self, x: str, rows: str, width: int) -> tuple[str, str]:
-        """Quantize rows to uint8 with zero point 128; returns them and their scales (R, 1).
+        """Quantize rows to uint8 with zero point 128.
 
-        A row of zeros has scale 0: its products are multiplied by 0, whatever it is rounded to.
+        A row of zeros has scale 0, so its products are 0 for all rounded values.
+
+        Returns:
+            The rows, and their scales (R, 1).
         """
         largest = self.add("ReduceMax", [self.add("Abs", [x]), self.integers(-1)], keepdims=1)
         scales = self.add("Mul", [largest, self.scalar("one_127th", 1 / INT8_MAX)])
         return self._round(x, scales, rows, UNSIGNED_ZERO, width), scales
 
     def _quantize_gelu(self, x: str, rows: str, width: int) -> tuple[str, str]:
-        """Quantize GELU outputs to uint8 with zero point 16, with scales (R, 1)."""
+        """Quantize GELU outputs to uint8 with zero point 16.
+
+        Returns:
+            The rows, and their scales (R, 1).
+        """
         largest = self.add("ReduceMax", [x, self.integers(-1)], keepdims=1)
         steps = self.add("Mul", [largest, self.scalar("gelu_step", 1 / GELU_STEPS)])
         scales = self.add("Max", [steps, self.scalar("gelu_smallest_step", GELU_SMALLEST_STEP)])
@@ -229,7 +243,7 @@ class Int8GraphBuilder(GraphBuilder):
         return self.add("QuantizeLinear", inputs, axis=1, block_size=width)
 
     def _zero_point(self, rows: str, zero: int) -> str:
-        """Return a zero point (R, 1) uint8, shared by all layers with the same number of rows."""
+        """Return a zero point (R, 1) uint8, which layers with the same rows share."""
         if (rows, zero) not in self._zero_points:
             one = self.constant(f"zero_{zero}", np.array([[zero]], np.uint8))
             count = self.add("Shape", [rows], end=1)

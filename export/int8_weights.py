@@ -1,4 +1,4 @@
-"""Int8 weights by a rounding plan of factors and float32 channels."""
+"""Int8 weights of linear layers, rounded according to a rounding plan."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from model.quantization.rounding_plan import RoundingPlan
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Channels:
-    """Input channels of a linear layer by precision: int64 indices, ascending.
+    """Ascending int64 indices of a linear layer's input channels by precision.
 
     Attributes:
-        float32: channels in float32; possibly none.
+        float32: channels in float32, possibly none.
         int8: all other channels.
     """
 
@@ -27,7 +27,7 @@ class Channels:
 
 
 class GramMatrices(Mapping[str, NDArray[np.float64]]):
-    """Gram matrices of statistics, computed on access."""
+    """Gram matrices by layer, computed on access."""
 
     def __init__(self, statistics: Mapping[str, InputStatistics]) -> None:
         self._statistics = statistics
@@ -52,15 +52,15 @@ class Int8Weights:
 
     Attributes:
         plan: factors by the layer's name.
-        grams: (in, in) Gram matrices of the inputs by the layer's name; empty if training has
-            already rounded the weights.
+        grams: (in, in) Gram matrices of the inputs by the layer's name. Empty if training has
+            rounded the weights.
     """
 
     plan: RoundingPlan
     grams: Mapping[str, NDArray[np.float64]]
 
     def factors(self, name: str) -> NDArray[np.float32]:
-        """Return a layer's factors (in,); zero for channels in float32."""
+        """Return a layer's factors (in,), with 0 for channels in float32."""
         factors: NDArray[np.float32] = self.plan.factors[name].numpy()
         return factors
 
@@ -70,5 +70,8 @@ class Int8Weights:
         return Channels(np.flatnonzero(factors == 0), np.flatnonzero(factors > 0))
 
     def rows(self, name: str, weight: NDArray[np.float32]) -> QuantizedRows:
-        """Divide a weight (out, in) by its factors and round it; float32 channels become zero."""
+        """Divide a weight (out, in) by the layer's factors and round it.
+
+        Columns of float32 channels become 0.
+        """
         return quantize_rows(weight, self.grams.get(name), self.factors(name))

@@ -1,6 +1,6 @@
-"""Building blocks of graphs: constants, linear layers, norms, activations.
+"""Builder of ONNX graphs, with a method per kind of layer.
 
-Methods take and return names of tensors, so that code that builds a graph reads like the encoder.
+Methods take and return names of tensors, so that the graph's code resembles the encoder's.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TABLE, output_table
 
 IR_VERSION = 10  # supported since onnxruntime 1.20
-PART_ROWS = 65_536  # larger vocabularies are ranked in parts
+PART_ROWS = 65_536  # maximum rows per part of the vocabulary
 
 
 class GraphBuilder:
-    """Builder of a float32 graph: collects nodes and initializers.
+    """Builder of a float32 graph from nodes and initializers.
 
     Args:
         config: sizes and choices of the encoder.
-        weights: its tensors by name, float32.
-        file: file for initializers; by default they are stored in the graph.
+        weights: float32 tensors of the encoder by name.
+        file: file for initializers. None to store the initializers in the graph.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class GraphBuilder:
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
         self.domains: dict[str, int] = {}
-        self._count = 0  # of nodes in the graph and its subgraphs, for unique names
+        self._count = 0  # number of nodes in the graph and its subgraphs, for unique names
 
     def add(
         self, operator: str, inputs: Sequence[str], outputs: Sequence[str] = (), **attributes: Any
@@ -55,7 +55,7 @@ class GraphBuilder:
         return names[0]
 
     def next_number(self) -> int:
-        """Return a number that no name in this graph contains yet."""
+        """Return the next number for unique names."""
         self._count += 1
         return self._count
 
@@ -63,7 +63,7 @@ class GraphBuilder:
     def subgraph(
         self, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto]
     ) -> Iterator[onnx.GraphProto]:
-        """Collect the nodes added in this block in a subgraph, which can read outer tensors."""
+        """Collect the nodes of this block in a subgraph, which can read outer tensors."""
         outside, self.nodes = self.nodes, []
         graph = onnx.GraphProto(name="body", input=inputs, output=outputs)
         try:
@@ -73,7 +73,7 @@ class GraphBuilder:
             self.nodes = outside
 
     def constant(self, name: str, values: NDArray[Any]) -> str:
-        """Return the name of an initializer; the first call with a name adds its values."""
+        """Return the name of an initializer, added by the first call with this name."""
         if name not in self.initializers:
             kept = self._file.add(name, values) if self._file else None
             self.initializers[name] = kept or numpy_helper.from_array(
@@ -82,7 +82,10 @@ class GraphBuilder:
         return name
 
     def constant_rows(self, name: str, values: NDArray[Any], part: slice) -> str:
-        """Return some rows of a constant as an initializer; in a file they share its bytes."""
+        """Return an initializer with some rows of a constant.
+
+        In a file, the rows share the bytes of the constant.
+        """
         key = f"{name}.{part.start}"
         if self._file is None or name not in self.initializers:
             return self.constant(key, values[part])
@@ -99,15 +102,19 @@ class GraphBuilder:
         return self.constant("int64_" + "_".join(map(str, values)), np.array(values, np.int64))
 
     def bias(self, name: str) -> NDArray[np.float32] | None:
-        """Return a bias vector, or None if the encoder has none."""
+        """Return a bias vector of the encoder.
+
+        Returns:
+            (out,). None for a layer without a bias.
+        """
         return self.weights.get(name)
 
     def folded_bias(self, name: str) -> NDArray[np.float32] | None:
         """Return the bias of a linear layer in the served graph.
 
-        Softmax cancels the key bias, unless keys have rotary embeddings. The value bias passes
-        through attention unchanged, because attention weights sum to one, so it is folded into the
-        bias of the output projection.
+        Softmax cancels the key bias, unless keys have rotary embeddings. Attention does not change
+        the value bias, because attention weights sum to 1. The bias of the output projection
+        therefore contains the value bias.
         """
         dropped = (".value",) if self.config.rotary_base is not None else (".key", ".value")
         if name.endswith(dropped):
@@ -125,12 +132,18 @@ class GraphBuilder:
 
     @property
     def vocabulary_parts(self) -> list[slice]:
-        """Slices of the vocabulary that are ranked separately."""
+        """Slices of the vocabulary for separate ranking."""
         rows = self.config.vocab_size
         return [slice(start, min(start + PART_ROWS, rows)) for start in range(0, rows, PART_ROWS)]
 
-    def vocabulary(self, x: str, rows: str, part: slice) -> str:  # noqa: ARG002 - what int8 needs to know
-        """Compute the logits of a part of the vocabulary; `rows` as for `linears`."""
+    def vocabulary(self, x: str, rows: str, part: slice) -> str:  # noqa: ARG002 - the int8 builder needs rows
+        """Compute the logits of a part of the vocabulary.
+
+        Args:
+            x: outputs of the head.
+            rows: tensor with the same first axis as x.
+            part: slice of the vocabulary.
+        """
         if len(self.vocabulary_parts) == 1:
             return self.table_logits(x)
         table = output_table(self.config)
@@ -140,17 +153,20 @@ class GraphBuilder:
         return self.gemm(x, weight, f"head_bias.{part.start}", part_bias)
 
     def table_logits(self, x: str, outputs: Sequence[str] = ()) -> str:
-        """Compute logits `x @ table.T`, plus the head's bias if there is one."""
+        """Compute the logits `x @ table.T` with the head's bias, if any."""
         table = self.weight(output_table(self.config))
         return self.gemm(x, table, "head_bias", self.bias("head_bias"), outputs)
 
-    def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:  # noqa: ARG002 - what int8 needs to know
-        """Add linear layers of one input (R, in); returns an (R, out) tensor for each.
+    def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:  # noqa: ARG002 - the int8 builder needs rows
+        """Add linear layers with the same input.
 
         Args:
-            x: the input.
-            names: of the layers.
-            rows: a tensor whose first axis is R, the same for all inputs with R rows.
+            x: (R, in) input.
+            names: names of the layers.
+            rows: tensor whose first axis is R. Inputs with the same number of rows share it.
+
+        Returns:
+            An output (R, out) for each layer.
         """
         return [
             self.gemm(
@@ -163,11 +179,17 @@ class GraphBuilder:
         ]
 
     def linear(self, x: str, name: str, rows: str) -> str:
-        """Add one linear layer; arguments as for `linears`."""
+        """Add one linear layer.
+
+        Arguments are those of `linears`.
+        """
         return self.linears(x, [name], rows)[0]
 
     def feed_forward(self, x: str, name: str, rows: str) -> str:
-        """Add the feed-forward network of a block; `rows` as for `linears`."""
+        """Add the feed-forward network of a block.
+
+        Arguments are those of `linears`.
+        """
         inner = self.gelu(self.linear(x, f"{name}.ffn_in", rows))
         if self.config.gated_ffn:
             inner = self.add("Mul", [inner, self.linear(x, f"{name}.ffn_gate", rows)])
@@ -181,20 +203,23 @@ class GraphBuilder:
         bias: NDArray[np.float32] | None,
         outputs: Sequence[str] = (),
     ) -> str:
-        """Compute `x @ weight.T`, plus the bias if there is one."""
+        """Compute `x @ weight.T` with the bias, if any."""
         inputs = [x, weight]
         if bias is not None and bias.any():
             inputs.append(self.constant(bias_name, bias))
         return self.add("Gemm", inputs, outputs, transB=1)
 
     def add_bias(self, x: str, name: str, bias: NDArray[np.float32] | None) -> str:
-        """Add a bias if there is one."""
+        """Add a bias, if any."""
         if bias is None or not bias.any():
             return x
         return self.add("Add", [x, self.constant(name, bias)])
 
     def norm(self, x: str, name: str) -> str:
-        """Add a layer norm over the last axis; without affine parameters its scale is one."""
+        """Add a layer norm over the last axis.
+
+        The scale of a layer norm without affine parameters is 1.
+        """
         weight, bias = self.weights.get(f"{name}.weight"), self.weights.get(f"{name}.bias")
         if weight is None:
             weight = np.ones(self.config.d_model, np.float32)
@@ -205,28 +230,32 @@ class GraphBuilder:
         return self.add("LayerNormalization", inputs, epsilon=self.config.norm_eps)
 
     def attention_input(self, x: str, name: str) -> str:
-        """Normalise the input of a block's attention if the encoder is pre-norm."""
+        """Return the input of a block's attention, which a pre-norm encoder normalises."""
         unnormed = name == "blocks.0" and not self.config.first_attention_norm
         pre_norm = self.config.norm_placement == "pre" and not unnormed
         return self.norm(x, f"{name}.attention_norm") if pre_norm else x
 
     def gelu(self, x: str, *, head: bool = False) -> str:
-        """Add GELU as one operator (opset 20), in the form of the blocks or of the head."""
+        """Add GELU as one operator, which needs opset 20."""
         return self.add("Gelu", [x], approximate=self.approximation(head=head))
 
     def position_table(self) -> str | None:
-        """Return the table (P, E) that is added to word embeddings; None without one."""
+        """Return the table of position embeddings.
+
+        Returns:
+            (P, E). None for an encoder without this table.
+        """
         return self.weight(POSITIONS) if POSITIONS in self.weights else None
 
     @property
     def max_tokens(self) -> int:
-        """Length P of the longest input."""
+        """Maximum length P of an input."""
         tables = (POSITIONS, COSINES.format(EVERYTHING))
         lengths = [len(self.weights[name]) for name in tables if name in self.weights]
         return lengths[0] if lengths else self.config.max_positions
 
     def weight(self, name: str) -> str:
-        """Return one of the encoder's tensors as a constant."""
+        """Return a tensor of the encoder as a constant."""
         return self.constant(name, self.weights[name])
 
     def model(
@@ -235,7 +264,7 @@ class GraphBuilder:
         outputs: Sequence[onnx.ValueInfoProto],
         opset: int,
     ) -> onnx.ModelProto:
-        """Return the model with all nodes and initializers."""
+        """Return a model with all nodes and initializers."""
         graph = helper.make_graph(
             self.nodes, "fillmask", inputs, outputs, list(self.initializers.values())
         )
@@ -254,10 +283,18 @@ class GraphBuilder:
 
 
 def integer_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:
-    """Describe an int64 input or output; an axis is a name, a size, or None for any."""
+    """Describe an int64 input or output.
+
+    Args:
+        name: name of the tensor.
+        axes: a name or a size per axis. None for any size.
+    """
     return helper.make_tensor_value_info(name, TensorProto.INT64, axes)
 
 
 def float_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:
-    """Describe a float32 input or output; axes as for `integer_tensor`."""
+    """Describe a float32 input or output.
+
+    Arguments are those of `integer_tensor`.
+    """
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, axes)

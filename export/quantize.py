@@ -1,4 +1,4 @@
-"""Rounding of weights to int8 with a scale per row (GPTQ)."""
+"""Rounding of weights to int8 with a scale per row and GPTQ's error compensation."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from model.quantization.rounding import INT8_MAX
 
-DAMPING = 0.01  # of the mean diagonal, as in the GPTQ paper
+DAMPING = 0.01  # share of the mean diagonal, as in the GPTQ paper
 COLUMNS_AT_ONCE, ROWS_AT_ONCE = 64, 4096
 UNSIGNED_ZERO = 128  # zero point of uint8 activations
-GELU_LEAST = 0.171  # the minimum of GELU is -0.16997, of its tanh form -0.17004
+GELU_LEAST = 0.171  # the minima of GELU's erf and tanh forms are -0.16997 and -0.17004
 GELU_ZERO = 16  # zero point of uint8 GELU outputs
 GELU_STEPS, GELU_SMALLEST_STEP = 255 - GELU_ZERO, GELU_LEAST / GELU_ZERO
 
@@ -24,7 +24,7 @@ class QuantizedRows:
 
     Attributes:
         values: (rows, columns) int8.
-        scales: (rows,) float32; row r has the value `values[r] * scales[r]`.
+        scales: (rows,) float32. The exact value of row r is `values[r] * scales[r]`.
     """
 
     values: NDArray[np.int8]
@@ -43,14 +43,14 @@ def quantize_rows(
     """Round each row to int8, scaled by its largest magnitude.
 
     With the inputs' Gram matrix, later columns compensate for the rounding errors of earlier ones
-    (GPTQ: Frantar et al. 2023, algorithm 1), which minimises the change of the outputs on such
-    inputs. Without it, each value is rounded to the nearest step.
+    (GPTQ, Frantar et al. 2023, algorithm 1). The compensation minimises the change of the outputs
+    on such inputs. Without the matrix, each value becomes the nearest step.
 
     Args:
-        weight: (rows, columns) float32, finite; processed some rows at a time.
+        weight: (rows, columns) finite float32 values.
         gram: (columns, columns) sum of the inputs' outer products.
-        factors: (columns,) smoothing factors: the columns are divided by them before rounding;
-            columns with factor 0 become 0.
+        factors: (columns,) smoothing factors, which divide the columns before rounding. Columns
+            with factor 0 become 0.
 
     Raises:
         ValueError: a value is not finite.
@@ -62,7 +62,9 @@ def quantize_rows(
         some = slice(start, start + ROWS_AT_ONCE)
         rows = weight[some] if factors is None else _divide_columns(weight[some], factors)
         if not np.isfinite(rows).all():
-            raise ValueError("weights must be finite")
+            raise ValueError(
+                f"weights must be finite (got NaN or infinity in rows from {some.start} on)"
+            )
         scales[some] = _scales(np.abs(rows).max(axis=1))
         if rounding is None:
             nearest = np.rint(rows / scales[some, None])
@@ -79,22 +81,22 @@ def _divide_columns(rows: NDArray[np.float32], factors: NDArray[np.float32]) -> 
 
 
 def _scales(largest: NDArray[np.float32]) -> NDArray[np.float32]:
-    # rows of zeros have the scale 1, to avoid a division by 0
+    # the scale of a row of zeros is 1, to avoid a division by 0
     scales: NDArray[np.float32] = np.where(largest > 0, largest / INT8_MAX, 1).astype(np.float32)
     return scales
 
 
 class _ErrorCompensation:
-    """Rounding with error compensation, for inputs with a Gram matrix (columns, columns)."""
+    """Rounding with error compensation for a Gram matrix (columns, columns) of the inputs."""
 
     def __init__(self, gram: NDArray[np.float64], factors: NDArray[np.float32] | None) -> None:
         scale = np.ones(len(gram)) if factors is None else factors.astype(np.float64)
         diagonal = np.diag(gram) * scale**2
-        # a minimum for channels that are always zero, whose rounding changes nothing
+        # the minimum is for channels that are always zero, whose rounding has no effect
         damping = max(DAMPING * float(diagonal.mean()), 1e-12)
-        # channels with the most energy first, while many columns are left to compensate
+        # channels with the most energy come first, while many columns remain for compensation
         self._order = np.argsort(-diagonal, kind="stable")
-        # a matrix of 4,096 channels takes 134 MB: keep hardly more than one at a time
+        # free each matrix as early as possible, because 4,096 channels take 134 MB
         damped = torch.from_numpy(gram[np.ix_(self._order, self._order)])
         ordered_scale = torch.from_numpy(scale[self._order])
         damped.mul_(ordered_scale[:, None]).mul_(ordered_scale)

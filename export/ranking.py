@@ -1,8 +1,8 @@
-"""Ranking at the end of the served graph: top tokens of each mask, log-probabilities of targets.
+"""Ranking of top tokens and targets at the end of the served graph.
 
 A loop ranks a few masks at a time, because the logits of many masks take more memory than the rest
-of the graph. A large vocabulary is ranked in parts, each in its own loop: the runtime packs the
-weights of one loop after the other and frees what it has read (docs/log.md, 2026-11-21).
+of the graph. A large vocabulary has several parts with one loop per part. The runtime then packs
+the weights of one loop at a time and frees them afterwards (docs/log.md, 2026-11-21).
 
 Shapes: M masks, D d_model, P parts, k top tokens, K targets.
 """
@@ -24,12 +24,12 @@ _RESULTS = ("top_ids", "top_log_probs", "target_log_probs")
 def rank(g: GraphBuilder, x_MD: str, masks: str) -> None:
     """Add the outputs `top_ids`, `top_log_probs` and `target_log_probs`.
 
-    Reads the inputs `top_k` and `target_ids`.
+    The graph must have the inputs `top_k` and `target_ids`.
 
     Args:
-        g: builder of the graph.
+        g: graph builder.
         x_MD: outputs of the head at the masks.
-        masks: a tensor of one axis with M entries.
+        masks: tensor of one axis with M entries.
     """
     parts = g.vocabulary_parts
     if len(parts) == 1:
@@ -52,12 +52,13 @@ def rank(g: GraphBuilder, x_MD: str, masks: str) -> None:
 def _rank_among_parts(
     g: GraphBuilder, x_MD: str, masks: str, part: slice
 ) -> tuple[str, str, str, str]:
-    """Rank one part of the vocabulary, and compute its share of the total probability.
+    """Rank one part of the vocabulary.
+
+    Log-probabilities are relative to the part. Targets in other parts have minus infinity.
 
     Returns:
-        Ids (M, k) in the whole vocabulary; log-probabilities (M, k) within the part; those of
-        targets (M, K), minus infinity for targets in other parts; log-sum-exp of the part's logits
-        (M, 1).
+        Top ids (M, k), log-probabilities (M, k), log-probabilities of targets (M, K), and the
+        log-sum-exp (M, 1) of the part's logits.
     """
     size = part.stop - part.start
     names = [f"{name}_{part.start}" for name in (*_RESULTS, "total")]
@@ -80,7 +81,10 @@ def _rank_part(
     target_ids: str,
     names: Sequence[str],
 ) -> None:
-    """Add the loop over masks; a fourth name is the log-sum-exp of each mask's logits."""
+    """Add the loop over masks.
+
+    An optional fourth output is the log-sum-exp of each mask's logits.
+    """
     count_1 = g.add("Shape", [masks])
     rounds_1 = g.add(
         "Div",
@@ -121,7 +125,7 @@ def _rank_part(
         some_targets = g.add("GatherElements", [log_probs, targets], axis=-1)
         results = [some_ids, some_log_probs, some_targets]
         if len(names) > len(results):
-            # logits minus log-probabilities: the log-sum-exp, read from the first column
+            # the log-sum-exp is the difference of logits and log-probabilities in any column
             results.append(g.add("Sub", [_column(g, x, 0) for x in (logits, log_probs)]))
         for name, result in zip(names, results, strict=True):
             g.add("Concat", [f"{name}_before", result], [f"{name}_after"], axis=0)

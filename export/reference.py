@@ -1,7 +1,8 @@
-"""Reference graph: portable, standard operators only, fp32.
+"""Portable reference graph in fp32 with standard operators only.
 
-Inputs are `input_ids` and `attention_mask` (N, T) int64, and `mask_indicator` (N, T) float32. The
-output is `logits` (M, V), rows in row-major order of (sequence, position); M may be 0.
+The inputs are `input_ids` (N, T) int64, `attention_mask` (N, T) int64 and `mask_indicator` (N, T)
+float32. The output is `logits` (M, V) with rows in row-major order of (sequence, position). M may
+be 0.
 
 Shapes: N batch, T tokens, D d_model, H heads, d head width, V vocabulary, M masked positions.
 """
@@ -21,8 +22,8 @@ from export.operators import GraphBuilder, float_tensor, integer_tensor
 from export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range
 from model.encoder.config import EncoderConfig
 
-OPSET = 17  # the first with LayerNormalization, supported by six years of runtimes
-MASKED_SCORE = -1e30  # finite, so that a row of padding gives no NaN
+OPSET = 17  # the first opset with LayerNormalization, which runtimes since 2022 support
+MASKED_SCORE = -1e30  # finite, to avoid NaN in a row of padding
 
 
 def reference_graph(
@@ -32,7 +33,7 @@ def reference_graph(
 
     Args:
         config: sizes and choices of the encoder.
-        weights: its tensors, from `export.weights.encoder_weights`.
+        weights: tensors of the encoder, from `export.weights.encoder_weights`.
     """
     g = GraphBuilder(config, weights)
     tokens = g.add("Gather", [g.add("Shape", ["input_ids"]), g.integers(1)])
@@ -62,7 +63,7 @@ def reference_graph(
 
 
 def _embeddings(g: GraphBuilder, tokens: str) -> str:
-    """Embed tokens: (N, T, D)."""
+    """Embed tokens as (N, T, D)."""
     x_NTE = g.lookup("input_ids")
     if g.config.token_dropout_id is not None:
         masked_NT = g.add("Cast", [is_mask(g, "input_ids")], to=TensorProto.FLOAT)
@@ -86,8 +87,8 @@ class _AttentionContext:
     """Score bias and rotary angles of a layer's attention.
 
     Attributes:
-        score_bias: masked scores and relative position bias, broadcastable to (N, H, T, T).
-        angles: cosines and sines (T, d/2); None without rotary embeddings.
+        score_bias: bias that broadcasts to (N, H, T, T).
+        angles: cosines and sines (T, d/2). None without rotary embeddings.
     """
 
     score_bias: str
@@ -95,7 +96,7 @@ class _AttentionContext:
 
 
 class _AttentionContexts:
-    """Contexts by attention range, shared by layers."""
+    """Attention contexts that layers with the same attention range share."""
 
     def __init__(self, g: GraphBuilder, tokens: str) -> None:
         self._g, self._tokens = g, tokens
@@ -135,7 +136,7 @@ class _AttentionContexts:
         return cosine, sine
 
     def _distance(self) -> str:
-        """Compute key position - query position: (T, T)."""
+        """Compute key position minus query position as (T, T)."""
         g = self._g
         first, step = (g.constant(f"{n}", np.array(n, np.int64)) for n in (0, 1))
         count = g.add("Reshape", [self._tokens, g.integers()])
@@ -174,7 +175,7 @@ def _attention(g: GraphBuilder, name: str, x_NTD: str, context: _AttentionContex
 
 def _rotated(g: GraphBuilder, x_NHTd: str, context: _AttentionContext) -> str:
     """Rotate each pair (i, i + d/2) by the angle of its position."""
-    assert context.angles is not None  # noqa: S101 - only such contexts turn
+    assert context.angles is not None  # noqa: S101 - the caller has checked it
     cosine, sine = context.angles
     half = g.config.head_width // 2
     first, second = (
@@ -211,7 +212,10 @@ def _gelu(g: GraphBuilder, x: str, *, head: bool = False) -> str:
 
 
 def _linear(g: GraphBuilder, x: str, name: str) -> str:
-    """Compute `x @ weight.T + bias` on (N, T, in); the weight is stored transposed for MatMul."""
+    """Compute `x @ weight.T + bias` on (N, T, in).
+
+    The graph stores the transposed weight, because MatMul cannot transpose it.
+    """
     weight = g.constant(f"{name}.weight", g.weights[f"{name}.weight"].T)
     product = g.add("MatMul", [x, weight])
     bias = g.bias(f"{name}.bias")

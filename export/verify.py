@@ -1,6 +1,6 @@
-"""Verification of a graph against the PyTorch encoder before a bundle is written.
+"""Verification of a graph against the PyTorch encoder.
 
-The graph runs in `service.engine.runtime`, as in production.
+`service.engine.runtime` runs the graph, as in production.
 
 Shapes: N texts, T tokens, M masked positions of all texts, V vocabulary.
 """
@@ -20,11 +20,11 @@ from service.engine.batch_arrays import Batch, ModelPass
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
-MAX_GRAPH_DIFFERENCE = 1e-3  # of log-probabilities in nats, fp32 graph against PyTorch
-TIE = 1e-4  # tokens with log-probabilities closer than this may swap ranks
+MAX_GRAPH_DIFFERENCE = 1e-3  # nats, between log-probabilities of the fp32 graph and PyTorch
+TIE = 1e-4  # maximum difference in nats of tokens that may swap ranks
 TOP_K = 5
 MASKS_PER_TEXT = 3
-REAL_TEXTS, RANDOM_TEXTS = 24, 12  # maximum numbers
+REAL_TEXTS, RANDOM_TEXTS = 24, 12  # maximum numbers of texts
 
 
 class VerificationError(ValueError):
@@ -36,9 +36,10 @@ class GraphFigures:
     """Comparison of the fp32 graph with PyTorch.
 
     Attributes:
-        texts, masks: numbers of compared texts and masks.
+        texts: number of compared texts.
+        masks: number of compared masks.
         max_log_prob_difference: largest absolute difference in nats over the graph's top 5.
-        same_top_5: whether every top 5 is the same, except for ties within 1e-4 nats.
+        same_top_5: whether all top 5 are equal, except for ties within 1e-4 nats.
     """
 
     texts: int
@@ -50,14 +51,14 @@ class GraphFigures:
 def verification_requests(
     texts: Sequence[str], tokenizer: Tokenizer, vocab_size: int, max_tokens: int
 ) -> list[ModelPass]:
-    """Create real and random inputs of mixed lengths with one to three masks, seeded.
+    """Create passes of real and of random tokens with one to three masks, from a fixed seed.
 
     Args:
-        texts: plain sentences without masks, of which the first 24 are used; those too long for
-            the model are left out.
-        tokenizer: the bundle's tokenizer.
+        texts: plain sentences without masks. The function uses the first 24, without those of more
+            than `max_tokens`.
+        tokenizer: tokenizer of the bundle.
         vocab_size: upper bound of random ids.
-        max_tokens: length of the longest random input.
+        max_tokens: maximum length of an input.
     """
     generator = np.random.default_rng(0)
     encoded = [tokenizer.encode(text).input_ids for text in texts[:REAL_TEXTS]]
@@ -76,7 +77,7 @@ def verification_requests(
 
 
 def encoder_logits(model: TiedEncoder, requests: Sequence[ModelPass]) -> Tensor:
-    """Compute the logits (M, V) of the PyTorch encoder for requests of one length."""
+    """Compute the logits (M, V) of the PyTorch encoder for passes of one length."""
     input_ids_NT = torch.from_numpy(np.stack([request.input_ids for request in requests]))
     indicator_NT = torch.zeros(input_ids_NT.shape)
     for row_T, request in zip(indicator_NT, requests, strict=True):
@@ -87,7 +88,7 @@ def encoder_logits(model: TiedEncoder, requests: Sequence[ModelPass]) -> Tensor:
 
 @torch.inference_mode()
 def encoder_log_probs(model: TiedEncoder, requests: Sequence[ModelPass]) -> NDArray[np.float32]:
-    """Compute log-probabilities (M, V) of the PyTorch encoder, text by text without padding."""
+    """Compute the log-probabilities (M, V) of the PyTorch encoder, without padding."""
     parts = [encoder_logits(model, [request]).log_softmax(-1).numpy() for request in requests]
     return np.concatenate(parts)
 
@@ -95,7 +96,7 @@ def encoder_log_probs(model: TiedEncoder, requests: Sequence[ModelPass]) -> NDAr
 def compare_graph(
     runtime: Runtime, requests: Sequence[ModelPass], expected_MV: NDArray[np.float32]
 ) -> GraphFigures:
-    """Run all requests as one mixed batch and compare the results.
+    """Run all passes as one batch and compare the results.
 
     Raises:
         VerificationError: a log-probability differs by more than 1e-3 nats, or a top 5 differs.
@@ -111,8 +112,8 @@ def compare_graph(
     )
     if not (figures.max_log_prob_difference <= MAX_GRAPH_DIFFERENCE and figures.same_top_5):
         raise VerificationError(
-            "the graph disagrees with the PyTorch encoder: log-probabilities differ by up to "
-            f"{figures.max_log_prob_difference:.2g} nats, "
-            f"the top 5 {'are equal' if figures.same_top_5 else 'differ'}"
+            f"the graph must agree with the PyTorch encoder to {MAX_GRAPH_DIFFERENCE} nats "
+            f"(got {figures.max_log_prob_difference:.2g}) and with its top 5 "
+            f"(got {'the same' if figures.same_top_5 else 'another'}); report a bug of the export"
         )
     return figures

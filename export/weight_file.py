@@ -1,7 +1,7 @@
-"""External file of a graph's weights, written while the graph is built.
+"""Writer of a graph's weights to an external file during the construction of the graph.
 
-A graph itself is limited to protobuf's 2 GB, and a runtime maps the file, whereas it copies weights
-that are stored in the graph.
+protobuf limits a graph to 2 GB. A runtime maps an external file into memory, but copies weights in
+the graph.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-# smaller tensors stay in the graph, because shape inference needs some of them
+# smaller tensors stay in the graph, because shape inference needs some
 SMALLEST_BYTES = 1024
-ALIGNMENT_BYTES = 64  # width of a vector register, for runtimes that map the file
+ALIGNMENT_BYTES = 64  # width of a vector register
 
 
 class WeightFile:
     """Writer that appends arrays to a file.
 
     Args:
-        path: the file, overwritten; the graph must be written to the same directory.
+        path: file to overwrite, in the directory of the graph.
     """
 
     def __init__(self, path: Path) -> None:
         self._name = path.name
         self._file = path.open("wb")
-        self._offsets: dict[str, int] = {}  # by name of the array
+        self._offsets: dict[str, int] = {}  # by name of the array, in bytes
 
     def __enter__(self) -> Self:
         return self
@@ -44,7 +44,11 @@ class WeightFile:
         self._file.close()
 
     def add(self, name: str, values: NDArray[Any]) -> onnx.TensorProto | None:
-        """Write an array and return the tensor that refers to it; None if it is too small."""
+        """Write an array to the file.
+
+        Returns:
+            The tensor that refers to the array. None for an array that is too small for the file.
+        """
         if values.nbytes < SMALLEST_BYTES:
             return None
         self._file.write(b"\0" * (-self._file.tell() % ALIGNMENT_BYTES))
@@ -56,9 +60,9 @@ class WeightFile:
         """Return a tensor that refers to some rows of an array in the file.
 
         Args:
-            name: of the tensor.
+            name: name of the tensor.
             whole: name of the array.
-            values: the rows.
+            values: rows of the array.
             start: index of the first row in the array.
         """
         return self._tensor(name, self._offsets[whole] + start * values[0].nbytes, values)

@@ -14,29 +14,31 @@ from model.encoder.embeddings import Embeddings
 from model.encoder.encoder import TiedEncoder
 from model.encoder.positions import relative_position_buckets, rotary_angles
 
-# sum of position embeddings and token type 0: (P, E)
+# name of the sum (P, E) of position embeddings and token type 0
 POSITIONS = "embeddings.position"
-# rotary angles of queries and keys by attention range: (P, d/2) each
+# names of the cosines and sines (P, d/2) of rotary angles by attention range
 COSINES, SINES = "rotation.{}.cosine", "rotation.{}.sine"
 EVERYTHING, WINDOW = "everything", "window"
-# relative position bias by distance, from 1 - P to P - 1: (2P - 1, H)
+# name of the relative position bias (2P - 1, H) by distance from 1 - P to P - 1
 BIAS_BY_DISTANCE = "relative_bias.by_distance"
 _MERGED = ("embeddings.position.weight", "embeddings.token_type.weight", "relative_bias")
 
 
 def attention_range(config: EncoderConfig, layer: int) -> str:
-    """Return the attention range of a layer: EVERYTHING or WINDOW."""
+    """Return the attention range of a layer, EVERYTHING or WINDOW."""
     return WINDOW if layer in config.local_layers else EVERYTHING
 
 
 def encoder_weights(
     model: TiedEncoder, max_tokens: int | None = None
 ) -> dict[str, NDArray[np.float32]]:
-    """Return tensors by name, with tables for positions, rotary angles and relative bias.
+    """Return the encoder's tensors and tables by name.
+
+    The tables contain positions, rotary angles and the relative position bias.
 
     Args:
         model: the encoder.
-        max_tokens: number of positions to keep; all by default.
+        max_tokens: number of positions to keep. None for all positions.
     """
     config = model.config
     length = max_tokens or config.max_positions
@@ -59,7 +61,11 @@ def encoder_weights(
 
 
 def _position_embeddings(embeddings: Embeddings, length: int) -> NDArray[np.float32] | None:
-    """Sum position embeddings and token type 0, which all tokens have: (P, E), or None."""
+    """Sum the position embeddings and the embedding of token type 0, which all tokens have.
+
+    Returns:
+        (P, E). None for an encoder without positions and token types.
+    """
     table = embeddings.position_table()
     if not embeddings.config.type_vocab_size:
         return None if table is None else _array(table[:length])

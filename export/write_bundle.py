@@ -1,4 +1,7 @@
-"""Export of a checkpoint to a verified bundle, written completely or not at all."""
+"""Export of a checkpoint to a verified bundle.
+
+The output directory changes only after verification.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ from service.engine.batch_arrays import ModelPass
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
-# tables are padded by far fewer rows than this; more missing tokens mean a truncated vocabulary
+# published tables have far fewer unused rows, so more unused rows mean a truncated vocabulary
 MAX_UNUSED_IDS = 1024
 
 
@@ -46,11 +49,12 @@ class BundleMetadata:
     """Metadata of a bundle.
 
     Attributes:
-        name: of the model.
-        license: licence of the weights, as an SPDX expression if one fits.
-        description: one sentence.
-        max_tokens: longest input, special tokens included; None for the encoder's maximum.
-        precision: "fp32" or "int8", of weights and arithmetic.
+        name: name of the model.
+        license: licence of the weights, if possible as an SPDX expression.
+        description: one sentence about the model.
+        max_tokens: maximum length of an input, special tokens included. None for the encoder's
+            maximum.
+        precision: precision of weights and arithmetic, "fp32" or "int8".
     """
 
     name: str
@@ -62,11 +66,13 @@ class BundleMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SampleTexts:
-    """Real sentences like the model's training text; the two lists are disjoint.
+    """Real sentences that resemble the model's training text.
+
+    The two lists are disjoint.
 
     Attributes:
-        verification: for the comparison with PyTorch and for golden prompts.
-        calibration: for rounding to int8; unused if training has rounded the weights.
+        verification: sentences for the comparison with PyTorch and for golden prompts.
+        calibration: sentences for rounding to int8. Unused if training has rounded the weights.
     """
 
     verification: Sequence[str]
@@ -79,25 +85,25 @@ def write_bundle(
     """Convert a checkpoint, verify the graph and write the bundle.
 
     Args:
-        checkpoint: the model to serve.
-        output: directory of the bundle; an existing bundle is replaced.
-        metadata: of the bundle.
-        texts: real sentences.
+        checkpoint: checkpoint of the model to serve.
+        output: directory of the bundle. The new bundle replaces an existing one.
+        metadata: metadata of the bundle.
+        texts: real sentences for verification and calibration.
 
     Returns:
-        The verification figures, as written to bundle.json.
+        The verification figures of bundle.json.
 
     Raises:
-        CheckpointError: the checkpoint cannot be served.
+        CheckpointError: the checkpoint has no head, or its tokenizer is missing or does not fit.
         VerificationError: the graph disagrees with the encoder.
         ValueError: the metadata or the output directory is invalid.
     """
     config = checkpoint.model.config
     checkpoint.require_head()
     if checkpoint.tokenizer_json is None or checkpoint.mask_token is None:
-        raise CheckpointError("the checkpoint must contain a tokenizer")
+        raise CheckpointError("the checkpoint must contain a tokenizer; add tokenizer.json")
     if output.exists() and not (output / DESCRIPTION_FILE).is_file():
-        raise ValueError(f"{output} exists and is not a bundle; name another directory")
+        raise ValueError(f"{output} exists but is not a bundle; choose another directory")
     max_tokens = metadata.max_tokens or config.max_positions
     if not 3 <= max_tokens <= config.max_positions:
         raise ValueError(
@@ -121,7 +127,7 @@ def write_bundle(
             with page_out_files(".safetensors"):
                 save_graph(checkpoint.model, max_tokens, staging, int8)
             del int8
-        # free the PyTorch model, so that memory need not hold it and the runtimes together
+        # free the PyTorch model, so that it is not in memory at the same time as the runtimes
         del checkpoint
         figures = expected.compare(exact, staging)
         (staging / TOKENIZER_FILE).write_bytes(tokenizer_json)
@@ -153,9 +159,9 @@ class _Fp32Reference:
     """PyTorch's results on the verification texts.
 
     Attributes:
-        requests: inputs for the fp32 graph.
+        requests: passes for the fp32 graph.
         log_probs: (M, V) expected log-probabilities.
-        predictions: expected predictions of the int8 graph; None for an fp32 bundle.
+        predictions: expected predictions of the int8 graph. None for an fp32 bundle.
     """
 
     requests: Sequence[ModelPass]
@@ -182,7 +188,12 @@ class _Fp32Reference:
         return cls(requests, encoder_log_probs(model, requests), predictions)
 
     def compare(self, exact: Path, served: Path) -> dict[str, Any]:
-        """Compare the fp32 graph and the served graph, each in its directory."""
+        """Compare the fp32 graph and the served graph with the results of PyTorch.
+
+        Args:
+            exact: directory of the fp32 graph.
+            served: directory of the served graph.
+        """
         with page_out_files(WEIGHTS_FILE):
             runtime = Runtime(exact / MODEL_FILE, pack=exact == served)
             graph = compare_graph(runtime, self.requests, self.log_probs)
@@ -196,19 +207,20 @@ class _Fp32Reference:
 
 
 def _special_tokens(tokenizer_json: bytes, mask_token: str, config: EncoderConfig) -> SpecialTokens:
-    """Return the special tokens, with the ids of table rows that belong to no token."""
+    """Return the special tokens, with the ids of unused table rows as special ids."""
     tokenizer = read_tokenizer(tokenizer_json)
     used = set(tokenizer.get_vocab().values())
     if max(used) >= config.vocab_size:
         raise CheckpointError(
-            f"tokenizer.json has {max(used) + 1} tokens, but the embedding table has only "
-            f"{config.vocab_size} rows"
+            f"tokenizer.json must have ids below {config.vocab_size}, the rows of the embedding "
+            f"table (got {max(used)}); use the checkpoint's own tokenizer"
         )
     unused = set(range(config.vocab_size)) - used
     if len(unused) > MAX_UNUSED_IDS:
         raise CheckpointError(
-            f"the tokenizer has {len(used)} tokens and the encoder's table {config.vocab_size} "
-            "rows: the vocabulary was cut short"
+            f"tokenizer.json must have at least {config.vocab_size - MAX_UNUSED_IDS} tokens for "
+            f"{config.vocab_size} rows of the embedding table (got {len(used)}); "
+            "use the checkpoint's own tokenizer"
         )
     special = SpecialTokens.from_tokenizer(tokenizer, mask_token)
     return replace(special, all=tuple(sorted({*special.all, *unused})))
@@ -227,7 +239,10 @@ def _fingerprint(file: Path) -> dict[str, Any]:
 
 
 def _replace(staging: Path, output: Path) -> None:
-    """Move the new files to the output directory; other files there stay."""
+    """Move the new files to the output directory.
+
+    Other files in the directory stay.
+    """
     if not output.exists():
         staging.rename(output)
         return

@@ -1,1 +1,1 @@
-"""Tied masked language model in PyTorch: encoder, checkpoints, training, quantization."""
+"""Tied masked language model in PyTorch, with checkpoints, training and quantization."""

@@ -1,4 +1,7 @@
-"""Entry point of `fillmask-train`, with a clear message if the train extra is missing."""
+"""Entry point of `fillmask-train`.
+
+The command prints a clear message if the train extra is missing.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import sys
 def main() -> int:
     """Run the command and return the exit status."""
     try:
-        # imported here: the serving install has this command but not its dependencies
+        # imported here, because the serving install lacks the dependencies of this command
         from model import commands  # noqa: PLC0415
     except ModuleNotFoundError as error:
         print(

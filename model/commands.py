@@ -1,4 +1,4 @@
-"""Subcommands of `fillmask-train`: mix a corpus, pretrain, evaluate, count parameters."""
+"""Training and evaluation of tied masked language models from the command line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from model.training.evaluation import CONFIDENCE, EVALUATION_SEED, evaluate
 from model.training.interruption import StopRequest
 from model.training.loop import Pretraining
 
-HELD_OUT_ONE_IN = 100  # rows held out if no held-out text is given
+HELD_OUT_ONE_IN = 100  # without --held-out, one row of 100 is held-out text
 DEFAULT_VOCAB_SIZE = 30_000
 DEFAULT_ENCODER = {"d_model": 256, "num_layers": 4, "num_heads": 4, "d_ff": 1024}
 
@@ -56,7 +56,9 @@ def pretrain_command(options: argparse.Namespace) -> None:
     keep_freed_memory()
     limit_kernel_cache()
     if options.init and (options.config or options.vocab_size):
-        raise ValueError("--init uses the checkpoint's encoder; remove --config and --vocab-size")
+        raise ValueError(
+            "--init uses the encoder of the checkpoint; remove --config and --vocab-size"
+        )
     files = text_files(options.texts)
     start = load_checkpoint(options.init) if options.init else None
     tokenizer = _tokenizer(options, start.tokenizer_json if start else None, files)
@@ -64,8 +66,8 @@ def pretrain_command(options: argparse.Namespace) -> None:
     model = start.model if start else TiedEncoder(_encoder_config(options, tokenizer, config))
     if tokenizer.get_vocab_size() > model.config.vocab_size:
         raise ValueError(
-            f"the tokenizer has {tokenizer.get_vocab_size()} tokens, the checkpoint's table only "
-            f"{model.config.vocab_size} rows; use the checkpoint's own tokenizer"
+            f"the tokenizer must have at most {model.config.vocab_size} tokens, the rows of the "
+            f"checkpoint's table (got {tokenizer.get_vocab_size()}); remove --tokenizer"
         )
     print(f"{count_parameters(model.config).tied:,} parameters", flush=True)
     held_out = text_files([options.held_out]) if options.held_out else []
@@ -88,11 +90,11 @@ def pretrain_command(options: argparse.Namespace) -> None:
 
 
 def evaluate_command(options: argparse.Namespace) -> None:
-    """Print held-out metrics of a checkpoint, with confidence intervals, as JSON."""
+    """Print held-out metrics of a checkpoint with confidence intervals as JSON."""
     checkpoint = load_checkpoint(options.checkpoint)
     if checkpoint.tokenizer_json is None or checkpoint.head_is_new:
         raise CheckpointError(
-            f"{options.checkpoint} needs a tokenizer.json and a masked-language-model head"
+            f"{options.checkpoint} must have a tokenizer.json and a masked-language-model head"
         )
     tokenizer = read_tokenizer(checkpoint.tokenizer_json)
     special = SpecialTokens.from_tokenizer(tokenizer)
@@ -136,7 +138,7 @@ def _tokenizer(
     options: argparse.Namespace, inherited: bytes | None, files: list[Path]
 ) -> Tokenizer:
     if options.resume:
-        # training it again could number the tokens differently: ties are broken at random
+        # a newly trained tokenizer could number tokens differently, because it breaks ties randomly
         saved = options.output / "tokenizer.json"
         if not saved.is_file():
             raise ValueError(f"{saved} does not exist; start the run without --resume")
@@ -146,7 +148,7 @@ def _tokenizer(
     if inherited is not None:
         return read_tokenizer(inherited)
     if options.init:
-        raise ValueError(f"{options.init} has no tokenizer.json; name one with --tokenizer")
+        raise ValueError(f"{options.init} has no tokenizer.json; give one with --tokenizer")
     return train_word_pieces(read_documents(files), options.vocab_size or DEFAULT_VOCAB_SIZE)
 
 
@@ -157,7 +159,7 @@ def _rows(
     tokenizer: Tokenizer,
     config: TrainConfig,
 ) -> TrainingRows:
-    """Load the training rows, or tokenize the text if the directory has none for it."""
+    """Load the training rows, or create them from the text if the directory lacks them."""
     special, row_tokens = SpecialTokens.from_tokenizer(tokenizer), config.row_tokens
     longest = min(LONGEST_TOKENS, row_tokens)
 
@@ -201,7 +203,7 @@ def _read_fields(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(fields, dict):
-        raise ValueError(f"{path} must contain a JSON object")  # noqa: TRY004 - a file's value
+        raise ValueError(f"{path} must contain a JSON object")  # noqa: TRY004 - an invalid file is a ValueError
     return fields
 
 
@@ -212,7 +214,7 @@ def _encoder_config(
     if options.config:
         fields = _read_fields(options.config)
         if "vocab_size" in fields:
-            raise ValueError(f"{options.config}: remove vocab_size; it follows from the tokenizer")
+            raise ValueError(f"{options.config}: remove vocab_size, which the tokenizer determines")
     return EncoderConfig.from_dict({**fields, "vocab_size": tokenizer.get_vocab_size()})
 
 
@@ -222,7 +224,7 @@ def _parser() -> argparse.ArgumentParser:
 
     train = commands.add_parser("pretrain", help=pretrain_command.__doc__)
     train.set_defaults(command=pretrain_command)
-    train.add_argument("texts", nargs="+", type=Path, help="text files or directories of them")
+    train.add_argument("texts", nargs="+", type=Path, help="text files, or directories with them")
     train.add_argument("--output", required=True, type=Path, help="directory for the checkpoint")
     train.add_argument(
         "--held-out", type=Path, help="text to evaluate on (default: 1 %% of the rows)"
@@ -233,42 +235,45 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--vocab-size", type=int, help=vocab_help)
     train.add_argument("--config", type=Path, help="JSON file with EncoderConfig fields")
     train.add_argument(
-        "--resume", action="store_true", help="continue the run in --output, with its tokenizer"
+        "--resume", action="store_true", help="continue the run in --output with its tokenizer"
     )
     train.add_argument(
-        "--until-step", type=int, help="stop after this step; continue with --resume"
+        "--until-step", type=int, help="stop after this step (--resume continues the run)"
     )
-    hours_help = "save and stop after this many hours, as on SIGTERM; continue with --resume"
+    hours_help = "save and stop after this many hours, as on SIGTERM (--resume continues the run)"
     train.add_argument("--hours", type=float, help=hours_help)
+    default_help = "default: %(default)s"
     cuda = "cuda" if torch.cuda.is_available() else "cpu"
-    train.add_argument("--device", choices=("cpu", "cuda"), default=cuda)
+    train.add_argument("--device", choices=("cpu", "cuda"), default=cuda, help=default_help)
     for field in dataclasses.fields(TrainConfig):
         flag = "--" + field.name.replace("_", "-")
         if field.type == "bool":
-            train.add_argument(flag, action="store_true", help="default: %(default)s")
+            train.add_argument(flag, action="store_true", help=default_help)
             continue
         kind = float if field.type == "float" else int
-        train.add_argument(flag, type=kind, default=field.default, help="default: %(default)s")
+        train.add_argument(flag, type=kind, default=field.default, help=default_help)
 
     score = commands.add_parser("evaluate", help=evaluate_command.__doc__)
     score.set_defaults(command=evaluate_command)
-    score.add_argument("checkpoint", type=Path)
-    score.add_argument("--held-out", required=True, type=Path)
-    score.add_argument("--row-tokens", type=int, default=128)
+    score.add_argument("checkpoint", type=Path, help="checkpoint to evaluate")
+    score.add_argument("--held-out", required=True, type=Path, help="text to evaluate on")
+    row_help = "length of packed rows in tokens (default: %(default)s)"
+    score.add_argument("--row-tokens", type=int, default=128, help=row_help)
     score.add_argument(
         "--short-texts", action="store_true", help="evaluate on short texts instead of packed rows"
     )
 
     blend = commands.add_parser("mix", help=mix_command.__doc__)
     blend.set_defaults(command=mix_command)
-    blend.add_argument("texts", nargs="+", type=Path)
-    blend.add_argument("--titles", required=True, type=Path, help="table of the corpus's documents")
+    blend.add_argument("texts", nargs="+", type=Path, help="text files, or directories with them")
+    titles_help = "table with source, title, author and bytes of each document"
+    blend.add_argument("--titles", required=True, type=Path, help=titles_help)
     blend.add_argument(
         "--mixture", required=True, type=Path, help="JSON file with the share of each source"
     )
-    leave_out_help = "drop lines with sentences of these probes (.tsv) or held-out texts"
+    leave_out_help = "drop lines that contain sentences of these probes (.tsv) or held-out texts"
     blend.add_argument("--leave-out", type=Path, nargs="+", default=[], help=leave_out_help)
-    blend.add_argument("--output", required=True, type=Path)
+    blend.add_argument("--output", required=True, type=Path, help="text file to write")
 
     count = commands.add_parser("parameters", help=parameters_command.__doc__)
     count.set_defaults(command=parameters_command)

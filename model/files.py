@@ -1,4 +1,4 @@
-"""Reading of text and JSON files, and atomic replacement of files."""
+"""Helpers to read text and JSON files and to replace files atomically."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_object(path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(fields, dict):
-        raise ValueError(f"{path} must contain a JSON object")  # noqa: TRY004 - a file's value
+        raise ValueError(f"{path} must contain a JSON object")  # noqa: TRY004 - an invalid file is a ValueError
     return fields
 
 
@@ -43,8 +43,8 @@ def read_object(path: Path) -> dict[str, Any]:
 def atomic_replace(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to, then rename it to `path`.
 
-    The content is synced to disk before the rename, so a killed process or a power failure leaves
-    the old file intact. After an error the old file stays.
+    The function syncs the content to disk before the rename. The old file therefore survives an
+    error, a killed process and a power failure.
     """
     temporary = path.with_name(f"{path.name}.tmp")
     try:
@@ -58,7 +58,7 @@ def atomic_replace(path: Path) -> Iterator[Path]:
 
 
 def _sync(path: Path) -> None:
-    """Flush a file, or the entries of a directory, to disk."""
+    """Flush a file or a directory to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

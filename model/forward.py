@@ -1,8 +1,8 @@
 """Two reference forward passes, written out from first principles.
 
-The encoder, the exports and the service are tested against them, so they use only elementary
-tensor operations. `mlm_forward_tied` reuses the embedding table as the output
-projection (Press & Wolf 2017, section 2); `mlm_forward` has a separate projection.
+Tests compare the encoder, the exports and the service with these functions, which use only
+elementary tensor operations. `mlm_forward_tied` reuses the embedding table as the output projection
+(Press & Wolf 2017, section 2). `mlm_forward` has a separate projection.
 
 Shapes: N batch, T tokens, D d_model, V vocabulary, H heads, M masked positions of the whole batch.
 """
@@ -31,24 +31,24 @@ def mlm_forward(
 
     Args:
         input_ids: (N, T) integers in [0, V).
-        mask_indicator: (N, T); a position is masked if its value exceeds 0.5.
+        mask_indicator: (N, T). A value above 0.5 marks a masked position.
         w_emb: (V, D) embedding table.
-        pos_embed: (T, D), added to every sequence.
-        blocks_weights: (num_blocks, 6, D, D): w_q, w_k, w_v, w_o, w_mlp1, w_mlp2, each applied
-            as `x @ w`.
+        pos_embed: (T, D) position embeddings.
+        blocks_weights: (num_blocks, 6, D, D) weights w_q, w_k, w_v, w_o, w_mlp1 and w_mlp2. A layer
+            computes `x @ w`.
         w_head: (D, V) output projection.
-        num_heads: attention heads; divides D.
+        num_heads: number of attention heads, a divisor of D.
 
     Returns:
-        (M, V), rows in row-major order of (sequence, position); (0, V) if nothing is masked.
+        (M, V) logits, rows in row-major order of (sequence, position).
 
     Raises:
-        ValueError: a shape, an id or num_heads is invalid; the message names the argument.
+        ValueError: a shape, an id or num_heads is invalid. The message names the argument.
     """
     _check(input_ids, mask_indicator, w_emb, pos_embed, blocks_weights, num_heads)
     if w_head.shape != w_emb.shape[::-1]:
         raise ValueError(
-            f"w_head must be (D, V) = {_reversed_shape(w_emb)}, not {tuple(w_head.shape)}"
+            f"w_head must be (D, V) = {_reversed_shape(w_emb)} (got {tuple(w_head.shape)})"
         )
     x_MD = _masked_hidden(input_ids, mask_indicator, w_emb, pos_embed, blocks_weights, num_heads)
     return x_MD @ w_head
@@ -62,7 +62,7 @@ def mlm_forward_tied(
     blocks_weights: Tensor,
     num_heads: int,
 ) -> Tensor:
-    """Compute the logits at the masked positions with the embedding table: `x @ w_emb.T`.
+    """Compute the logits at the masked positions with the embedding table as output projection.
 
     Arguments, result and errors are those of `mlm_forward`, without `w_head`.
     """
@@ -79,7 +79,7 @@ def _masked_hidden(
     blocks_weights: Tensor,
     num_heads: int,
 ) -> Tensor:
-    x_NTD = w_emb[input_ids.long()] + pos_embed  # uint8 would index as a mask
+    x_NTD = w_emb[input_ids.long()] + pos_embed  # torch treats a uint8 index as a mask
     for w_q, w_k, w_v, w_o, w_mlp1, w_mlp2 in blocks_weights:
         x_NTD = x_NTD + _attention(_layer_norm(x_NTD), w_q, w_k, w_v, w_o, num_heads)
         x_NTD = x_NTD + _gelu(_layer_norm(x_NTD) @ w_mlp1) @ w_mlp2
@@ -106,7 +106,7 @@ def _attention(
         return (x_NTD @ weight).reshape(N, T, num_heads, head_width).transpose(1, 2)
 
     scores_NHTT = heads(w_q) @ heads(w_k).transpose(2, 3) / math.sqrt(head_width)
-    # subtract the largest score first, so that exp cannot overflow
+    # subtract the largest score, so that exp cannot overflow
     weights_NHTT = torch.exp(scores_NHTT - scores_NHTT.amax(dim=-1, keepdim=True))
     weights_NHTT = weights_NHTT / weights_NHTT.sum(dim=-1, keepdim=True)
     mixed_NTD = (weights_NHTT @ heads(w_v)).transpose(1, 2).reshape(N, T, D)
@@ -122,22 +122,26 @@ def _check(
     num_heads: int,
 ) -> None:
     if input_ids.ndim != 2 or input_ids.shape[1] == 0:  # (N, T)
-        raise ValueError(f"input_ids must be (N, T) with T >= 1, not {tuple(input_ids.shape)}")
+        raise ValueError(f"input_ids must be (N, T) with T >= 1 (got {tuple(input_ids.shape)})")
     if input_ids.is_floating_point() or input_ids.is_complex() or input_ids.dtype == torch.bool:
-        raise ValueError(f"input_ids must hold integers, not {input_ids.dtype}")
+        raise ValueError(f"input_ids must have an integer type (got {input_ids.dtype})")
     if mask_indicator.shape != input_ids.shape:
         raise ValueError(
-            f"mask_indicator must have the shape of input_ids, {tuple(input_ids.shape)}, "
-            f"not {tuple(mask_indicator.shape)}"
+            f"mask_indicator must have the shape of input_ids, {tuple(input_ids.shape)} "
+            f"(got {tuple(mask_indicator.shape)})"
         )
     if w_emb.ndim != 2:  # (V, D)
-        raise ValueError(f"w_emb must be (V, D), not {tuple(w_emb.shape)}")
+        raise ValueError(f"w_emb must be (V, D) (got {tuple(w_emb.shape)})")
     V, D = w_emb.shape
-    if input_ids.numel() and (int(input_ids.min()) < 0 or int(input_ids.max()) >= V):
-        raise ValueError(f"input_ids must be in [0, {V}), the rows of w_emb")
+    if input_ids.numel():
+        lowest, highest = int(input_ids.min()), int(input_ids.max())
+        if lowest < 0 or highest >= V:
+            raise ValueError(
+                f"input_ids must be in [0, {V}), the rows of w_emb (got {lowest} to {highest})"
+            )
     if pos_embed.shape != (input_ids.shape[1], D):
         raise ValueError(
-            f"pos_embed must be (T, D) = ({input_ids.shape[1]}, {D}), not {tuple(pos_embed.shape)}"
+            f"pos_embed must be (T, D) = ({input_ids.shape[1]}, {D}) (got {tuple(pos_embed.shape)})"
         )
     if blocks_weights.ndim != 4 or blocks_weights.shape[1:] != (
         WEIGHTS_PER_BLOCK,
@@ -145,8 +149,8 @@ def _check(
         D,
     ):  # (num_blocks, 6, D, D)
         raise ValueError(
-            f"blocks_weights must be (num_blocks, {WEIGHTS_PER_BLOCK}, {D}, {D}), "
-            f"not {tuple(blocks_weights.shape)}"
+            f"blocks_weights must be (num_blocks, {WEIGHTS_PER_BLOCK}, {D}, {D}) "
+            f"(got {tuple(blocks_weights.shape)})"
         )
     if num_heads < 1 or D % num_heads:
         raise ValueError(f"num_heads must divide D = {D} (got {num_heads})")

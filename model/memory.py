@@ -1,4 +1,4 @@
-"""Control of the process's memory on Linux: return it early, or keep it for reuse."""
+"""Control of the process's freed memory on Linux."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-# Linux 5.4: pages of mapped files are dropped and read again on access; other memory stays
+# Linux 5.4 drops pages of mapped files, and reads them again on access
 _MADV_PAGEOUT = 21
 _PAGE_OUT_INTERVAL_S = 0.05
 # parameters of mallopt(3)
@@ -23,13 +23,14 @@ _KERNELS = 32
 
 
 def release_memory(tensors: Iterable[Tensor] = ()) -> None:
-    """Return freed memory to Linux, and drop pages of tensors that are mapped from files.
+    """Return freed memory to Linux, and drop pages of tensors in mapped files.
 
     PyTorch frees buffers of every size, and the C library keeps the gaps between buffers in use.
-    Does nothing on other systems.
+    The function has no effect on other systems.
 
     Args:
-        tensors: on the CPU, not needed soon; their values stay.
+        tensors: tensors that the caller does not need soon. The values stay available. The function
+            ignores tensors on other devices than the CPU.
     """
     if sys.platform != "linux":
         return
@@ -37,11 +38,11 @@ def release_memory(tensors: Iterable[Tensor] = ()) -> None:
     for tensor in tensors:
         if tensor.device.type != "cpu":
             continue
-        # whole pages only: a page at either end may be shared with a neighbour
+        # only whole pages, because a neighbour may share the first and the last page
         first = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
         length = tensor.data_ptr() + tensor.nbytes - first
         if length >= mmap.PAGESIZE:
-            # older kernels return an error, which changes nothing
+            # older kernels return an error, which is harmless
             libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(length), _MADV_PAGEOUT)
     if hasattr(libc, "malloc_trim"):  # the GNU C library
         libc.malloc_trim(0)
@@ -50,8 +51,8 @@ def release_memory(tensors: Iterable[Tensor] = ()) -> None:
 def keep_freed_memory() -> None:
     """Make the GNU C library keep freed memory for this process's next allocation.
 
-    By default it maps every large block again, and Linux zeroes each page: a quarter of a training
-    step on a CPU was spent on that (docs/log.md, 2026-11-22).
+    By default the library maps every large block again, and Linux zeroes each page. Zeroing took a
+    quarter of a training step on a CPU (docs/log.md, 2026-11-22).
     """
     if sys.platform != "linux":
         return
@@ -63,25 +64,25 @@ def keep_freed_memory() -> None:
 
 
 def limit_kernel_cache() -> None:
-    """Limit oneDNN's kernel cache to 32 shapes; its default is 1,024.
+    """Limit oneDNN's kernel cache to 32 shapes instead of 1,024.
 
-    Call it before the first matrix product. A value set in the environment wins. Each training
-    step has new shapes, because the number of masked positions is random. Kernels are small but
-    seem to fragment the heap: memory after 130 steps was 5.9 GB with the default and is 3.5 GB
-    with the limit, at the same speed (docs/log.md, 2026-11-22).
+    The call must precede the first matrix product. A value set in the environment takes precedence.
+    Each training step has new shapes, because the number of masked positions is random. Kernels are
+    small but seem to fragment the heap. Memory after 130 steps was 5.9 GB with the default and 3.5
+    GB with the limit, at the same speed (docs/log.md, 2026-11-22).
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS))
 
 
 @contextmanager
 def page_out_files(*endings: str) -> Iterator[None]:
-    """Page out mapped files every 50 ms within the block, so that they take hardly any memory.
+    """Page out mapped files every 50 ms within the block.
 
-    Without it, a mapped file of weights is in memory as a whole after one pass through it. Does
-    nothing outside Linux.
+    Otherwise one pass through a mapped file of weights leaves the whole file in memory. The
+    function has no effect outside Linux.
 
     Args:
-        endings: of the paths of the files to page out.
+        endings: suffixes of the paths of the files to page out.
     """
     done = threading.Event()
 
@@ -89,7 +90,7 @@ def page_out_files(*endings: str) -> Iterator[None]:
         libc = ctypes.CDLL(None)
         while not done.wait(_PAGE_OUT_INTERVAL_S):
             for first, end in _mappings(endings):
-                # harmless if the range has been reused: no value is lost, only its page
+                # harmless for a reused range, which keeps its values
                 libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), _MADV_PAGEOUT)
 
     thread = threading.Thread(target=page_out, daemon=True)

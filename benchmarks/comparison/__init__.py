@@ -1,7 +1,6 @@
-"""The side-by-side benchmark: every contender on the same weights, texts and cores.
+"""Side-by-side benchmark of all contenders on the same weights, texts and CPUs.
 
-python -m benchmarks.comparison --help
+    python -m benchmarks.comparison --help
 
-A module and not a script: the contenders are processes of their own, and each is started as
-`python -m benchmarks.comparison.servers.NAME` from the same sources.
+Each contender is a separate process of `python -m benchmarks.comparison.servers.NAME`.
 """

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.comparison`: the comparison and the scaling, into docs/performance.md."""
+"""Benchmark of fillmask and its contenders, for docs/performance.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_SERVER_CPUS = 2
 
 
 def main() -> None:
-    """Run what the flags ask for."""
+    """Run the parts that the flags select."""
     options = _parser().parse_args()
     check_wrk()
     available = sorted(os.sched_getaffinity(0))
@@ -29,7 +29,7 @@ def main() -> None:
         seconds=options.seconds,
         concurrencies=CONCURRENCIES,
         server_cpus=server_cpus,
-        # CPUs of its own where there are any
+        # separate CPUs for the clients, if any
         client_cpus=tuple(available[MAX_SERVER_CPUS:]) or server_cpus,
     )
     if "comparison" in options.parts:
@@ -41,35 +41,42 @@ def main() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.comparison", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="number of rounds (default: %(default)s)"
+    )
     parser.add_argument(
         "--seconds",
         type=float,
         default=5,
-        help="of each measurement, in whole seconds over HTTP (default: %(default)s)",
+        help="duration of each measurement, rounded for wrk (default: %(default)s)",
     )
     parser.add_argument(
         "--models",
         nargs="+",
         choices=COMPARISON_SIZES,
         default=COMPARISON_SIZES,
-        help="model sizes",
+        help="model sizes (default: all)",
     )
     parser.add_argument(
         "--parts",
         nargs="*",
         choices=PARTS,
         default=PARTS,
-        help="what to measure; with none, only the page is written from what was kept",
+        help="parts to measure (default: all). Without a part, the command only writes the page "
+        "from the latest results.",
+    )
+    parser.add_argument("--sizes", action="store_true", help="also measure installed sizes")
+    parser.add_argument(
+        "--memory-requests",
+        type=int,
+        default=REQUESTS,
+        help="number of requests for the memory measurement (default: %(default)s)",
     )
     parser.add_argument(
-        "--sizes", action="store_true", help="measure installed sizes too, once for each pin"
-    )
-    parser.add_argument(
-        "--memory-requests", type=int, default=REQUESTS, help="(default: %(default)s)"
-    )
-    parser.add_argument(
-        "--output", type=Path, default=ROOT / "docs", help="directory of the page and pictures"
+        "--output",
+        type=Path,
+        default=ROOT / "docs",
+        help="directory for the page and its pictures (default: docs)",
     )
     return parser
 

@@ -1,4 +1,4 @@
-"""The pictures of docs/performance.md."""
+"""Charts of docs/performance.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DPI = 150
 
 
 def draw_comparison(comparison: Comparison, path: Path) -> None:
-    """A column a model size: requests/s at each concurrency, and memory."""
+    """Draw requests/s at each concurrency and memory, with one column per model size."""
     concurrencies = list(comparison.null_server)
     rows = [*concurrencies, None]
     figure = Figure(figsize=(6.5 * len(comparison.sizes), 3 * len(rows)), layout="constrained")
@@ -36,7 +36,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
 
 
 def draw_scaling(scaling: Scaling, path: Path) -> None:
-    """Four panels: length, masks, batch, memory."""
+    """Draw the curves of length, masks, batch size and memory."""
     curves = scaling.curves
     figure = Figure(figsize=(13, 7), layout="constrained")
     by_tokens, by_masks, by_texts, memory = figure.subplots(2, 2).ravel()
@@ -65,7 +65,7 @@ def _peak_rss_mb(results: SizeResults) -> dict[str, float]:
 
 
 def _bars(axes: Axes, values: dict[str, float]) -> None:
-    names = list(values)[::-1]  # the first at the top
+    names = list(values)[::-1]  # puts the first bar at the top
     colors = [_OURS if name.startswith("fillmask") else _OTHERS for name in names]
     bars = axes.barh(names, [values[name] for name in names], color=colors)
     axes.bar_label(bars, fmt="%.0f", padding=3)

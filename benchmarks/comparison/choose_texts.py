@@ -1,10 +1,10 @@
-"""Choose the texts of the comparison from a corpus: how texts.txt was made.
+"""Selection of the comparison's texts from a corpus, the source of texts.txt.
 
     python -m benchmarks.comparison.choose_texts CORPUS TITLES TOKENIZER_JSON > texts.txt
 
-CORPUS has one paragraph a line and a blank line between documents; TITLES is a table whose first
-column is the source of each document. Only sources are taken that may be copied freely or with
-attribution; TEXTS.md names them.
+CORPUS has one paragraph per line and a blank line between documents. TITLES is a table whose first
+column is the source of each document. The licences of the selected sources (TEXTS.md) require at
+most an attribution.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ from tokenizers import Tokenizer
 SOURCES = frozenset({"cv", "factbook", "gov", "medquad", "nltk", "tatoeba"})
 TEXTS = 200
 MIN_TOKENS, MAX_TOKENS = 5, 200
-# of a log-normal distribution with a mean of about 26 tokens
+# parameters of a log-normal distribution with a mean of about 26 tokens
 MEDIAN_TOKENS, SIGMA = 19, 0.8
 SEED = 0
 
 
 def wanted_lengths(count: int) -> list[int]:
-    """(count,) lengths in tokens, ascending: evenly spaced quantiles, the two ends clipped."""
+    """Return ascending lengths (count,) in tokens, from evenly spaced quantiles.
+
+    The first and the last length are the allowed minimum and maximum.
+    """
     bell = statistics.NormalDist(math.log(MEDIAN_TOKENS), SIGMA)
     inner = [math.exp(bell.inv_cdf(i / (count - 1))) for i in range(1, count - 1)]
     clipped = [min(max(round(length), MIN_TOKENS), MAX_TOKENS) for length in inner]
@@ -36,18 +39,20 @@ def wanted_lengths(count: int) -> list[int]:
 
 
 def choose(lengths: Mapping[str, int], wanted: list[int], seed: int) -> list[str]:
-    """For each wanted length the text that comes nearest, each text once.
+    """Choose the text with the nearest length for each wanted length.
+
+    The result contains each text at most once.
 
     Args:
-        lengths: each text's length in tokens; at least as many texts as are wanted.
-        wanted: lengths in tokens.
-        seed: decides between texts of one length.
+        lengths: length in tokens by text. There must be at least as many texts as wanted lengths.
+        wanted: wanted lengths in tokens.
+        seed: seed of the choice between texts of one length.
     """
     texts = list(lengths)
     random.Random(seed).shuffle(texts)  # noqa: S311 - a choice, not a secret
-    texts.sort(key=lengths.__getitem__)  # stable: shuffled within a length
+    texts.sort(key=lengths.__getitem__)  # a stable sort keeps the random order within a length
     chosen = []
-    for length in sorted(wanted, reverse=True):  # long texts are rare: they choose first
+    for length in sorted(wanted, reverse=True):  # long texts first, because they are rare
         right = bisect.bisect_left(texts, length, key=lengths.__getitem__)
         near = [i for i in (right - 1, right) if 0 <= i < len(texts)]
         chosen.append(texts.pop(min(near, key=lambda i: abs(lengths[texts[i]] - length))))
@@ -55,10 +60,11 @@ def choose(lengths: Mapping[str, int], wanted: list[int], seed: int) -> list[str
 
 
 def interleave(texts: list[str]) -> list[str]:
-    """Order texts, given by descending length, so that any stretch has all lengths in it.
+    """Order texts of descending length so that every part of the order mixes all lengths.
 
-    The fractional parts of the golden ratio's multiples fill the unit interval evenly at any
-    number of them, so a slow server that sees only the first texts sees the same mixture.
+    The fractional parts of the golden ratio's multiples fill the unit interval evenly after any
+    number of multiples. A slow server that gets only the first texts therefore gets the same
+    mixture.
     """
     golden = (math.sqrt(5) - 1) / 2
     places = sorted(range(len(texts)), key=lambda i: (i * golden) % 1)
@@ -71,12 +77,12 @@ def _paragraphs(corpus: Path, titles: Path) -> Iterator[str]:
     sources = [line.split("\t")[0] for line in titles.read_text(encoding="utf-8").splitlines()]
     for document, source in zip(documents, sources, strict=True):
         if source in SOURCES:
-            # an address is somebody's
+            # an e-mail address is personal data
             yield from (text for text in document.split("\n") if "@" not in text)
 
 
 def main() -> None:
-    """Print the chosen texts, one a line."""
+    """Print the chosen texts, one per line."""
     corpus, titles, tokenizer_json = map(Path, sys.argv[1:])
     tokenizer = Tokenizer.from_file(str(tokenizer_json))
     tokenizer.no_truncation()

@@ -1,4 +1,4 @@
-"""The first part of docs/performance.md: the comparison."""
+"""First part of docs/performance.md, with the comparison."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _FAIRNESS = """\
 
 
 def comparison_section(comparison: Comparison) -> str:
-    """The part's Markdown."""
+    """Return the section about the comparison as Markdown."""
     parts = [
         _INTRODUCTION,
         "## The machine",
@@ -178,7 +178,7 @@ def _against_http(results: SizeResults) -> str:
 
 
 def _operators(results: SizeResults) -> str:
-    """The most expensive operators, and what all others take together."""
+    """Format the times of the most expensive operators and of all others together."""
     total_us = sum(results.operator_us.values())
     shown = dict(list(results.operator_us.items())[:OPERATORS_SHOWN])
     shown["all others"] = total_us - sum(shown.values())

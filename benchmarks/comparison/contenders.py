@@ -1,4 +1,4 @@
-"""Contenders over HTTP, started as their own documentation advises for CPUs."""
+"""Contenders over HTTP with the CPU settings that their own documentation recommends."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ OURS_INT8, OURS_FP32 = "fillmask int8", "fillmask fp32"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One way to start a contender.
+    """Setting of a contender.
 
     Attributes:
-        label: what it is, for the page.
-        arguments: behind the contender's own.
+        label: description for the page.
+        arguments: arguments after those of the contender.
     """
 
     label: str
@@ -25,16 +25,17 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One row of the table.
+    """Contender, a row of the table.
 
     Attributes:
-        name: of the row.
-        command: without settings and port.
-        settings: where there are several, a trial at the concurrency of 8 chooses.
-        environment: kind of installation, see `installed_size`.
-        exact: computes in fp32, so it must agree with transformers on every mask.
-        ready_path: answers 200 to GET when it can serve.
-        note: how it is set up, a sentence for the page.
+        name: name of the row.
+        command: command without settings and port.
+        settings: possible settings. A trial with 8 clients selects the fastest one.
+        environment: kind of installation (`installed_size`).
+        exact: whether the contender computes in fp32 and must agree with transformers on every
+            mask.
+        ready_path: path that returns 200 when the contender is ready.
+        note: description of the contender for the page.
     """
 
     name: str
@@ -47,11 +48,11 @@ class Contender:
 
 
 def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
-    """All of them, in the order in which they take turns.
+    """Return all contenders in the order of measurement.
 
     Args:
         workspace: files of the model size.
-        cpus: how many a server may use.
+        cpus: number of CPUs of a server.
     """
     return [
         *(_ours(workspace, precision) for precision in ("int8", "fp32")),
@@ -135,7 +136,7 @@ def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:
 
 
 def _runs_by_threads(cpus: int) -> tuple[Setting, ...]:
-    """As many runs at once as there are CPUs, or one run on all of them."""
+    """Return settings with one concurrent run per CPU and with one run on all CPUs."""
     return tuple(
         Setting(
             f"runs at a time: {runs}, threads each: {cpus // runs}",

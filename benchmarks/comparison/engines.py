@@ -1,6 +1,6 @@
-"""The runtimes ours is compared with, behind one narrow seam: encoded texts in, logits out.
+"""Runtimes of the contenders behind one interface.
 
-N texts, T tokens of the longest, M masks of all texts, V vocabulary.
+Shapes: N texts, T tokens of the longest, M masks of all texts, V vocabulary.
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ INDICATOR = "mask_indicator"
 
 
 class Engine(Protocol):
-    """A loaded graph."""
+    """Runtime with a loaded graph."""
 
     def logits(self, texts: Sequence[EncodedText]) -> FloatArray:
-        """(M, V) logits at the masks of the texts, in their order; may be called by threads."""
+        """Compute the logits (M, V) at the masks of texts, in order.
+
+        Several threads may call the method concurrently.
+        """
 
 
 def padded_inputs(
     texts: Sequence[EncodedText], *, indicator: bool
 ) -> dict[str, NDArray[np.int64] | FloatArray]:
-    """The inputs of a graph of padded rows.
+    """Create the inputs of a graph with padded rows.
 
     Args:
-        texts: at least one.
-        indicator: whether the graph gathers the masks itself and wants to know where they are.
+        texts: one or more texts.
+        indicator: whether the graph gathers the masks and has the input `mask_indicator`.
     """
     shape = (len(texts), max(len(text.input_ids) for text in texts))
     input_ids = np.zeros(shape, np.int64)
@@ -59,17 +62,17 @@ def _at_masks(logits_NTV: FloatArray, texts: Sequence[EncodedText]) -> FloatArra
 
 
 class OnnxRuntimeEngine:
-    """onnxruntime with its default optimizations.
+    """Engine of onnxruntime with its default optimizations.
 
     Args:
-        graph: an ONNX file.
-        threads: threads that share the work of one run.
+        graph: ONNX file.
+        threads: number of threads per run.
     """
 
     def __init__(self, graph: Path, threads: int) -> None:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
-        # a pool that spins takes the CPU from the other runs
+        # a spinning thread pool takes CPU time from concurrent runs
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._session = ort.InferenceSession(
             str(graph), options, providers=["CPUExecutionProvider"]
@@ -84,16 +87,16 @@ class OnnxRuntimeEngine:
 
 
 class OpenVinoEngine:
-    """OpenVINO's CPU plugin under its throughput hint, one inference request a thread.
+    """Engine of OpenVINO's CPU plugin with its throughput hint and one request per thread.
 
     Args:
-        graph: an ONNX file or an OpenVINO model.
-        precision: what floating-point operations are computed in, "f32" or "bf16".
-        streams: inferences that run at the same time, one CPU each.
+        graph: ONNX file or OpenVINO model.
+        precision: precision of floating-point operations, "f32" or "bf16".
+        streams: number of concurrent inferences with one CPU each.
     """
 
     def __init__(self, graph: Path, precision: str, streams: int) -> None:
-        # imported here: only the environment of `make comparison` has it
+        # imported here, because only the environment of `make comparison` has this package
         import openvino  # type: ignore[import-not-found]  # noqa: PLC0415
 
         config = {

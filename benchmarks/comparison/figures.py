@@ -1,4 +1,4 @@
-"""Medians and ratios over rounds."""
+"""Statistics over rounds."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from collections.abc import Sequence
 
 
 def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> float:
-    """The median over rounds of one contender's figure by another's of the same round.
+    """Return the median ratio of two contenders' figures in the same rounds.
 
-    A round's figures were taken within minutes of each other, so what slows the machine for a
-    while is in both.
+    A round takes minutes, so a temporarily slow machine affects both figures.
     """
     pairs = zip(numerators, denominators, strict=True)
     return statistics.median(above / below for above, below in pairs)
 
 
 def spread(values: Sequence[float]) -> float:
-    """(greatest - least) / median: how far the rounds lie apart."""
+    """Return the range of the values divided by their median."""
     return (max(values) - min(values)) / statistics.median(values)

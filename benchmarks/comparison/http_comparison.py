@@ -1,4 +1,4 @@
-"""The comparison over HTTP: contenders take turns, each in a process of its own."""
+"""Comparison over HTTP, with one process per contender and round."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from benchmarks.comparison.texts import masked_texts, request_body
 from benchmarks.comparison.workspace import CACHE, Workspace
 
 TRIAL_CONCURRENCY = 8
-# each round begins elsewhere in the texts, so that slow contenders see all of them too
+# each round begins at another text, so that slow contenders also get all texts
 TEXTS_PER_ROUND = 41
 _ANSWER_LIMIT_S = 120
 
@@ -35,11 +35,11 @@ class Plan:
     """Settings of a comparison.
 
     Attributes:
-        rounds: how often each contender takes its turn.
-        seconds: of each measurement.
-        concurrencies: requests kept on their way.
-        server_cpus: where servers run.
-        client_cpus: where the load generator runs.
+        rounds: number of measurements per contender.
+        seconds: duration of each measurement.
+        concurrencies: numbers of concurrent requests.
+        server_cpus: CPUs of the servers.
+        client_cpus: CPUs of the load generator.
     """
 
     rounds: int
@@ -50,12 +50,12 @@ class Plan:
 
 
 class HttpComparison:
-    """The comparison of one model size.
+    """Comparison of one model size over HTTP.
 
     Args:
-        workspace: its files.
-        plan: how it is run.
-        results: where choices and visits are noted.
+        workspace: files of the model size.
+        plan: settings of the comparison.
+        results: results to extend.
     """
 
     def __init__(self, workspace: Workspace, plan: Plan, results: SizeResults) -> None:
@@ -69,7 +69,7 @@ class HttpComparison:
         self._chosen: dict[str, Setting] = {}
 
     def choose_setting(self, contender: Contender) -> None:
-        """Try the contender's settings for a moment each, and keep the one with most requests/s."""
+        """Select the contender's setting with the most requests/s in a short trial."""
         speeds = {}
         for setting in contender.settings if len(contender.settings) > 1 else ():
             cells = self._visit(contender, setting, (TRIAL_CONCURRENCY,), 0).cells
@@ -81,7 +81,7 @@ class HttpComparison:
         self._results.chosen[contender.name] = words
 
     def visit(self, contender: Contender, number: int) -> None:
-        """One contender's turn in one round."""
+        """Measure one contender in one round."""
         setting = self._chosen[contender.name]
         visit = self._visit(contender, setting, self._plan.concurrencies, number)
         self._results.visits.setdefault(contender.name, []).append(visit)
@@ -96,11 +96,10 @@ class HttpComparison:
         command = (*contender.command, *setting.arguments)
         log_name = re.sub(r"\W+", "-", f"{self._workspace.size} {contender.name} {setting.label}")
         with running(command, self._plan.server_cpus, contender.ready_path, log_name) as server:
-            agreement = self._check(contender, server)  # every text once is a warm-up, too
+            agreement = self._check(contender, server)  # also a warm-up with every text
             cells = {}
-            self._load(
-                server, TRIAL_CONCURRENCY, number
-            )  # warms up what one text at a time has not
+            # warm-up with concurrent requests
+            self._load(server, TRIAL_CONCURRENCY, number)
             for concurrency in concurrencies:
                 cells[concurrency] = cell = self._load(server, concurrency, number)
                 print(
@@ -127,10 +126,10 @@ class HttpComparison:
         )
 
     def _check(self, contender: Contender, server: Server) -> Agreement:
-        """Send every text once and compare.
+        """Compare the server's response to every text with the reference.
 
         Raises:
-            ServerError: an fp32 contender disagrees, or an answer is not 200.
+            ServerError: an fp32 contender disagrees, or a response has another status than 200.
         """
         with ThreadPoolExecutor(len(self._plan.server_cpus)) as pool:
             answers = list(pool.map(lambda text: _ask(server.port, text), self._texts))
@@ -138,14 +137,18 @@ class HttpComparison:
         agreement = compare(self._reference, tokens)
         if contender.exact and agreement.same < agreement.masks:
             raise ServerError(
-                f"{contender.name} disagrees with transformers on "
-                f"{agreement.masks - agreement.same} of {agreement.masks} masks"
+                f"{contender.name} must agree with transformers on all {agreement.masks} masks "
+                f"(got {agreement.same})"
             )
         return agreement
 
 
 def measure_null_server(plan: Plan) -> dict[int, Cell]:
-    """The load generator against a server that does nothing, by concurrency."""
+    """Measure the load generator with a server without any work.
+
+    Returns:
+        Figures by concurrency.
+    """
     command = (sys.executable, "-m", "benchmarks.comparison.servers.nothing")
     with running(command, plan.server_cpus, "/", "nothing") as server:
         return {
@@ -162,7 +165,7 @@ def measure_null_server(plan: Plan) -> dict[int, Cell]:
 
 
 def write_bodies() -> Path:
-    """A file with one request body a line."""
+    """Write a file with one request body per line, and return its path."""
     path = CACHE / "bodies.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{request_body(text)}\n" for text in masked_texts()))
@@ -170,14 +173,14 @@ def write_bodies() -> Path:
 
 
 def describe_texts(workspace: Workspace) -> tuple[list[int], list[int]]:
-    """Tokens and masks of each text."""
+    """Return the numbers of tokens and the numbers of masks of the texts."""
     tokenizer = workspace.tokenizer()
     encoded = [tokenizer.encode(text) for text in masked_texts()]
     return [len(e.input_ids) for e in encoded], [len(e.mask_positions) for e in encoded]
 
 
 def median_cell(visits: list[Visit], concurrency: int) -> Cell:
-    """The medians over rounds, each figure for itself."""
+    """Return the median of each figure over the rounds."""
     cells = [visit.cells[concurrency] for visit in visits]
     return Cell(
         requests=sum(cell.requests for cell in cells),
@@ -198,5 +201,7 @@ def _ask(port: int, text: str) -> object:
     finally:
         connection.close()
     if response.status != 200:
-        raise ServerError(f"{response.status} instead of 200 for {text!r}: {content[:200]!r}")
+        raise ServerError(
+            f"the status for {text!r} must be 200 (got {response.status}: {content[:200]!r})"
+        )
     return json.loads(content)

@@ -1,8 +1,9 @@
-"""The comparison without HTTP: tokenized texts in, as fast as the graph allows.
+"""Throughput of the graphs without HTTP, on tokenized texts.
 
     python -m benchmarks.comparison.in_process SIZE VARIANT TEXTS_PER_RUN HINT THREADS SECONDS
 
-Prints texts/s. A process for each measurement: runtimes and their threads do not meet.
+The script prints texts/s. Each measurement has its own process, so that runtimes and their threads
+do not affect each other.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ PEER_TEXTS_PER_RUN = (1, 8)
 HINTS = {"fp32": ("f32",), "bf16": ("bf16",), "int8": ("f32", "bf16")}
 LIMIT_S = 600
 
-# how many texts it finishes, and what does it
+# number of texts, and function that computes them
 Job = tuple[int, Callable[[], object]]
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One way to run a variant.
+    """Setting of a variant.
 
     Attributes:
-        texts_per_run: 0 for batches by ours' token budget.
-        hint: OpenVINO's inference precision; empty for others.
+        texts_per_run: number of texts per run. 0 for batches by the token budget of fillmask.
+        hint: inference precision of OpenVINO. Empty for other runtimes.
     """
 
     texts_per_run: int
@@ -50,7 +51,7 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """In words."""
+        """Description of the setting for the page."""
         if not self.texts_per_run:
             return "batches by tokens"
         texts = "1 text" if self.texts_per_run == 1 else f"{self.texts_per_run} texts"
@@ -58,7 +59,10 @@ class Setting:
 
 
 def variants() -> dict[str, list[Setting]]:
-    """Name and settings of each; where there are several, a trial chooses."""
+    """Return the possible settings by variant.
+
+    A trial selects the fastest setting.
+    """
     table = {
         f"fillmask {precision}{part}": [Setting(0)]
         for precision in PRECISIONS
@@ -76,7 +80,7 @@ def variants() -> dict[str, list[Setting]]:
 def measure(
     size: str, variant: str, setting: Setting, cpus: Sequence[int], seconds: float
 ) -> float:
-    """Texts/s of a variant on as many threads as CPUs, in a process of its own."""
+    """Measure texts/s of a variant in a separate process, with one thread per CPU."""
     arguments = [size, variant, str(setting.texts_per_run), setting.hint]
     arguments += [str(len(cpus)), str(seconds)]
     return float(
@@ -85,10 +89,10 @@ def measure(
 
 
 def drive(jobs: Sequence[Job], threads: int, seconds: float) -> float:
-    """Texts/s of threads that take the jobs in turns, over and over.
+    """Measure texts/s of threads that repeat the jobs in turn.
 
-    Every thread has done every job once before the clock starts, so that what is compiled or
-    allocated for a shape is there.
+    Every thread runs every job once before the measurement, so that the figure excludes compilation
+    and allocation for each shape.
     """
     everybody_ready = threading.Barrier(threads)
     turns = itertools.cycle(jobs)
@@ -117,7 +121,7 @@ def drive(jobs: Sequence[Job], threads: int, seconds: float) -> float:
 
 
 def by_tokens(texts: Iterable[EncodedText], max_tokens: int) -> Iterator[list[EncodedText]]:
-    """Texts in order of arrival, in batches of up to a budget, as the batcher takes them."""
+    """Yield batches of up to a token budget in order of arrival, like the service's batcher."""
     batch: list[EncodedText] = []
     tokens = 0
     for text in texts:
@@ -131,7 +135,10 @@ def by_tokens(texts: Iterable[EncodedText], max_tokens: int) -> Iterator[list[En
 
 
 def our_jobs(workspace: Workspace, variant: str, texts: Sequence[EncodedText]) -> list[Job]:
-    """Pack, run and split, as the service does; or run alone."""
+    """Create jobs of fillmask.
+
+    A job packs, runs and splits a batch like the service. A job of the session alone only runs it.
+    """
     precision = variant.removesuffix(SESSION_ALONE).removeprefix("fillmask ")
     runtime = Runtime(workspace.bundle(precision) / "model.onnx")
 
@@ -146,7 +153,7 @@ def our_jobs(workspace: Workspace, variant: str, texts: Sequence[EncodedText]) -
 
 
 def our_batches(workspace: Workspace, texts: Iterable[EncodedText]) -> list[Batch]:
-    """The texts as the service's default settings batch them."""
+    """Pack texts into batches with the service's default settings."""
     special = len(workspace.tokenizer().special_token_ids)
     max_tokens: int = Settings.model_fields["max_batch_tokens"].default
     return [
@@ -162,7 +169,11 @@ def peer_jobs(
     texts: Sequence[EncodedText],
     threads: int,
 ) -> list[Job]:
-    """Pad and run, to the logits at the masks: ranking them is left out, in their favour."""
+    """Create jobs of another runtime.
+
+    A job pads texts and computes the logits at the masks. The missing ranking favours the other
+    runtimes.
+    """
     name, graph_name = variant.split(", ")
     gather = graph_name == GATHER_GRAPH
     graph = workspace.gather if gather else workspace.full_logits
@@ -194,7 +205,7 @@ def main() -> None:
         jobs = peer_jobs(workspace, variant, setting, texts, int(threads))
     else:
         jobs = our_jobs(workspace, variant, texts)
-    collapse_heap()  # our runtime does it for itself; here the others have it as well
+    collapse_heap()  # gives the other runtimes the same huge pages as the service's runtime
     print(drive(jobs, int(threads), float(seconds)))
 
 

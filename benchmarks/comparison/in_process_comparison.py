@@ -1,4 +1,4 @@
-"""The comparison in-process: variants take turns, round after round."""
+"""Comparison in-process, in which all variants take turns in each round."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from benchmarks.comparison.results import SizeResults
 
 
 class InProcessComparison:
-    """The comparison of one model size.
+    """Comparison of one model size in-process.
 
     Args:
-        size: of the model.
-        cpus: as many threads as these.
-        seconds: of each measurement.
-        results: where choices and figures are noted.
+        size: name of the model size.
+        cpus: CPUs with one thread each.
+        seconds: duration of each measurement.
+        results: results to extend.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class InProcessComparison:
         self._chosen: dict[str, Setting] = {}
 
     def choose_settings(self) -> None:
-        """Try the settings of each variant once, and keep the fastest."""
+        """Select the fastest setting of each variant in a trial."""
         for variant, settings in variants().items():
             speeds = {s: self._measure(variant, s) for s in settings if len(settings) > 1}
             best = max(speeds, key=speeds.__getitem__, default=settings[0])
@@ -37,7 +37,7 @@ class InProcessComparison:
             self._results.in_process_chosen[variant] = best.label
 
     def round(self) -> None:
-        """Every variant once."""
+        """Measure every variant once."""
         for variant, setting in self._chosen.items():
             texts_per_s = self._measure(variant, setting)
             self._results.in_process.setdefault(variant, []).append(texts_per_s)

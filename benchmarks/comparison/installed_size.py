@@ -1,4 +1,4 @@
-"""Disk usage of each kind of installation: all files of a fresh virtual environment."""
+"""Disk usage of fresh virtual environments by kind of installation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.comparison.workspace import CACHE, ROOT
 CONSTRAINTS = ROOT / "constraints" / "comparison.txt"
 OURS = "fillmask"
 _MINIMAL_APP = ("fastapi", "uvicorn")
-# kind -> what pip is asked for
+# requirements for pip by kind
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
     OURS: (str(ROOT),),
     "transformers": (*_MINIMAL_APP, "torch", "transformers"),
@@ -24,10 +24,10 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
 
 
 def installed_bytes() -> dict[str, int]:
-    """Bytes by kind.
+    """Return the installed bytes by kind of installation.
 
-    The others are measured once for a set of versions and then read from the cache; ours changes
-    from commit to commit.
+    The function always measures fillmask, whose size changes with every commit. A cache contains
+    the sizes of the other kinds for the current set of versions.
     """
     cache = CACHE / "installed-bytes.json"
     versions = CONSTRAINTS.read_text()

@@ -1,5 +1,5 @@
--- What wrk sends: the request bodies of a file, one a line, over and over.
--- Arguments: the file, and the number of the body to begin with.
+-- Script for wrk that sends the request bodies of a file in turn.
+-- Arguments: file with one body per line, and index of the first body.
 
 local requests, next_request = {}, 0
 
@@ -16,7 +16,7 @@ function request()
   return requests[next_request]
 end
 
--- one line of JSON behind wrk's own words; wrk counts in microseconds
+-- prints one line of JSON after wrk's own output, with times in microseconds
 function done(summary, latency)
   local errors = summary.errors
   io.write(string.format(

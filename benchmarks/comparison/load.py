@@ -1,4 +1,4 @@
-"""The load generator: wrk in a closed loop, its own CPU time measured."""
+"""Load generator with wrk in a closed loop, which also measures wrk's CPU time."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ TIMEOUT_S = 60
 
 
 def check_wrk() -> None:
-    """Stop at once where the load generator is missing."""
+    """Exit if wrk is not installed."""
     if shutil.which("wrk") is None:
-        raise SystemExit("the comparison needs wrk: apt-get install wrk")
+        raise SystemExit("wrk is not installed. Run: apt-get install wrk")
 
 
 def load(
     port: int, bodies: Path, *, concurrency: int, seconds: float, first: int, cpus: Sequence[int]
 ) -> Cell:
-    """Keep `concurrency` requests on their way for some seconds.
+    """Load a server in a closed loop.
 
     Args:
-        port: of the server, on this machine.
-        bodies: a file with one request body a line.
-        concurrency: connections; each sends its next request when it has its answer.
-        seconds: at least 1; wrk knows whole ones only.
-        first: number of the body to begin with.
-        cpus: where wrk may run.
+        port: port of the server on this machine.
+        bodies: file with one request body per line.
+        concurrency: number of connections. Each connection sends its next request after a response.
+        seconds: duration of at least 1 s, rounded to whole seconds for wrk.
+        first: index of the first body.
+        cpus: CPUs of wrk.
 
     Raises:
-        ServerError: an answer was not 200, or there was none.
+        ServerError: a response had another status than 200, or no response arrived.
     """
     command = [
         *("wrk", "--threads", "1", "--connections", str(concurrency)),
@@ -45,24 +45,27 @@ def load(
     ]
     before_s = _children_cpu_s()
     done = subprocess.run(on_cpus(command, cpus), capture_output=True, text=True, check=False)
-    # servers count only once they have ended, so the difference is wrk alone
+    # a child process counts only after its end, so the difference is the CPU time of wrk
     cpu_s = _children_cpu_s() - before_s
     return parse(done.stdout, cpu_s)
 
 
 def parse(output: str, cpu_s: float) -> Cell:
-    """The figures in wrk's output.
+    """Parse the figures in wrk's output.
 
     Raises:
-        ServerError: there are none, nothing was answered, or something went wrong.
+        ServerError: the output has no figures, or requests failed.
     """
     results = [line for line in output.splitlines() if line.startswith("result ")]
     if not results:
-        raise ServerError(f"wrk gave no result:\n{output}")
+        raise ServerError(f"wrk must print a line that begins with result (got {output!r})")
     result = json.loads(results[-1].removeprefix("result "))
     errors = {k: result[k] for k in ("bad_status", "connect", "read", "write", "timeout")}
     if any(errors.values()) or not result["requests"]:
-        raise ServerError(f"{result['requests']} requests were answered, with errors: {errors}")
+        raise ServerError(
+            f"all requests must be answered with status 200 (got {result['requests']} responses "
+            f"and the errors {errors})"
+        )
     return Cell(
         requests=result["requests"],
         requests_per_s=result["requests"] / (result["duration_us"] / 1e6),

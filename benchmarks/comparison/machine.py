@@ -1,4 +1,4 @@
-"""Description of the machine in a few lines, without names."""
+"""Description of the machine without host names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-# what matrix kernels are chosen by
+# CPU flags that determine the choice of matrix kernels
 FLAGS = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 PACKAGES = (
     *("onnxruntime", "openvino", "nncf", "torch", "transformers", "litserve"),
@@ -18,13 +18,13 @@ PACKAGES = (
 
 
 def describe(server_cpus: Sequence[int], client_cpus: Sequence[int]) -> list[str]:
-    """Lines of the page: the machine, and the contenders' packages."""
+    """Describe the machine and the contenders' packages, line by line."""
     packages = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
     return [*hardware(server_cpus, client_cpus), packages]
 
 
 def hardware(server_cpus: Sequence[int], client_cpus: Sequence[int]) -> list[str]:
-    """Lines about the machine alone."""
+    """Describe the machine, line by line."""
     cpuinfo = Path("/proc/cpuinfo").read_text()
     flags = set(_field(cpuinfo, "flags").split())
     memory_kb = int(_field(Path("/proc/meminfo").read_text(), "MemTotal").split()[0])

@@ -1,4 +1,4 @@
-"""Memory over many requests of random shapes, at the server's own process."""
+"""Memory of the server's process over many requests of random shapes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ SEED = 0
 
 
 class Memory(BaseModel):
-    """What was seen.
+    """Memory of a server over a number of requests.
 
     Attributes:
-        name: of the model.
-        ready_s: from the start of the process until it can serve.
-        peak_rss_bytes: at the end.
-        samples: requests answered so far, and resident bytes then; the first after the warm-up.
+        name: name of the model.
+        ready_s: seconds from the start of the process until it is ready.
+        peak_rss_bytes: peak memory of the whole measurement.
+        samples: pairs of answered requests and resident bytes after the warm-up.
     """
 
     name: str
@@ -44,12 +44,12 @@ class Memory(BaseModel):
 
     @property
     def growth_bytes(self) -> int:
-        """From the first sample to the last."""
+        """Growth of resident memory from the first sample to the last."""
         return self.samples[-1][1] - self.samples[0][1]
 
 
 def measure(bundle_path: Path, plan: Plan, requests: int) -> Memory:
-    """Send requests of random shapes, and look at the server's memory from time to time."""
+    """Sample the server's memory while it answers requests of random shapes."""
     bundle = read_bundle(bundle_path)
     path = CACHE / "random-bodies.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,10 @@ def measure(bundle_path: Path, plan: Plan, requests: int) -> Memory:
 
 
 def random_bodies(bundle: Bundle, count: int) -> Iterator[str]:
-    """Bodies of one to four texts of any length the model reads, short ones more often."""
+    """Yield random bodies of one to four texts of any allowed length.
+
+    Short texts are more frequent.
+    """
     rng = random.Random(SEED)  # noqa: S311 - a choice, not a secret
     tokenizer = Tokenizer.from_bundle(bundle)
     words = sorted(set(re.findall(r"[A-Za-z]+", FILE.read_text(encoding="utf-8"))))

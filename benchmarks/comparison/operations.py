@@ -1,13 +1,14 @@
-"""How many operations a text costs at least: the products that must be computed.
+"""Minimum number of operations of a text, from its necessary matrix products.
 
-For T tokens, m masks, d_model D, d_ff F, vocabulary V, L layers; a multiply and an add are two:
+Shapes: T tokens, m masks, D d_model, F d_ff, V vocabulary. A multiplication with an addition counts
+as two operations.
 
-    all layers but the last:  2 T (4 D^2 + 2 D F)  +  4 T^2 D
-    the last:                 2 T 2 D^2  +  2 m (2 D^2 + 2 D F)  +  4 m T D
+    each layer but the last:  2 T (4 D^2 + 2 D F)  +  4 T^2 D
+    last layer:               2 T 2 D^2  +  2 m (2 D^2 + 2 D F)  +  4 m T D
     head:                     2 m D^2  +  2 m D V
 
-The last layer needs keys and values of every token, and all else at the masks only. Norms,
-activations, softmax, lookups and top-k are left out: no matrix unit computes them.
+The last layer computes keys and values of every token, and the rest only at the masks. Matrix units
+do not compute norms, activations, softmax, lookups and top-k, so the count excludes them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FORMULA = "2T(4D² + 2DF) + 4T²D in each layer but the last, 4TD² + 2m(2D² + 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of an encoder that products depend on."""
+    """Sizes of an encoder that determine its matrix products."""
 
     num_layers: int
     d_model: int
@@ -28,7 +29,7 @@ class Sizes:
 
 
 def operations(sizes: Sizes, tokens: int, masks: int) -> int:
-    """Operations of one text."""
+    """Return the number of operations of one text."""
     D, F, T = sizes.d_model, sizes.d_ff, tokens
     layer = 2 * T * (4 * D**2 + 2 * D * F) + 4 * T**2 * D
     last_layer = 4 * T * D**2 + 2 * masks * (2 * D**2 + 2 * D * F) + 4 * masks * T * D

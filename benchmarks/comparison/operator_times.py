@@ -1,9 +1,9 @@
-"""Time of the served graph by operator, on one thread.
+"""Time of the served graph by operator on one thread.
 
     python -m benchmarks.comparison.operator_times SIZE SECONDS
 
-Prints JSON: microseconds per text and operator, with the texts and batches of the in-process
-comparison.
+The script prints microseconds per text by operator as JSON. The script uses the texts and batches
+of the in-process comparison.
 """
 
 from __future__ import annotations
@@ -26,12 +26,16 @@ from benchmarks.comparison.texts import masked_texts
 from benchmarks.comparison.workspace import Workspace
 from service.engine.runtime import Runtime
 
-# its time is that of the operators inside, which are counted themselves
+# excluded, because the operators inside the loop already count
 CONTAINER = "Loop"
 
 
 def measure(size: str, cpus: Sequence[int], seconds: float) -> dict[str, float]:
-    """Of the int8 bundle, in a process of its own on the first of the CPUs."""
+    """Measure the int8 bundle in a separate process on the first CPU.
+
+    Returns:
+        Microseconds per text by operator in descending order.
+    """
     arguments = [size, str(seconds)]
     printed = output_of("benchmarks.comparison.operator_times", arguments, cpus[:1], LIMIT_S)
     times: dict[str, float] = json.loads(printed)
@@ -39,7 +43,7 @@ def measure(size: str, cpus: Sequence[int], seconds: float) -> dict[str, float]:
 
 
 def operator_times(size: str, seconds: float) -> dict[str, float]:
-    """Microseconds a text by operator, the most expensive first."""
+    """Return microseconds per text by operator in descending order."""
     workspace = Workspace(size)
     tokenizer = workspace.tokenizer()
     batches = our_batches(workspace, [tokenizer.encode(text) for text in masked_texts()])
@@ -51,12 +55,12 @@ def operator_times(size: str, seconds: float) -> dict[str, float]:
             for batch in batches:
                 runtime.run(batch)
                 texts += len(batch.passes)
-        events = json.loads(Path(runtime._session.end_profiling()).read_text())  # noqa: SLF001 - the service has no use for profiles
+        events = json.loads(Path(runtime._session.end_profiling()).read_text())  # noqa: SLF001 - only benchmarks need profiles
     return by_operator(events, texts)
 
 
 def by_operator(events: Iterable[dict[str, Any]], texts: int) -> dict[str, float]:
-    """Microseconds a text by operator, the most expensive first, from a profile's events."""
+    """Sum the events of a profile to microseconds per text by operator in descending order."""
     total_us: collections.Counter[str] = collections.Counter()
     for event in events:
         if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
@@ -67,7 +71,7 @@ def by_operator(events: Iterable[dict[str, Any]], texts: int) -> dict[str, float
 
 
 def _profiled_runtime(workspace: Workspace, directory: Path) -> Runtime:
-    """The service's runtime, with its own options and profiling on top."""
+    """Create the service's runtime with profiling."""
 
     class Profiled(ort.SessionOptions):  # type: ignore[misc]  # onnxruntime is untyped
         def __init__(self) -> None:
@@ -80,7 +84,7 @@ def _profiled_runtime(workspace: Workspace, directory: Path) -> Runtime:
 
 
 def main() -> None:
-    """Measure one size and print."""
+    """Print the times of one model size."""
     size, seconds = sys.argv[1:]
     print(json.dumps(operator_times(size, float(seconds))))
 

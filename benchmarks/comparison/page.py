@@ -1,4 +1,4 @@
-"""Write docs/performance.md and its pictures from what was measured last."""
+"""Writer of docs/performance.md and its pictures from the latest results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from benchmarks.comparison.scaling_page import scaling_section
 
 
 def write_page(directory: Path) -> Path:
-    """Put the page and the pictures into a directory; a part that was not measured is left out."""
+    """Write the page and the pictures to a directory.
+
+    The page excludes parts without results.
+
+    Returns:
+        Path of the page.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     sections = []
     if comparison := Comparison.read():

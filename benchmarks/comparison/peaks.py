@@ -1,10 +1,10 @@
-"""The matrix-product peak of the machine, as onnxruntime's own kernels reach it.
+"""Peak rate of the machine's matrix products with onnxruntime's kernels.
 
     python -m benchmarks.comparison.peaks THREADS SECONDS
 
-Prints 1e9 operations/s of all threads together, int8 and fp32: the best of several sizes, each
-thread with its own product. The int8 product is MatMulInteger of uint8 by int8, a multiply and an
-add counted as two operations.
+The script prints the rates of int8 and of fp32 in 1e9 operations/s of all threads together. Each
+rate is the maximum over several shapes, and each thread computes its own product. The int8 product
+is MatMulInteger of uint8 by int8. A multiplication with an addition counts as two operations.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from benchmarks.comparison.in_process import LIMIT_S, drive
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.results import Peak
 
-# rows, inner length, columns: as in encoders, and square
+# rows, inner length and columns, as in encoders and square
 SHAPES = ((256, 768, 768), (256, 768, 3072), (256, 3072, 768), (1024, 1024, 1024))
 OPSET = 17
 
 
 def measure(cpus: Sequence[int], seconds: float) -> Peak:
-    """The peak of these CPUs together, in a process of its own."""
+    """Measure the peak of some CPUs in a separate process."""
     printed = output_of(
         "benchmarks.comparison.peaks", [str(len(cpus)), str(seconds)], cpus, LIMIT_S
     )
@@ -40,7 +40,7 @@ def measure(cpus: Sequence[int], seconds: float) -> Peak:
 def peak_gops(
     left_type: type[np.generic], right_type: type[np.generic], threads: int, seconds: float
 ) -> float:
-    """The best of all shapes, in 1e9 operations/s."""
+    """Return the maximum rate over all shapes, in 1e9 operations/s."""
     rng = np.random.default_rng(0)
     best = 0.0
     for rows, inner, columns in SHAPES:
@@ -54,7 +54,7 @@ def peak_gops(
 
 
 def _session(left: NDArray[np.generic], right: NDArray[np.generic]) -> ort.InferenceSession:
-    """The product of both, the right one a constant as weights are."""
+    """Create a session that multiplies its input by a constant right matrix."""
     integer = left.dtype == np.uint8
     node = helper.make_node("MatMulInteger" if integer else "MatMul", ["x", "w"], ["y"])
     result = TensorProto.INT32 if integer else TensorProto.FLOAT
@@ -79,7 +79,7 @@ def _session(left: NDArray[np.generic], right: NDArray[np.generic]) -> ort.Infer
 
 
 def main() -> None:
-    """Measure and print."""
+    """Print the int8 and the fp32 peak."""
     threads, seconds = int(sys.argv[1]), float(sys.argv[2])
     print(peak_gops(np.uint8, np.int8, threads, seconds))
     print(peak_gops(np.float32, np.float32, threads, seconds))

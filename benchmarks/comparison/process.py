@@ -1,4 +1,4 @@
-"""A contender's process: started on given CPUs, awaited, weighed and stopped."""
+"""Processes of contenders on given CPUs, with their memory and start time."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _POLL_S = 0.01
 
 
 class ServerError(RuntimeError):
-    """A contender did not start, did not answer, or answered wrongly."""
+    """Failure of a contender to start or to answer correctly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A process that answers.
+    """Running server.
 
     Attributes:
-        port: where it listens.
-        ready_s: how long it took to be ready, from the start of the process.
-        pid: of the first of its processes.
+        port: port of the server.
+        ready_s: seconds from the start of the process until it was ready.
+        pid: id of the main process.
     """
 
     port: int
@@ -41,21 +41,24 @@ class Server:
     pid: int
 
     def peak_rss_bytes(self) -> int:
-        """The most memory its processes had so far, added up; shared pages count in each."""
+        """Return the sum of the peak memory of all processes.
+
+        Shared pages count in each process.
+        """
         return sum(_status_bytes(pid, "VmHWM") for pid in _tree(self.pid))
 
     def rss_bytes(self) -> int:
-        """The memory its processes have, added up."""
+        """Return the sum of the current memory of all processes."""
         return sum(_status_bytes(pid, "VmRSS") for pid in _tree(self.pid))
 
 
 def output_of(
     module: str, arguments: Sequence[str], cpus: Sequence[int], limit_s: float | None = None
 ) -> str:
-    """What `python -m module arguments` prints, in a process of its own on these CPUs.
+    """Return the output of `python -m module arguments` in a separate process on some CPUs.
 
     Raises:
-        RuntimeError: it failed; the text has the end of what it said.
+        RuntimeError: the process failed. The message contains the end of its error output.
     """
     done = subprocess.run(
         on_cpus([sys.executable, "-m", module, *arguments], cpus),
@@ -72,9 +75,9 @@ def output_of(
 
 
 def environment() -> dict[str, str]:
-    """The variables every contender runs with: no settings of ours, no network, no records of use.
+    """Return environment variables without fillmask's settings, downloads and telemetry.
 
-    openvino-telemetry keeps still where `CI` is set.
+    `CI` disables openvino-telemetry.
     """
     inherited = {k: v for k, v in os.environ.items() if not k.upper().startswith("FILLMASK_")}
     return inherited | {
@@ -86,7 +89,7 @@ def environment() -> dict[str, str]:
 
 
 def on_cpus(command: Sequence[str], cpus: Sequence[int]) -> list[str]:
-    """The command, bound to these CPUs from its first instruction."""
+    """Return a command that runs only on some CPUs."""
     return ["taskset", "--cpu-list", ",".join(map(str, cpus)), *command]
 
 
@@ -94,16 +97,17 @@ def on_cpus(command: Sequence[str], cpus: Sequence[int]) -> list[str]:
 def running(
     command: Sequence[str], cpus: Sequence[int], ready_path: str, log_name: str
 ) -> Iterator[Server]:
-    """Start a server on a free port, wait until it is ready, and stop it in the end.
+    """Start a server on a free port, wait until it is ready, and stop it after the block.
 
     Args:
-        command: takes the port as `--port N` behind it.
-        cpus: where it may run.
-        ready_path: answers GET with 200 when the server can serve.
-        log_name: of the file in the cache that takes its output.
+        command: command that accepts `--port N`.
+        cpus: CPUs of the server.
+        ready_path: path that returns 200 when the server is ready.
+        log_name: name of the log file in the cache.
 
     Raises:
-        ServerError: it ends, or is not ready in time; with the last lines of its log.
+        ServerError: the server ends or is not ready in time. The message contains the last lines
+            of the log.
     """
     log = CACHE / "logs" / f"{log_name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -117,13 +121,15 @@ def running(
             env=environment(),
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # a group of its own, to be ended as one
+            start_new_session=True,  # a separate process group, so that one signal ends all of it
         )
     try:
         while not _answers(port, ready_path):
             waited_s = time.perf_counter() - started_s
             if process.poll() is not None or waited_s > START_LIMIT_S:
-                raise ServerError(f"{log_name} did not start:\n{_last_lines(log)}")
+                raise ServerError(
+                    f"{log_name} was not ready after {waited_s:.0f} s:\n{_last_lines(log)}"
+                )
             time.sleep(_POLL_S)
         yield Server(port, time.perf_counter() - started_s, process.pid)
     finally:
@@ -134,7 +140,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(STOP_LIMIT_S)
-    with contextlib.suppress(ProcessLookupError):  # nobody of the group is left
+    with contextlib.suppress(ProcessLookupError):  # the group may have no process left
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
@@ -158,7 +164,7 @@ def _free_port() -> int:
 
 
 def _tree(pid: int) -> Iterator[int]:
-    """The process and all its descendants."""
+    """Yield the ids of a process and of all its descendants."""
     yield pid
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in _read(task).split():
@@ -175,7 +181,7 @@ def _status_bytes(pid: int, field: str) -> int:
 def _read(file: Path) -> str:
     try:
         return file.read_text()
-    except OSError:  # it has ended meanwhile
+    except OSError:  # the process has ended
         return ""
 
 

@@ -11,35 +11,43 @@ from benchmarks.comparison.workspace import CACHE
 
 
 class Kept(BaseModel):
-    """Results in a file of the cache, whose name is FILE."""
+    """Results in a file of the cache.
+
+    Attributes:
+        FILE: name of the file.
+    """
 
     FILE: ClassVar[str]
 
     @classmethod
     def path(cls) -> Path:
-        """Return the file of the latest run."""
+        """Return the path of the file."""
         return CACHE / cls.FILE
 
     @classmethod
     def read(cls) -> Self | None:
-        """The latest run, if there was one."""
+        """Read the results of the latest run.
+
+        Returns:
+            The results. None without a previous run.
+        """
         return cls.model_validate_json(cls.path().read_text()) if cls.path().is_file() else None
 
     def write(self) -> None:
-        """Keep it."""
+        """Write the results to the file."""
         self.path().parent.mkdir(parents=True, exist_ok=True)
         self.path().write_text(self.model_dump_json(indent=2))
 
 
 class Cell(BaseModel):
-    """One server under one load.
+    """Figures of one server at one concurrency.
 
     Attributes:
-        requests: answered in the time measured.
-        requests_per_s: over the whole time.
+        requests: number of answered requests.
+        requests_per_s: throughput.
         p50_ms: median latency at the client.
-        p99_ms: 99th percentile of the same.
-        client_cpu_us: the load generator's own CPU time for a request.
+        p99_ms: 99th percentile of the latency at the client.
+        client_cpu_us: CPU time of the load generator per request.
     """
 
     requests: int
@@ -50,13 +58,13 @@ class Cell(BaseModel):
 
 
 class Visit(BaseModel):
-    """One server in one round.
+    """Figures of one server in one round.
 
     Attributes:
-        ready_s: from the start of the process until it says that it can answer.
-        peak_rss_bytes: the most memory its processes had, added up.
+        ready_s: seconds from the start of the process until it is ready.
+        peak_rss_bytes: sum of the peak memory of all processes.
         agreement: share of masks with transformers' best token.
-        cells: by concurrency.
+        cells: figures by concurrency.
     """
 
     ready_s: float
@@ -66,19 +74,19 @@ class Visit(BaseModel):
 
 
 class SizeResults(BaseModel):
-    """Everything on one model size.
+    """Results of one model size.
 
     Attributes:
-        parameters: of the model, in words.
-        texts: how many.
-        mean_tokens: of a text.
-        mean_masks: of a text.
-        operations_per_text: see `operations`.
-        chosen: by contender, the setting that was fastest in a trial, and what was tried.
-        visits: by contender, one a round.
-        in_process: by variant, texts/s of each round.
-        in_process_chosen: by variant, the setting that was fastest in a trial.
-        operator_us: by operator of the served graph in int8, microseconds a text on one thread.
+        parameters: description of the model's sizes.
+        texts: number of texts.
+        mean_tokens: mean number of tokens per text.
+        mean_masks: mean number of masks per text.
+        operations_per_text: mean number of operations per text (`operations`).
+        chosen: fastest setting in the trial by contender, with all tried settings.
+        visits: figures of each round by contender.
+        in_process: texts/s of each round by variant.
+        in_process_chosen: fastest setting in the trial by variant.
+        operator_us: microseconds per text by operator of the int8 graph, on one thread.
     """
 
     parameters: str
@@ -94,13 +102,13 @@ class SizeResults(BaseModel):
 
 
 class Peak(BaseModel):
-    """What the machine's matrix products reach, in 1e9 operations/s of all CPUs used."""
+    """Peak rate of matrix products on all used CPUs, in 1e9 operations/s."""
 
     int8_gops: float
     fp32_gops: float
 
     def higher(self, other: Peak) -> Peak:
-        """The higher of each."""
+        """Return the maximum of both peaks by precision."""
         return Peak(
             int8_gops=max(self.int8_gops, other.int8_gops),
             fp32_gops=max(self.fp32_gops, other.fp32_gops),
@@ -108,18 +116,18 @@ class Peak(BaseModel):
 
 
 class Comparison(Kept):
-    """A run of the comparison.
+    """Results of a run of the comparison.
 
     Attributes:
-        date: when it began.
-        machine: lines that describe it.
-        cpus: how many servers and in-process variants may use.
-        seconds: of each measurement.
-        rounds: of each measurement.
-        null_server: the load generator against a server that does nothing, by concurrency.
-        peak: the highest of all rounds.
-        sizes: by name of the model size.
-        installed_bytes: by kind of environment.
+        date: date of the start.
+        machine: description of the machine, line by line.
+        cpus: number of CPUs of servers and in-process variants.
+        seconds: duration of each measurement.
+        rounds: number of rounds of each measurement.
+        null_server: figures of a server without any work, by concurrency.
+        peak: peak rate of matrix products over all rounds.
+        sizes: results by model size.
+        installed_bytes: installed size by kind of environment.
     """
 
     FILE = "comparison.json"

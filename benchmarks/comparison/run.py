@@ -1,4 +1,4 @@
-"""Run a comparison, from the preparation to the results in the cache."""
+"""Runner of a comparison, from the preparation to the results in the cache."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from service.bundles.bundle import default_bundle_path
 
 
 def run_comparison(plan: Plan, sizes: Iterable[str], *, with_installed_sizes: bool) -> None:
-    """Both parts of the comparison, over HTTP and in-process, their rounds interleaved.
+    """Run the comparisons over HTTP and in-process with interleaved rounds.
 
-    Results are kept after every round, so that a run cut short leaves the rounds before.
+    The function writes the results after every round, so that an interrupted run keeps its finished
+    rounds.
     """
     for size in sizes:
         prepare(size)
@@ -64,7 +65,7 @@ def run_comparison(plan: Plan, sizes: Iterable[str], *, with_installed_sizes: bo
 
 
 def run_scaling(plan: Plan, memory_requests: int) -> None:
-    """The curves, and memory over many requests to the built-in model."""
+    """Measure the scaling curves, and the memory over many requests to the built-in model."""
     for size in (scaling.SIZE, LARGE_VOCABULARY_SIZE):
         prepare(size)
     scaling.Scaling(
@@ -76,7 +77,7 @@ def run_scaling(plan: Plan, memory_requests: int) -> None:
 
 
 def prepare(size: str) -> None:
-    """Make the files of a model size, in a process of its own: torch stays out of this one."""
+    """Create the files of a model size in a separate process, which keeps torch out of this one."""
     command = [sys.executable, "-m", "benchmarks.comparison.prepare", size]
     subprocess.run(command, cwd=ROOT, env=environment(), check=True)
 

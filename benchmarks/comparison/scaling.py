@@ -1,8 +1,8 @@
-"""Time per text by its length and masks, by batch, vocabulary and threads.
+"""Time per text by length, masks, batch size, vocabulary and threads.
 
     python -m benchmarks.comparison.scaling SECONDS
 
-Prints JSON. The served graph alone, one thread, on random tokens; the comparison has HTTP too.
+The script runs the served graph without HTTP on one thread, with random tokens, and prints JSON.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ MASKS = (1, 2, 4, 8, 16, 32, 64)
 MASKS_AT_TOKENS = 128
 BATCH_TEXTS = (1, 2, 4, 8, 16, 32)
 VOCABULARY_MASKS = (1, 8)
-TYPICAL_TOKENS = 24  # about the mean of the comparison's texts
+TYPICAL_TOKENS = 24  # close to the mean of the comparison's texts
 SEED = 0
 
 
 class Point(BaseModel):
-    """One place on an axis.
+    """Point of a curve.
 
     Attributes:
-        at: the place.
-        ms: milliseconds for one text, by precision.
+        at: value on the axis.
+        ms: milliseconds per text by precision.
     """
 
     at: int
@@ -49,11 +49,11 @@ class Point(BaseModel):
 
 
 class Vocabulary(BaseModel):
-    """One size of the vocabulary.
+    """Figures of one vocabulary size.
 
     Attributes:
-        bundle_bytes: of the graph and its weights, by precision.
-        by_masks: milliseconds for one text.
+        bundle_bytes: size of the graph and its weights by precision.
+        by_masks: time per text by number of masks.
     """
 
     bundle_bytes: dict[str, int]
@@ -61,7 +61,7 @@ class Vocabulary(BaseModel):
 
 
 class Curves(BaseModel):
-    """What one thread needs."""
+    """Time per text on one thread."""
 
     by_tokens: list[Point]
     by_masks: list[Point]
@@ -70,7 +70,7 @@ class Curves(BaseModel):
 
 
 class Scaling(Kept):
-    """The second part of the page."""
+    """Results of the scaling measurements, the second part of the page."""
 
     FILE = "scaling.json"
 
@@ -81,14 +81,14 @@ class Scaling(Kept):
 
 
 def measure_curves(cpus: Sequence[int], seconds: float) -> Curves:
-    """All curves, in a process of its own."""
+    """Measure all curves in a separate process."""
     return Curves.model_validate_json(
         output_of("benchmarks.comparison.scaling", [str(seconds)], cpus)
     )
 
 
 def measure_threads(cpus: Sequence[int], seconds: float) -> dict[int, float]:
-    """Texts/s on the comparison's texts, by threads with a CPU each."""
+    """Measure texts/s on the comparison's texts by number of threads, with one CPU each."""
     return {
         count: measure(SIZE, "fillmask int8", Setting(0), cpus[:count], seconds)
         for count in range(1, len(cpus) + 1)
@@ -96,14 +96,14 @@ def measure_threads(cpus: Sequence[int], seconds: float) -> dict[int, float]:
 
 
 class _Served:
-    """The served graph of one model size in every precision."""
+    """Served graph of one model size in all precisions."""
 
     def __init__(self, size: str) -> None:
         self.files = {p: Workspace(size).bundle(p) / "model.onnx" for p in PRECISIONS}
         self._runtimes = {p: Runtime(file) for p, file in self.files.items()}
 
     def text_ms(self, *, tokens: int, masks: int, texts: int, seconds: float) -> dict[str, float]:
-        """Median milliseconds of a run over its texts, by precision; runs take turns."""
+        """Measure the median milliseconds per text by precision, in alternating runs."""
         rng = np.random.default_rng(SEED)
         requests = [
             ModelPass(

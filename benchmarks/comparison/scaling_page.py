@@ -1,4 +1,4 @@
-"""The second part of docs/performance.md: what a text costs, and memory over time."""
+"""Second part of docs/performance.md, with time per text and memory over requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.comparison.workspace import PRECISIONS
 
 
 def scaling_section(scaling: Scaling) -> str:
-    """The part's Markdown."""
+    """Return the section about scaling as Markdown."""
     curves = scaling.curves
     parts = [
         "# Scaling",

@@ -1,4 +1,4 @@
-"""A table of Markdown."""
+"""Formatter of Markdown tables."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """The first column to the left, the others to the right.
+    """Format a Markdown table whose first column is left-aligned and the others right-aligned.
 
     Raises:
-        ValueError: a row has another number of cells than the header.
+        ValueError: a row and the header have different numbers of cells.
     """
     lines = [_line(header), _line(["---"] + ["--:"] * (len(header) - 1))]
     for row in rows:
         if len(row) != len(header):
-            raise ValueError(f"{len(row)} cells under {len(header)} headings: {row}")
+            raise ValueError(f"a row must have {len(header)} cells (got {row})")
         lines.append(_line(row))
     return "\n".join(lines)
 

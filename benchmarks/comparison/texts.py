@@ -1,4 +1,4 @@
-"""The texts of the comparison with one to three words of each replaced by the mask token."""
+"""Texts of the comparison with one to three masked words each."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MASK_TOKEN = "[MASK]"  # noqa: S105 - not a password
 TOP_K = 5
 SEED = 0
 _WORD = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?")
-# how many masks a text gets, and how often
+# numbers of masks per text, and their weights
 _MASKS, _WEIGHTS = (1, 2, 3), (70, 20, 10)
 
 
 def mask_words(text: str, count: int, rng: random.Random) -> str:
-    """The text with `count` of its words, or all where it has fewer, replaced by the mask."""
+    """Mask up to `count` random words of a text."""
     spans = [match.span() for match in _WORD.finditer(text)]
     for start, end in sorted(rng.sample(spans, min(count, len(spans))), reverse=True):
         text = text[:start] + MASK_TOKEN + text[end:]
@@ -25,7 +25,7 @@ def mask_words(text: str, count: int, rng: random.Random) -> str:
 
 
 def masked_texts() -> list[str]:
-    """The texts of the comparison; the same at every call."""
+    """Return the masked texts of the comparison, which have a fixed seed."""
     rng = random.Random(SEED)  # noqa: S311 - a choice, not a secret
     return [
         mask_words(text, rng.choices(_MASKS, _WEIGHTS)[0], rng)
@@ -34,5 +34,5 @@ def masked_texts() -> list[str]:
 
 
 def request_body(text: str) -> str:
-    """The JSON that every contender is sent."""
+    """Return the JSON body of a request."""
     return json.dumps({"inputs": text, "parameters": {"top_k": TOP_K}})

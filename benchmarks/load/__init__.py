@@ -1,1 +1,1 @@
-"""Speed, memory and behaviour under load."""
+"""Benchmarks of speed, memory and behaviour under load."""

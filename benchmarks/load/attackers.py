@@ -1,4 +1,4 @@
-"""Requests of attackers, as bytes, and connections that are dropped when they are done."""
+"""Requests and connections of attackers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 HOST = "127.0.0.1"
-# what an attacker waits for at most before the next attempt
-PATIENCE_S = 5.0
-# attackers that are rejected come again, but not as fast as they can: this is no test of speed
-PAUSE_S = 0.1
+PATIENCE_S = 5.0  # maximum wait of an attacker for a response
+PAUSE_S = 0.1  # pause of an attacker between requests, because the attacks are not a test of speed
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 def head(path: str, length: int | None, *, content_type: str = "application/json") -> bytes:
-    """Return the head of a POST; without a length its body is chunked."""
+    """Return the head of a POST request.
+
+    Args:
+        path: path of the request.
+        length: Content-Length. None for a chunked body.
+        content_type: media type of the body.
+    """
     size = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
     return (
         f"POST {path} HTTP/1.1\r\nHost: fillmask\r\nContent-Type: {content_type}\r\n{size}\r\n\r\n"
@@ -28,14 +32,19 @@ def head(path: str, length: int | None, *, content_type: str = "application/json
 
 
 def post(path: str, value: Any) -> bytes:
-    """Return a whole request."""
+    """Return a complete POST request.
+
+    Args:
+        path: path of the request.
+        value: body as bytes, or a value to encode as JSON.
+    """
     body = value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode()
     return head(path, len(body)) + body
 
 
 @asynccontextmanager
 async def connected(port: int) -> AsyncIterator[Streams]:
-    """Open a connection, and abort it at the end."""
+    """Open a connection, and abort it at the end of the block."""
     reader, writer = await asyncio.open_connection(HOST, port)
     try:
         yield reader, writer
@@ -44,7 +53,7 @@ async def connected(port: int) -> AsyncIterator[Streams]:
 
 
 async def status_of(reader: asyncio.StreamReader) -> int:
-    """Read one answer to its end."""
+    """Read one response and return its status."""
     answer_head = (await reader.readuntil(b"\r\n\r\n")).lower()
     if b"content-length: " in answer_head:
         await reader.readexactly(int(answer_head.split(b"content-length: ")[1].split(b"\r\n")[0]))
@@ -52,7 +61,7 @@ async def status_of(reader: asyncio.StreamReader) -> int:
 
 
 async def ask(port: int, request: bytes) -> None:
-    """Send a request on a connection of its own, read the answer, and pause."""
+    """Send a request on a new connection, read the response and pause."""
     with contextlib.suppress(OSError, EOFError, TimeoutError):
         async with asyncio.timeout(PATIENCE_S), connected(port) as (reader, writer):
             writer.write(request)
@@ -61,7 +70,12 @@ async def ask(port: int, request: bytes) -> None:
 
 
 async def many(count: int, one: Callable[[], Awaitable[None]]) -> None:
-    """Do something without end, so many times at once."""
+    """Repeat an action without end, in concurrent tasks.
+
+    Args:
+        count: number of tasks.
+        one: action to repeat.
+    """
     async with asyncio.TaskGroup() as group:
         for _ in range(count):
             group.create_task(_forever(one))
@@ -74,5 +88,5 @@ async def _forever(one: Callable[[], Awaitable[None]]) -> None:
 
 
 def random_word(draw: random.Random, letters: int) -> str:
-    """Return letters that are hardly ever drawn twice."""
+    """Return random letters, which hardly ever repeat."""
     return "".join(draw.choices("abcdefghijklmnopqrstuvwxyz ", k=letters - 1)).strip() + "e"

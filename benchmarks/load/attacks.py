@@ -1,8 +1,8 @@
-"""Attacks on the memory of one process, each without end until it is stopped.
-
-For tests and soaks of a service on this machine:
+"""Attacks on the memory of a service on this machine, for tests and benchmarks.
 
     .venv-dev/bin/python -m benchmarks.load.attacks PORT SEED SECONDS NAME...
+
+Each attack runs until it is cancelled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Attack = Callable[[int, random.Random], Awaitable[None]]
 
 
 async def targets(port: int, draw: random.Random) -> None:
-    """Send 10,000 targets of 90 characters, never the same."""
+    """Send 10,000 unique targets of 90 characters per request."""
     common = random_word(draw, 70)
 
     async def one() -> None:
@@ -38,7 +38,7 @@ async def targets(port: int, draw: random.Random) -> None:
 
 
 async def target_scores(port: int, draw: random.Random) -> None:
-    """Ask for as many targets at as many masks as are allowed, and for one fill of each."""
+    """Request the allowed maximum of targets times masks, with one fill per mask."""
     vocabulary = json.loads((default_bundle_path() / "tokenizer.json").read_text())["model"][
         "vocab"
     ]
@@ -53,7 +53,7 @@ async def target_scores(port: int, draw: random.Random) -> None:
 
 
 async def bodies(port: int, draw: random.Random) -> None:
-    """Send all of a large body but its end, over as many connections as a client has."""
+    """Send large bodies without their end over 300 connections."""
     part = b'{"inputs": "' + b"x" * (MIB - 2000)
 
     async def one() -> None:
@@ -83,7 +83,7 @@ async def _has_answer(reader: asyncio.StreamReader) -> bool:
 
 
 async def expansion(port: int, draw: random.Random) -> None:
-    """Send a megabyte of empty lists and objects."""
+    """Send 1 MiB of empty lists, objects and numbers, which take more memory when parsed."""
     requests = [
         post(path, b"[" + part * (MIB // len(part) - 2) + b"0]")
         for part in (b"[],", b"{},", b"1.5,", b"[[[[[[[]]]]]]],")
@@ -97,7 +97,7 @@ async def expansion(port: int, draw: random.Random) -> None:
 
 
 async def axes(port: int, draw: random.Random) -> None:
-    """Send tensors with a shape of 50,000 axes."""
+    """Send tensors with a shape of 49,000 axes."""
     name = await model_name(port)
 
     async def one() -> None:
@@ -109,10 +109,10 @@ async def axes(port: int, draw: random.Random) -> None:
 
 
 async def unread_answers(port: int, draw: random.Random) -> None:
-    """Ask for the longest answers with short requests, and read none."""
+    """Request the longest responses with short requests, and read none."""
 
     async def one() -> None:
-        # just below the bound of 5 MiB
+        # the response is just below the limit of 5 MiB
         text = "[MASK] " * 100 + " " * 1_000
         request = post("/fill-mask", {"inputs": text, "parameters": {"top_k": 25}})
         with contextlib.suppress(OSError):
@@ -126,17 +126,17 @@ async def unread_answers(port: int, draw: random.Random) -> None:
 
 
 async def trailers(port: int, _draw: random.Random) -> None:
-    """Send a chunked body and trailers without end."""
+    """Send a chunked body with endless trailers."""
     await _endless(port, b"0\r\n", b"a:b\r\n" * 10_000)
 
 
 async def chunk_extensions(port: int, _draw: random.Random) -> None:
-    """Send a chunk whose extension has no end."""
+    """Send a chunk with an endless extension."""
     await _endless(port, b"1", b";a=b" * 10_000)
 
 
 async def small_chunks(port: int, _draw: random.Random) -> None:
-    """Send a body in chunks of one byte, each with an extension."""
+    """Send a body in chunks of one byte with extensions."""
     await _endless(port, b"", b"1;ab=cdefgh\r\nx\r\n" * 4_000)
 
 
@@ -155,7 +155,7 @@ async def _endless(port: int, start: bytes, part: bytes) -> None:
 
 
 async def slow_heads(port: int, draw: random.Random) -> None:
-    """Send heads of up to 32 KiB a line at a time, and no end."""
+    """Send heads of up to 32 KiB line by line, without their end."""
 
     async def one() -> None:
         with contextlib.suppress(OSError):
@@ -171,7 +171,7 @@ async def slow_heads(port: int, draw: random.Random) -> None:
 
 
 async def scores(port: int, draw: random.Random) -> None:
-    """Ask for as many passes as are allowed."""
+    """Request the allowed maximum of passes per score."""
 
     async def one() -> None:
         texts = [" ".join(random_word(draw, 4) for _ in range(4)) for _ in range(40)]
@@ -181,7 +181,7 @@ async def scores(port: int, draw: random.Random) -> None:
 
 
 async def wide_texts(port: int, _draw: random.Random) -> None:
-    """Send long texts of few tokens, whose characters take four bytes each in memory."""
+    """Send long texts of few tokens whose characters take four bytes each in memory."""
 
     async def one() -> None:
         texts = ["\\ud83d\\ude00" + " " * 15_000 + "[MASK]"] * 60
@@ -192,7 +192,7 @@ async def wide_texts(port: int, _draw: random.Random) -> None:
 
 
 async def odd_requests(port: int, draw: random.Random) -> None:
-    """Send what the conformance test sends, cut anywhere, and do not always read the answers."""
+    """Send cut requests of the conformance test, and leave some responses unread."""
 
     async def one() -> None:
         case = draw.choice(CASES)
@@ -210,7 +210,7 @@ async def odd_requests(port: int, draw: random.Random) -> None:
 
 
 async def model_name(port: int) -> str:
-    """Return the name of the model that is served."""
+    """Return the name of the served model."""
     async with connected(port) as (reader, writer):
         writer.write(b"GET /info HTTP/1.1\r\nHost: x\r\n\r\n")
         answer_head = (await reader.readuntil(b"\r\n\r\n")).lower()
@@ -236,7 +236,7 @@ ATTACKS: dict[str, Attack] = {
 
 
 async def run(names: Sequence[str], port: int, seed: int, seconds: float) -> None:
-    """Run attacks at the same time, each again when it is cut off."""
+    """Run attacks concurrently, and restart those that the service cuts off."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
@@ -256,14 +256,15 @@ async def _again(attack: Attack, port: int, draw: random.Random) -> None:
 async def under(
     names: Iterable[str], port: int, seed: int = 1, seconds: float = 3600
 ) -> AsyncIterator[None]:
-    """Run attacks beside the body of the `with`, in a process that slows no client of this one."""
+    """Run attacks during the block, in a separate process that does not slow down other clients."""
     arguments = [str(port), str(seed), str(seconds), *names]
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.load.attacks", *arguments
     )
     try:
         yield
-        assert process.returncode is None, "the attacks have ended too early"  # noqa: S101
+        code = process.returncode
+        assert code is None, f"the attacks ended early with exit code {code}"  # noqa: S101
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

@@ -1,11 +1,11 @@
-"""Number of pods for a rate of requests: a formula, and a simulation that checks it.
+"""Formula for the number of pods at a request rate, with a simulation that checks it.
 
     .venv-dev/bin/python -m benchmarks.load.capacity
 
-Requests arrive at random (Poisson), each at a pod chosen at random, as kube-proxy does. A pod has a
-worker for each CPU; it admits and forms batches by the service's rules, with the service's
-settings. A batch takes as long as was measured. The table goes into docs/deploy.md, made from the
-figures of benchmarks/load/pod_size.py that are there.
+Requests arrive in a Poisson process, and each goes to a random pod, as with kube-proxy. A pod has
+one worker per CPU. It admits requests and forms batches with the service's rules and settings. The
+duration of a batch comes from the measurements of benchmarks/load/pod_size.py in docs/deploy.md.
+The script writes its table into the same page.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SPARE = 1
 RATES = (100, 1_000, 10_000)
 SECONDS = 30.0
 SEED = 0
-# What a pass costs whatever its tokens: texts of 24 tokens take 3.92 ms alone and 2.20 ms each by
-# eights (docs/performance.md, "Texts of 24 tokens in a batch").
+# Fixed cost of a batch. Texts of 24 tokens take 3.92 ms each alone and 2.20 ms each in batches of 8
+# (docs/performance.md, "Texts of 24 tokens in a batch").
 PASS_S = 1.96e-3
 HEAD = (
     "| requests/s | pods | load | p50 ms | p99 ms | rejected |\n"
@@ -43,23 +43,23 @@ HEAD = (
 
 
 def pods_needed(requests_per_s: float, tokens_per_request: float, pod_tokens_per_s: float) -> int:
-    """The formula of docs/deploy.md, without the spare pod.
+    """Return the number of pods by the formula of docs/deploy.md, without the spare pod.
 
     Args:
-        requests_per_s: that are to be answered at the busiest time.
-        tokens_per_request: on average.
-        pod_tokens_per_s: of a pod that is never idle.
+        requests_per_s: peak request rate.
+        tokens_per_request: mean number of tokens.
+        pod_tokens_per_s: throughput of a pod that is never idle.
     """
     return math.ceil(requests_per_s * tokens_per_request / (pod_tokens_per_s * UTILISATION))
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A request of one text.
+    """Arrival of a request with one text.
 
     Attributes:
-        at_s: when it comes.
-        tokens: of its text.
+        at_s: simulated time of the arrival.
+        tokens: number of tokens of the text.
     """
 
     at_s: float
@@ -68,28 +68,28 @@ class Arrival:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of requests: how long each that was admitted took, and how many were not."""
+    """Latencies of the accepted requests, and the number of rejected requests."""
 
     latencies_s: list[float] = field(default_factory=list)
     refused: int = 0
 
     @property
     def refused_share(self) -> float:
-        """Of all requests."""
+        """Share of rejected requests."""
         return self.refused / (self.refused + len(self.latencies_s))
 
     def percentile_ms(self, percent: int) -> float:
-        """Of the latencies."""
+        """Return a percentile of the latencies in milliseconds."""
         return 1e3 * statistics.quantiles(self.latencies_s, n=100)[percent - 1]
 
 
 class Pod:
-    """A pod in simulated time.
+    """Simulated pod.
 
     Args:
-        tokens_per_s: when it is never idle.
-        cpus: workers.
-        settings: the service's.
+        tokens_per_s: throughput of a pod that is never idle.
+        cpus: number of workers.
+        settings: settings of the service.
     """
 
     def __init__(self, tokens_per_s: float, cpus: int, settings: Settings) -> None:
@@ -97,15 +97,15 @@ class Pod:
         self._workers = self._idle = cpus
         full = settings.max_batch_tokens
         self._token_s = cpus / tokens_per_s - PASS_S / full
-        self._speed = Throughput(full // 2)  # of a worker
-        self._speed.record(full, self.batch_s(full))  # as at the service's start
+        self._speed = Throughput(full // 2)  # throughput of one worker
+        self._speed.record(full, self.batch_s(full))  # the service also measures a full batch first
         self._waiting: LaneQueue[Arrival] = LaneQueue(lambda arrival: arrival.tokens)
         self._accepted_tokens = 0
         self._running: list[tuple[float, int, float, list[Arrival]]] = []
         self._batches = 0
 
     def serve(self, arrivals: Sequence[Arrival]) -> Outcome:
-        """Take requests in the order in which they come, and finish all that are admitted."""
+        """Simulate requests in order of arrival, until all accepted ones are finished."""
         outcome = Outcome()
         for arrival in arrivals:
             self._run_until(arrival.at_s, outcome)
@@ -119,7 +119,7 @@ class Pod:
         return outcome
 
     def batch_s(self, tokens: int) -> float:
-        """How long a batch takes."""
+        """Return the duration of a batch in seconds."""
         return PASS_S + tokens * self._token_s
 
     def _has_room(self, tokens: int) -> bool:
@@ -154,9 +154,10 @@ class Pod:
 def simulate(
     requests_per_s: float, pods: int, pod_tokens_per_s: float, seconds: float = SECONDS
 ) -> Outcome:
-    """So many pods for so long; the same at every call.
+    """Simulate pods with a fixed seed.
 
-    A random choice among pods makes of a Poisson stream one for each, independent of the others.
+    A random choice of pods splits a Poisson process into independent Poisson processes, so each pod
+    has its own arrivals.
     """
     rng = random.Random(SEED)  # noqa: S311 - a simulation, not a secret
     lengths = text_tokens()
@@ -170,18 +171,18 @@ def simulate(
 
 
 def text_tokens() -> list[int]:
-    """The lengths of the texts that the pods were measured with."""
+    """Return the lengths in tokens of the texts in the measurements of pods."""
     tokenizer = Tokenizer.from_bundle(read_bundle(default_bundle_path()))
     return [len(tokenizer.encode(text).input_ids) for text in masked_texts()]
 
 
 def pod_tokens_per_s() -> float:
-    """Of a pod that is never idle, as measured."""
+    """Return the measured throughput of a pod that is never idle."""
     return max(size.tokens_per_s for size in pod_size.read_sizes() if size.cpus == CPUS)
 
 
 def rows(requests_per_s: int) -> Iterator[str]:
-    """A third less than the formula says, what it says when the spare pod is lost, what it says."""
+    """Yield rows for two thirds of the pods, the pods without the spare, and all pods."""
     tokens, speed = statistics.mean(text_tokens()), pod_tokens_per_s()
     needed = pods_needed(requests_per_s, tokens, speed)
     for pods in dict.fromkeys((max(1, needed * 2 // 3), needed, needed + SPARE)):

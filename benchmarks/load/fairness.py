@@ -1,10 +1,10 @@
-"""Latency of single fills, with and without a flood of scoring requests.
+"""Latency of single fills with and without a flood of scoring requests.
 
     .venv-dev/bin/python -m benchmarks.load.fairness [ENVIRONMENT]
 
-The service of ENVIRONMENT (.venv by default) is asked for one fill after another, first alone, then
-while another process keeps it busy with /score, eight texts a request and several requests at a
-time; a few rounds of each, alternating.
+ENVIRONMENT is the environment of the service (default: .venv). A client requests one fill after
+another. Measurements without and with a flood alternate. In a flood, another process sends 8
+concurrent /score requests of 8 texts each.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ HEADERS = {"Content-Type": "application/json"}
 
 
 def main() -> None:
-    """Print the table; with --flood, be the other process."""
+    """Print the latencies without and with a flood.
+
+    With --flood, this process sends the flood instead.
+    """
     if sys.argv[1:2] == ["--flood"]:
         flood(int(sys.argv[2]))
         return
@@ -53,7 +56,7 @@ def main() -> None:
 
 
 def fills_ms(port: int, seconds: float) -> list[float]:
-    """The latency of each fill, one after another for so long."""
+    """Request one fill after another, and return the latencies in milliseconds."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     times: list[float] = []
     end = time.perf_counter() + seconds
@@ -65,26 +68,29 @@ def fills_ms(port: int, seconds: float) -> list[float]:
         response = connection.getresponse()
         response.read()
         if response.status != 200:
-            raise SystemExit(f"a fill was answered with {response.status}")
+            raise SystemExit(f"the status of a fill must be 200 (got {response.status})")
         times.append(1e3 * (time.perf_counter() - started))
     raise AssertionError
 
 
 def while_flooded(port: int) -> list[float]:
-    """The same while another process floods the service."""
+    """Measure fills while another process floods the service with scoring requests."""
     command = [sys.executable, "-m", "benchmarks.load.fairness", "--flood", str(port)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None  # noqa: S101 - it is a pipe
-        other.stdout.readline()  # the first scores are there
+        assert other.stdout is not None  # noqa: S101 - stdout is a pipe
+        other.stdout.readline()  # the first response has arrived
         times = fills_ms(port, SECONDS)
         if other.poll() is not None:
-            raise SystemExit("the flood has ended before it should")
+            raise SystemExit(
+                f"the flood ended early with exit code {other.returncode}; "
+                "a /score response had another status than 200"
+            )
         other.kill()
     return times
 
 
 def flood(port: int) -> None:
-    """Ask for scores until killed."""
+    """Send scoring requests until the process is killed."""
     texts = [text for text in FILE.read_text(encoding="utf-8").splitlines() if len(text) < 300]
     parts = [texts[i : i + TEXTS] for i in range(0, len(texts), TEXTS)]
 
@@ -95,7 +101,7 @@ def flood(port: int) -> None:
             response = connection.getresponse()
             response.read()
             if response.status != 200:
-                os._exit(1)  # whichever thread it is
+                os._exit(1)  # ends the process from any thread
             print("scored", flush=True)
 
     for client in range(CLIENTS):

@@ -1,9 +1,10 @@
-"""Footprint of the service: size on disk, start, memory. Linux only.
+"""Size on disk, start time and memory of the service.
 
     .venv-dev/bin/python benchmarks/load/footprint.py [ENVIRONMENT]
 
-ENVIRONMENT is the serving environment (.venv by default, from `make serve`). Three starts; after
-each 500 requests of 1 to 8 texts of 3 to 200 words.
+ENVIRONMENT is the serving environment (default: .venv, which `make serve` creates). The script
+starts the service three times, and sends 500 requests of 1 to 8 texts of 3 to 200 words to each.
+The script needs Linux.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ WORDS = ["the", "old", "river", "runs", "past", "a", "small", "town", "where", "
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Time and memory of a start."""
+    """Start time and memory of the service."""
 
     ready_s: float
     idle_mb: float
@@ -37,7 +38,7 @@ class Footprint:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print sizes, start time and memory."""
     environment = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / ".venv"
     bundle = ROOT / "service" / "bundles" / "default"
     starts = [measure(environment / "bin" / "fillmask-serve", bundle) for _ in range(STARTS)]
@@ -49,7 +50,7 @@ def main() -> None:
 
 
 def measure(program: Path, bundle: Path, mask_token: str = "[MASK]") -> Footprint:  # noqa: S107 - not a password
-    """Start the service on a free port, ask it for fills, stop it."""
+    """Measure one start of the service and its memory after requests."""
     started = time.perf_counter()
     with running_server("--bundle", str(bundle), command=(str(program),)) as server:
         _get(f"{server.url}/health/ready")
@@ -83,7 +84,7 @@ def _memory_mb(pid: int, field: str) -> float:
     status = Path(f"/proc/{pid}/status").read_text()
     found = re.search(rf"{field}:\s+(\d+) kB", status)
     if found is None:
-        raise SystemExit(f"no {field} in /proc/{pid}/status")
+        raise SystemExit(f"/proc/{pid}/status must contain {field}; run this on Linux")
     return int(found[1]) * 1024 / 1e6
 
 

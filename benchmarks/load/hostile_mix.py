@@ -1,10 +1,10 @@
-"""A random mix of attacks on one process: does it answer, and does its memory stay flat?
+"""Availability and memory of a service under a random mix of attacks.
 
     .venv-dev/bin/python -m benchmarks.load.hostile_mix [--minutes N] [--seed N]
 
-Every 10 s another few attacks begin, beside two polite clients, and now and then the bundle changes
-and is reloaded. A line tells of memory and answers; the end fails if the process has died, a polite
-client was not answered, or memory has grown.
+Each period of 10 s has one to four attacks and two polite clients. In 30 % of the periods the
+service reloads a changed bundle. The script prints memory and responses of each period. It fails if
+the process ends, a polite client gets no response, or memory grows.
 """
 
 from __future__ import annotations
@@ -30,16 +30,15 @@ from tests.chaos.process import serving
 PERIOD_S = 10.0
 CLIENTS = 2
 MOST_ATTACKS = 4
-WARM_SHARE = 0.25  # of the time: what a process takes until it has seen everything
-RELOADED_SHARE = 0.3  # of the periods
-# of the median of the last quarter over that after warming up
+WARM_SHARE = 0.25  # share of the time for warm-up, in which the process sees all attacks
+RELOADED_SHARE = 0.3  # share of the periods with a reload
+# maximum difference between the medians of the last quarter and of the quarter after warm-up
 ALLOWED_GROWTH_MB = 40
-# requests in a hundred that may be told to come again
-ALLOWED_REFUSALS = 0.01
+ALLOWED_REFUSALS = 0.01  # maximum share of the polite clients' requests with status 429
 
 
 async def mix(minutes: float, seed: int, bundle: Path) -> int:
-    """Run it, and return the exit code."""
+    """Run the mix and return the exit code."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     samples: list[int] = []
     answered = refused = lost = 0
@@ -54,7 +53,7 @@ async def mix(minutes: float, seed: int, bundle: Path) -> int:
             names = draw.sample(list(ATTACKS), draw.randint(1, MOST_ATTACKS))
             outcome = await _period(port, names, draw.randrange(2**31))
             if process.returncode is not None:
-                print(f"the process has ended with {process.returncode} under {names}")
+                print(f"the service ended with exit code {process.returncode} under {names}")
                 return 1
             samples.append(resident_bytes(process.pid))
             answered += outcome.statuses[200]
@@ -72,7 +71,7 @@ async def mix(minutes: float, seed: int, bundle: Path) -> int:
 
 
 def _change(bundle: Path, number: int) -> None:
-    """Describe the model in other words, as another version of it would."""
+    """Change the description of the model, like a new version of the bundle."""
     file = bundle / "bundle.json"
     draft = bundle / "bundle.json.draft"
     draft.write_text(json.dumps(json.loads(file.read_text()) | {"description": f"{number}"}))
@@ -94,18 +93,20 @@ def _verdict(samples: list[int], answered: int, refused: int, lost: int) -> int:
     last = statistics.median(samples[-quarter:])
     growth_mb = (last - warm) / MB
     print(
-        f"{answered} answers, {refused} refused, {lost} lost; memory {warm / MB:.1f} MB when warm, "
-        f"{last / MB:.1f} MB at the end, at most {max(samples) / MB:.1f} MB"
+        f"{answered} answered, {refused} rejected, {lost} lost. Memory {warm / MB:.1f} MB after "
+        f"warm-up, {last / MB:.1f} MB at the end, {max(samples) / MB:.1f} MB at the peak"
     )
     flat = growth_mb < ALLOWED_GROWTH_MB
     return 0 if flat and not lost and refused <= ALLOWED_REFUSALS * answered else 1
 
 
 def main() -> int:
-    """Read the arguments, and run the mix."""
+    """Run the command and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=10.0, help="default: %(default)s")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of the attacks (default: %(default)s)"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         bundle = Path(directory) / "bundle"

@@ -1,4 +1,7 @@
-"""Clients over HTTP that wait for their answers, or that go by the clock; they never sleep."""
+"""HTTP clients that load a server in a closed or an open loop.
+
+The clients poll without sleeping. Linux charges the wake-up of a sleeping CPU to the server.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from benchmarks.comparison.process import HOST
 from benchmarks.comparison.texts import masked_texts, request_body
 
 CLIENTS = 32
-WARM_UP_S = 2  # of each load; connections are made then
+WARM_UP_S = 2  # excluded from the figures, because the load opens its connections
 MOST_CONNECTIONS = 800
 
 
@@ -26,13 +29,21 @@ def _request(text: str) -> bytes:
     )
 
 
-# each whole, as bytes, in the order of the texts
+# complete requests in the order of the texts
 REQUESTS = [_request(text) for text in masked_texts()]
 
 
 @dataclass
 class Result:
-    """Outcome of the requests; times in seconds."""
+    """Outcome of the requests.
+
+    Attributes:
+        statuses: number of responses by status.
+        latencies: latencies in seconds of responses with status 200.
+        failed: number of requests on connections that were lost.
+        without_body: number of error responses without an error message.
+        unsent: number of requests that found no free connection.
+    """
 
     statuses: Counter[int] = field(default_factory=Counter)
     latencies: list[float] = field(default_factory=list)
@@ -41,29 +52,33 @@ class Result:
     unsent: int = 0
 
     def clear(self) -> None:
-        """Begin anew; what was lost or could not be sent stays."""
+        """Reset the responses.
+
+        Failed and unsent requests stay.
+        """
         self.statuses.clear()
         self.latencies.clear()
 
     def copy(self) -> Result:
-        """As it is now."""
+        """Return a copy of the current counts."""
         return replace(self, statuses=self.statuses.copy(), latencies=list(self.latencies))
 
     def percentile_ms(self, share: float) -> float:
-        """Of the latencies of those that were answered with fills."""
+        """Return a quantile of the latencies in milliseconds."""
         ranked = sorted(self.latencies)
         return 1000 * ranked[int(share * (len(ranked) - 1))] if ranked else 0.0
 
 
 class Wire(asyncio.Protocol):
-    """A connection that has one request at a time.
+    """Connection with one request at a time.
 
     Args:
-        result: where what becomes of them is counted.
-        free: where it goes after an answer; without one it asks again at once.
+        result: counts to update.
+        free: list that receives the connection after each response. None to send the next request
+            immediately.
     """
 
-    # in no order: that of the texts would be in step with that of the batches
+    # random, because a fixed order of texts can synchronise with the batches
     _random = random.Random(0)  # noqa: S311 - a choice, not a secret
 
     def __init__(self, result: Result, free: list[Wire] | None) -> None:
@@ -74,17 +89,17 @@ class Wire(asyncio.Protocol):
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Connected."""
+        """Store the transport."""
         self._transport = cast("asyncio.Transport", transport)
 
     def send(self) -> None:
-        """Ask."""
+        """Send a random request."""
         self._received = b""
         self._started = time.perf_counter()
         self._transport.write(self._random.choice(REQUESTS))
 
     def data_received(self, data: bytes) -> None:
-        """A piece of the answer, or all of it."""
+        """Collect a response and count it when it is complete."""
         self._received += data
         head, end, body = self._received.partition(b"\r\n\r\n")
         if not end:
@@ -105,19 +120,19 @@ class Wire(asyncio.Protocol):
             self._free.append(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Gone; whoever waits on it has failed."""
+        """Count a pending request as failed."""
         self._result.failed += self._started > 0
         if self._free and self in self._free:
             self._free.remove(self)
 
 
 async def _spin(until: Callable[[], bool]) -> None:
-    while not until():  # noqa: ASYNC110 - to sleep is what it is there to avoid
+    while not until():  # noqa: ASYNC110 - polling is the purpose, because clients must not sleep
         await asyncio.sleep(0)
 
 
 async def closed_loop(port: int, seconds: float) -> Result:
-    """Each client asks again as soon as it has its answer."""
+    """Load a server with clients that send the next request after each response."""
     result = Result()
     loop = asyncio.get_running_loop()
     for _ in range(CLIENTS):
@@ -131,7 +146,7 @@ async def closed_loop(port: int, seconds: float) -> Result:
 
 
 async def open_loop(port: int, rate: float, seconds: float) -> Result:
-    """By the clock."""
+    """Load a server at a fixed request rate, independent of its responses."""
     result, free = Result(), list[Wire]()
     loop = asyncio.get_running_loop()
     connecting: set[asyncio.Task[None]] = set()
@@ -159,13 +174,13 @@ async def open_loop(port: int, rate: float, seconds: float) -> Result:
                 result.unsent += 1
         await asyncio.sleep(0)
     counted = result.copy()
-    await asyncio.sleep(2)  # what is still on its way is not counted, unless it is lost
+    await asyncio.sleep(2)  # of the pending requests, only failures count
     counted.failed = result.failed
     return counted
 
 
 async def recover_s(port: int, usual_ms: float) -> float:
-    """How long until a request takes no longer than it did before."""
+    """Return the seconds until a request is as fast as before the overload."""
     begun = time.perf_counter()
     result, free = Result(), list[Wire]()
     _, wire = await asyncio.get_running_loop().create_connection(

@@ -1,10 +1,10 @@
-"""Cost of a large model, exported and served: memory, bytes and time, into docs/models.md.
+"""Memory, size and time of exporting and serving a large model, for docs/models.md.
 
     .venv-dev/bin/python -m benchmarks.load.large_model
 
-A checkpoint of XLM-RoBERTa large's size (560 million parameters, 250,002 tokens) is made with
-random weights, exported in fp32 and in int8, and its int8 bundle served. Linux only; 10 GB of disk,
-6 GB of memory, half an hour.
+The script creates a checkpoint with random weights and the size of XLM-RoBERTa large (560 million
+parameters, 250,002 tokens). It exports the checkpoint in fp32 and int8, and serves the int8 bundle.
+It needs Linux, 10 GB of disk, 6 GB of memory and half an hour.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CONFIG = {
 
 
 def main() -> None:
-    """Make, export twice, serve; print and write the table."""
+    """Measure, print and write the table."""
     with tempfile.TemporaryDirectory() as scratch:
         checkpoint = Path(scratch) / "checkpoint"
         make_checkpoint(checkpoint)
@@ -78,7 +78,10 @@ def main() -> None:
 
 
 def make_checkpoint(directory: Path) -> None:
-    """Weights as wide as training makes them, under XLM-RoBERTa's names."""
+    """Write a checkpoint of XLM-RoBERTa's format.
+
+    The random weights have the variance of trained ones.
+    """
     directory.mkdir()
     torch.manual_seed(0)
     tensors: dict[str, Tensor] = {}
@@ -111,7 +114,7 @@ def make_checkpoint(directory: Path) -> None:
 
 
 def tokenizer() -> Tokenizer:
-    """A Unigram tokenizer of as many pieces: the words of real text, letters, and made-up words."""
+    """Create a Unigram tokenizer of 250,002 pieces from real words, letters and random words."""
     sentences = (ROOT / "export" / "verification_texts.txt").read_text(encoding="utf-8")
     words = sorted({*re.findall(r"\w+", sentences), *footprint.WORDS})
     draw = random.Random(0)  # noqa: S311 - a choice, not a secret
@@ -132,14 +135,18 @@ def tokenizer() -> Tokenizer:
 
 
 def export(checkpoint: Path, output: Path, precision: str) -> tuple[float, float]:
-    """Peak memory in MB of `fillmask-export`, and seconds."""
+    """Run `fillmask-export`.
+
+    Returns:
+        The peak memory in MB, and the duration in seconds.
+    """
     started = time.perf_counter()
     program = str(Path(sys.executable).parent / "fillmask-export")
     command = [program, str(checkpoint), "--output", str(output), "--precision", precision]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
-        raise SystemExit(f"the export in {precision} failed")
+        raise SystemExit(f"fillmask-export --precision {precision} failed; read its message above")
     return usage.ru_maxrss * 1024 / 1e6, time.perf_counter() - started
 
 

@@ -1,12 +1,12 @@
-"""Five times as many requests as it can answer, for a minute: what becomes of them, into the docs.
+"""Goodput and latency at five times the capacity for a minute, for docs/deploy.md.
 
     .venv-dev/bin/python -m benchmarks.load.overload [SECONDS [TIMES]]
 
-The service has one half of the CPUs, the clients have the other. They never sleep: to wake a CPU
-that does takes the time of who wakes it, which here is the service. In each round capacity is
-measured by clients that ask again as soon as they have their answer, before and after; then as many
-requests are sent by the clock as that, and then as many times that, whatever becomes of those
-before. Nobody waits before trying again, as a polite client would. Linux only; a quiet machine.
+The service has one half of the CPUs, and the clients have the other half. Clients never sleep,
+because the service would pay for waking their CPUs. Each round measures the capacity in a closed
+loop, then loads the service at this rate in an open loop, then at TIMES this rate, and then
+measures the capacity again. Clients do not wait before a retry. The script needs Linux and a quiet
+machine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CAPACITY_S = 10
 class Round(NamedTuple):
     """Figures of a round."""
 
-    capacity: float  # requests a second
+    capacity: float  # requests per second
     closed: Result
     at_capacity: Result
     over: Result
@@ -43,7 +43,7 @@ class Round(NamedTuple):
 
 
 def measure(server: Server, seconds: float, times: float) -> Round:
-    """One round."""
+    """Measure one round."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
 
         def load(*arguments: float | str) -> Result:
@@ -67,14 +67,14 @@ def _recover_s(port: int, usual_ms: float) -> float:
 
 
 def row(name: str, asked: float, results: list[Result], seconds: float) -> str:
-    """A row of the table: medians over the rounds."""
+    """Format a row of the table with medians over the rounds."""
     answered = statistics.median(result.statuses[200] / seconds for result in results)
     p50, p99 = (statistics.median(r.percentile_ms(share) for r in results) for share in (0.5, 0.99))
     return f"| {name} | {asked:.0f} | {answered:.0f} | {p50:.0f} | {p99:.0f} |"
 
 
 def report(rounds: list[Round], seconds: float, times: float) -> list[str]:
-    """Lines of the page."""
+    """Format the lines of the page."""
     capacity = statistics.median(each.capacity for each in rounds)
     closed, at_capacity, over = (
         [each.closed for each in rounds],

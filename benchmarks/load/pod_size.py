@@ -1,11 +1,10 @@
-"""Throughput of pods with one CPU and with two, into docs/deploy.md.
+"""Throughput of pods with one and with two CPUs, for docs/deploy.md.
 
     .venv-dev/bin/python -m benchmarks.load.pod_size
 
-The service with the built-in model is bound to as many CPUs (`taskset`), which gives it the threads
-that a CPU limit of as many would (`service/host.py`), and asked by clients that send their next
-request when they have an answer. They take the CPUs that are left, where there are any. Linux only;
-a quiet machine.
+`taskset` binds the service with the built-in model to some CPUs. The service then uses as many
+threads as under the same CPU limit (`service/host.py`). The clients of a closed loop run on the
+other CPUs, if any. The script needs Linux and a quiet machine.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What clients saw: requests answered a second, and latencies in milliseconds."""
+    """Throughput and latencies that the clients measured."""
 
     requests_per_s: float
     p50_ms: float
@@ -49,7 +48,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class PodSize:
-    """A row of the table: what a pod of so many CPUs answers so many clients."""
+    """Row of the table for a number of CPUs and a number of clients."""
 
     cpus: int
     clients: int
@@ -60,7 +59,7 @@ class PodSize:
     peak_mb: float
 
     def __str__(self) -> str:
-        """The row."""
+        """Format the row."""
         return (
             f"| {self.cpus} | {self.clients} | {self.requests_per_s:.0f} | {self.tokens_per_s:.0f} "
             f"| {self.p50_ms:.1f} | {self.p99_ms:.1f} | {self.peak_mb:.0f} |"
@@ -78,7 +77,7 @@ def main() -> None:
 
 
 def read_sizes() -> list[PodSize]:
-    """The rows of the page."""
+    """Read the rows of the page."""
     table = generated_block.read(PAGE, NAME).split("\n\n")[0]
     rows = table.strip().splitlines()[2:]
     cells = [[float(cell) for cell in row.strip("|").split("|")] for row in rows]
@@ -86,16 +85,19 @@ def read_sizes() -> list[PodSize]:
 
 
 def tokens_per_request() -> float:
-    """Tokens of a text of the load, those that frame it included, on average."""
+    """Return the mean number of tokens per text, special tokens included."""
     tokenizer = Tokenizer.from_bundle(read_bundle(default_bundle_path()))
     return statistics.mean(len(tokenizer.encode(text).input_ids) for text in masked_texts())
 
 
 def measure(cpus: int) -> list[PodSize]:
-    """A pod of so many CPUs, for each number of clients; medians over the rounds."""
+    """Measure a pod with each number of clients.
+
+    The figures are medians over the rounds.
+    """
     usable = sorted(os.sched_getaffinity(0))
     if len(usable) < cpus:
-        raise SystemExit(f"{cpus} CPUs are needed, {len(usable)} are there")
+        raise SystemExit(f"the measurement needs {cpus} CPUs (got {len(usable)})")
     tokens = tokens_per_request()
     sizes = []
     command = [sys.executable, "-m", "service"]
@@ -122,10 +124,10 @@ def measure(cpus: int) -> list[PodSize]:
 
 
 async def load(port: int, clients: int, seconds: float) -> Load:
-    """So many clients, each with a connection, each sending when it has been answered.
+    """Load a server with clients that send the next request after each response.
 
     Raises:
-        ServerError: an answer was not 200.
+        ServerError: a response had another status than 200.
     """
     started = time.perf_counter()
     shares = [
@@ -140,7 +142,11 @@ async def load(port: int, clients: int, seconds: float) -> Load:
 
 
 async def _ask(port: int, requests: Sequence[bytes], end_s: float) -> list[float]:
-    """One client, until the end: the latency of each request in seconds."""
+    """Send requests on one connection until a given time.
+
+    Returns:
+        The latency of each request in seconds.
+    """
     reader, writer = await asyncio.open_connection(HOST, port)
     latencies_s = []
     try:
@@ -152,7 +158,7 @@ async def _ask(port: int, requests: Sequence[bytes], end_s: float) -> list[float
             answered = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
             await reader.readexactly(int(answered.split("content-length: ")[1].split("\r\n")[0]))
             if not answered.startswith("http/1.1 200 "):
-                raise ServerError(f"a fill was answered with {answered.splitlines()[0]}")
+                raise ServerError(f"the status must be 200 (got {answered.splitlines()[0]})")
             latencies_s.append(time.perf_counter() - started)
     finally:
         writer.close()

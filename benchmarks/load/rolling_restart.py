@@ -1,10 +1,10 @@
-"""Two services behind nginx, restarted one after the other under load: requests that fail.
+"""Failed requests during rolling restarts of two services behind nginx.
 
     .venv-dev/bin/python -m benchmarks.load.rolling_restart [RESTARTS]
 
-nginx (Debian's package) is a plain proxy: it passes on what it gets, asks another server only when
-it cannot connect, and knows nothing of readiness. Each restart is a SIGTERM to one service and a
-new one at its port; the proxy's clients ask all the time.
+nginx (Debian's package) is a plain proxy without readiness checks. It retries a request at the
+other service only if it cannot connect. A restart sends SIGTERM to one service and starts a new one
+on the same port. Clients send requests throughout.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ http {{
     uwsgi_temp_path {directory};
     scgi_temp_path {directory};
     upstream fillmask {{
-        # asked each time: for nginx one that is being restarted would be gone for 10 s
+        # no max_fails, because nginx would otherwise skip a restarted server for 10 s
         server 127.0.0.1:{first} max_fails=0;
         server 127.0.0.1:{second} max_fails=0;
         {keepalive}
@@ -57,7 +57,7 @@ http {{
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the numbers of answered and of failed requests."""
     restarts = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     print("| connections to the services | restarts | answered | failed |\n|---|--:|--:|--:|")
     for name, keepalive in (("one a request", ""), ("kept", "keepalive 16;")):
@@ -66,7 +66,11 @@ def main() -> None:
 
 
 async def restart(restarts: int, keepalive: str) -> tuple[int, int]:
-    """How many requests were answered with fills, and how many were not."""
+    """Restart two services in turn under load.
+
+    Returns:
+        The numbers of successful and of failed requests.
+    """
     ports = [free_port(), free_port()]
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
@@ -80,8 +84,8 @@ async def restart(restarts: int, keepalive: str) -> tuple[int, int]:
         for number in range(restarts):
             place = number % 2
             running[place].send_signal(signal.SIGTERM)
-            if await running[place].wait() != 0:
-                raise SystemExit("a service has not ended well")
+            if (code := await running[place].wait()) != 0:
+                raise SystemExit(f"the service must exit with code 0 (got {code})")
             next_one = serving("--threads=1", port=ports[place])
             running[place], _ = await stack.enter_async_context(next_one)
             await asyncio.sleep(PAUSE_S)
@@ -93,10 +97,10 @@ async def restart(restarts: int, keepalive: str) -> tuple[int, int]:
 
 @contextmanager
 def nginx(ports: list[int], keepalive: str) -> Iterator[int]:
-    """A proxy before both; gives its port."""
+    """Run a proxy in front of the two ports, and yield its port."""
     program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/bin")
     if program is None:
-        raise SystemExit("nginx is missing: apt-get install nginx-light")
+        raise SystemExit("nginx is not installed. Run: apt-get install nginx-light")
     port = free_port()
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "nginx.conf"
@@ -116,7 +120,7 @@ def nginx(ports: list[int], keepalive: str) -> Iterator[int]:
 
 
 def await_listener(port: int) -> None:
-    """Until somebody listens there."""
+    """Wait until a server listens on a port, for at most 5 s."""
     for _ in range(100):
         try:
             socket.create_connection(("127.0.0.1", port)).close()
@@ -124,7 +128,7 @@ def await_listener(port: int) -> None:
             time.sleep(0.05)
         else:
             return
-    raise SystemExit("nginx did not start")
+    raise SystemExit(f"nginx does not listen on port {port} after 5 s; read its errors above")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Everything at once, for a while: does memory grow, does anything go wrong?
+"""Soak test of memory and responses with all kinds of requests.
 
     .venv-dev/bin/python -m benchmarks.load.soak [MINUTES]
 
-Fills of texts of all lengths, with targets, whole words, masks together, long texts in windows,
-scores, requests that are wrong and clients that leave, by several clients each.
+Several clients send fills, targets, whole words, joint fills, windows, scores and invalid requests.
+Some clients disconnect before the response.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.comparison.texts import masked_texts
 
 CLIENTS = 6
 SAMPLE_S = 10.0
-WARM_SHARE = 0.25  # of the time: what a process takes until it has seen everything
+WARM_SHARE = 0.25  # share of the time for warm-up, in which the process sees all kinds of requests
 ALLOWED_GROWTH = 1.05
 
 Make = Callable[[random.Random, list[str]], tuple[str, dict[str, Any]]]
@@ -56,7 +56,7 @@ KINDS: dict[str, Make] = {
 
 
 async def ask(url: str, end_s: float, seed: int, answers: Counter[tuple[str, int]]) -> None:
-    """One client; now and then it leaves before its answer is there."""
+    """Send random requests as one client, which disconnects early from 5 % of them."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     texts = [text for text in masked_texts() if len(text) < 600]
     async with httpx.AsyncClient(timeout=60) as client:
@@ -76,7 +76,7 @@ async def ask(url: str, end_s: float, seed: int, answers: Counter[tuple[str, int
 
 
 async def watch(server: Server, end_s: float) -> list[float]:
-    """Memory, again and again."""
+    """Sample the server's memory in MB at a fixed interval."""
     samples = []
     while time.monotonic() < end_s:
         await asyncio.sleep(SAMPLE_S)
@@ -85,7 +85,12 @@ async def watch(server: Server, end_s: float) -> list[float]:
 
 
 async def soak(server: Server, seconds: float) -> tuple[Counter[tuple[str, int]], list[float]]:
-    """The answers by kind and status (0: left before), and memory in MB."""
+    """Run all clients.
+
+    Returns:
+        The number of responses by kind and status, and samples of the memory in MB. Requests of
+        clients that disconnected have status 0.
+    """
     end_s = time.monotonic() + seconds
     answers: Counter[tuple[str, int]] = Counter()
     async with asyncio.TaskGroup() as group:
@@ -96,25 +101,29 @@ async def soak(server: Server, seconds: float) -> tuple[Counter[tuple[str, int]]
 
 
 def main() -> None:
-    """Print the answers, the memory, and whether both are as they should be."""
+    """Print the responses and the memory, and fail if one of them is wrong."""
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 20
     cpus = sorted(os.sched_getaffinity(0))
     with running([sys.executable, "-m", "service"], cpus, "/health/ready", "soak") as server:
         answers, samples = asyncio.run(soak(server, 60 * minutes))
     statuses = sorted({status for _, status in answers})
-    print(f"| asked for | {' | '.join(str(status or 'left') for status in statuses)} |")
+    print(f"| request | {' | '.join(str(status or 'disconnected') for status in statuses)} |")
     print("|---|" + "--:|" * len(statuses))
     for kind in KINDS:
         print(f"| {kind} | {' | '.join(str(answers[kind, status]) for status in statuses)} |")
     warm = samples[int(WARM_SHARE * len(samples)) :]
     third = max(1, len(warm) // 3)
     early, late = (sum(part) / len(part) for part in (warm[:third], warm[-third:]))
-    print(f"\nMemory {early:.0f} MB early, {late:.0f} MB late, {max(samples):.0f} MB at most.")
+    print(f"\nmemory: {early:.0f} MB early, {late:.0f} MB late, {max(samples):.0f} MB at the peak")
     bad = [
         key for key in answers if key[1] not in {0, 200, 429, 422 if key[0] == "mistakes" else 200}
     ]
-    if bad or late > early * ALLOWED_GROWTH:
-        raise SystemExit(f"not as it should be: {bad or 'memory grows'}")
+    if bad:
+        raise SystemExit(f"requests must have an expected status (got {bad})")
+    if late > early * ALLOWED_GROWTH:
+        raise SystemExit(
+            f"memory must grow by at most {ALLOWED_GROWTH - 1:.0%} (got {late / early - 1:.0%})"
+        )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""A whole file by the command, beside what the runtime alone could do and what HTTP does.
+"""Throughput of whole files with `fillmask`, compared with the runtime alone and with HTTP.
 
     .venv-dev/bin/python -m benchmarks.load.whole_file [ROWS [ROUNDS]]
 
-The texts of the comparison (comparison/TEXTS.md), with other masks in each row, as JSONL. In each
-round, in turn: the runtime alone on texts that are tokenized already, in full batches on all CPUs,
-with their outputs dropped; `fillmask --input --output` as a process, with its start and without;
-the service under wrk with many connections. All with the built-in model, on all CPUs.
+The rows are texts of the comparison (comparison/TEXTS.md) with different masks. All measurements
+use the built-in model on all CPUs. Each round measures in turn:
+- the runtime alone with full batches of tokenized texts,
+- `fillmask --input --output` as a process, with and without its start time,
+- the service with wrk and 32 connections.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ ALONE, WITH_START, WITHOUT_START, HTTP = (
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the throughput of each measurement."""
     rows, rounds = (
         int(sys.argv[i]) if len(sys.argv) > i else default
         for i, default in ((1, ROWS), (2, ROUNDS))
@@ -73,7 +74,7 @@ def main() -> None:
 
 
 def masked_texts() -> Iterator[str]:
-    """Texts with one to three masks, without end; the same each time."""
+    """Yield an endless, reproducible sequence of texts with one to three masks."""
     tokenizer, most = (
         Tokenizer.from_bundle(read_bundle(default_bundle_path())),
         Settings().max_batch_tokens,
@@ -86,10 +87,10 @@ def masked_texts() -> Iterator[str]:
 
 
 class RuntimeAlone:
-    """What nothing around it can be faster than.
+    """Runtime without the service, whose throughput is an upper limit.
 
     Args:
-        texts: with masks.
+        texts: texts with masks.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -108,7 +109,7 @@ class RuntimeAlone:
         )
 
     def seconds(self) -> float:
-        """To compute all of them once."""
+        """Return the duration of computing all texts once."""
         with ThreadPoolExecutor(self._settings.threads) as pool:
             started_s = time.perf_counter()
             for _ in pool.map(self._compute, self._batches):
@@ -131,14 +132,14 @@ class RuntimeAlone:
 
 
 def seconds_of(arguments: Sequence[str]) -> float:
-    """How long the command takes, from its start to its end."""
+    """Return the duration of a `fillmask` process."""
     started_s = time.perf_counter()
     subprocess.run([*COMMAND, *arguments], env=environment(), capture_output=True, check=True)
     return time.perf_counter() - started_s
 
 
 def texts_per_s_over_http(bodies: Path, seconds: float) -> float:
-    """What the service answers to many clients, on the same CPUs as those."""
+    """Return the throughput of the service with many clients on the same CPUs."""
     cpus = sorted(os.sched_getaffinity(0))
     service = [sys.executable, "-m", "service"]
     with running(service, cpus, "/health/ready", "whole-file") as server:

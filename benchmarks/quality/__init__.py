@@ -1,1 +1,1 @@
-"""Accuracy of bundles and checkpoints."""
+"""Benchmarks of the accuracy of bundles and checkpoints."""

@@ -1,10 +1,10 @@
-"""Held-out figures of a bundle, through the runtime that serves it, beside its checkpoint's.
+"""Held-out accuracy of a bundle in the service's runtime and of its checkpoint in PyTorch.
 
     .venv-dev/bin/python -m benchmarks.quality.bundle_accuracy BUNDLE CHECKPOINT HELD_OUT...
 
-BERT's masking with a fixed seed, on rows of 128 and 256 tokens and on short texts that stand alone:
-PyTorch in fp32 and the served graph predict the same positions. In brackets are 95 % bootstrap
-intervals over rows. The built-in bundle's table goes into its model card.
+BERT's masking with a fixed seed selects positions in rows of 128 and 256 tokens and in short texts.
+PyTorch in fp32 and the served graph predict the same positions. Brackets contain 95 % bootstrap
+intervals over rows. The script writes the table of the built-in bundle into the model card.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ROW_TOKENS = (128, 256)
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the accuracy of bundle and checkpoint, and update the model card."""
     if len(sys.argv) < 4:
         raise SystemExit(__doc__)
     bundle = read_bundle(Path(sys.argv[1]))
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _predict(runtime: Runtime, masked: MaskedBatch) -> Predictions:
-    """A run of the served graph for each row, as the service would."""
+    """Predict with one run of the served graph per row."""
     log_probs, top_ids = [np.empty(0, np.float32)], [np.empty((0, TOP_K), np.int64)]
     labels = masked.labels.numpy()
     for ids, selected in zip(masked.input_ids.numpy(), masked.selected.numpy(), strict=True):

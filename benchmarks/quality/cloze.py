@@ -1,10 +1,9 @@
-"""How often a bundle fills everyday gaps as a person would: the cloze probe.
+"""Accuracy of a bundle on the cloze probe, a table of everyday prompts (Taylor 1953).
 
     .venv-dev/bin/python -m benchmarks.quality.cloze [BUNDLE]
 
-130 hand-written prompts in ten kinds lie in cloze_probe.tsv: kind, text, accepted answers. They are
-for measuring only: no model is trained on them or chosen by them. The built-in bundle is probed
-where none is named. The cloze procedure is Taylor's (1953).
+cloze_probe.tsv contains 130 hand-written prompts of ten kinds, with the columns kind, text and
+accepted answers. The prompts never select or train a model. The default is the built-in bundle.
 """
 
 from __future__ import annotations
@@ -29,7 +28,14 @@ TOP_K = 5
 
 @dataclass
 class Tally:
-    """Counts of one kind."""
+    """Counts for one kind of prompt.
+
+    Attributes:
+        prompts: number of prompts.
+        first: number of prompts whose first fill is accepted.
+        among_five: number of prompts with an accepted fill among the first five.
+        missed: prompts without an accepted fill, with their fills.
+    """
 
     prompts: int = 0
     first: int = 0
@@ -38,7 +44,10 @@ class Tally:
 
 
 def main() -> None:
-    """Print rates by kind, and what was missed; the built-in bundle's go into its model card."""
+    """Print accuracy by kind and the missed prompts.
+
+    The table of the built-in bundle also goes into the model card.
+    """
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path()
     tallies = probe(path)
     print(table(tallies), "\n\nmissed:")
@@ -49,7 +58,7 @@ def main() -> None:
 
 
 def probe(path: Path, prompts: Path = PROBE) -> dict[str, Tally]:
-    """What a bundle fills in, by kind of prompt."""
+    """Count a bundle's accepted fills by kind of prompt."""
     bundle = read_bundle(path)
     tokenizer = Tokenizer.from_bundle(bundle)
     runtime = Runtime(bundle.model_path)
@@ -68,7 +77,7 @@ def probe(path: Path, prompts: Path = PROBE) -> dict[str, Tally]:
 
 
 def table(tallies: Mapping[str, Tally]) -> str:
-    """The rates by kind, and of all."""
+    """Format the accuracy by kind and in total."""
     lines = ["| kind | prompts | top 1 | top 5 |", "|---|---|---|---|"]
     for kind, tally in [*tallies.items(), ("all", _sum(tallies.values()))]:
         first, among = (

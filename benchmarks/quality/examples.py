@@ -1,8 +1,8 @@
-"""What the built-in model says to a few sentences, into docs/built-in-model.md.
+"""Fills of the built-in model for the example sentences of docs/built-in-model.md.
 
     .venv-dev/bin/python -m benchmarks.quality.examples
 
-The sentences are those that the page has.
+The script reads the sentences from the page and writes the fills into it.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ HEAD = ["| text | first five fills, and the first one's probability |", "| --- |
 
 
 def main() -> None:
-    """Ask and write."""
+    """Write the table into the page."""
     sentences = [line.split(" | ")[0].strip("| ") for line in rows()]
     generated_block.write(PAGE, "quality/examples", "\n".join([*HEAD, *answered(sentences)]))
 
 
 def rows() -> list[str]:
-    """The page's lines, without the head."""
+    """Return the rows of the page's table."""
     return generated_block.read(PAGE, "quality/examples").splitlines()[len(HEAD) :]
 
 
 def answered(sentences: Iterable[str]) -> Iterator[str]:
-    """A line for each sentence, by the service itself."""
+    """Yield a row per sentence with the service's fills."""
     with TestClient(create_app(Settings())) as client:
         for sentence in sentences:
             fills = client.post("/fill-mask", json={"inputs": sentence}).json()

@@ -1,11 +1,11 @@
-"""Every checkpoint family at its published size: parity, size and speed, into docs/models.md.
+"""Parity, size and speed of each checkpoint family at its published size, for docs/models.md.
 
     .venv-comparison/bin/python -m benchmarks.quality.families [NAME ...]
 
-No model hub is asked: the configurations are the published ones, the weights are random. Each
-family runs in a process of its own, beside transformers on the same weights, texts and CPUs. The
-texts are as long as those of the comparison and have one mask or several. Needs 8 GB of memory and
-a quiet machine.
+The script downloads no model. The configurations are the published ones, and the weights are
+random. A separate process per family compares fillmask with transformers on the same weights, texts
+and CPUs. The texts have the lengths and masks of the comparison's texts. The script needs 8 GB of
+memory and a quiet machine.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ BATCH_TOKENS = 192
 SECONDS = 5.0
 LIMIT_S = 1800
 _ROBERTA = {"max_position_embeddings": 514, "type_vocab_size": 1}
-# by the name of the table: transformers' name of the classes, and what the published files have
-# that is not its default
+# by name in the table: transformers' prefix of the classes, and the published values that differ
+# from its defaults
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "BERT base": ("Bert", {}),
     "DistilBERT": ("DistilBert", {}),
@@ -81,16 +81,18 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What is measured of a family.
+    """Measurements of one family.
 
     Attributes:
-        parameters: the shared ones counted once.
-        fp32_difference: largest |difference| of a log-probability, against transformers, in nats.
-        int8_difference: 99th percentile over transformers' top 5, in nats.
+        parameters: number of parameters. Shared parameters count once.
+        fp32_difference: largest absolute difference from transformers' log-probabilities, in nats.
+        int8_difference: 99th percentile of the difference over transformers' top 5, in nats.
         int8_agreement: share of masks with the same first token.
-        fp32_mb, int8_mb: graph and weights.
-        fp32_texts_s, int8_texts_s: of ours, a thread for each CPU.
-        transformers_texts_s: one text at a time, PyTorch's threads on all CPUs.
+        fp32_mb: size of the fp32 graph and weights.
+        int8_mb: size of the int8 graph and weights.
+        fp32_texts_s: throughput of fillmask in fp32 with one thread per CPU.
+        int8_texts_s: throughput of fillmask in int8 with one thread per CPU.
+        transformers_texts_s: throughput of transformers with one text at a time on all CPUs.
     """
 
     parameters: int
@@ -121,7 +123,7 @@ def main() -> None:
 
 
 def write(rows: Mapping[str, str], machine: str) -> None:
-    """Put lines into the page, beside those of models measured before."""
+    """Write rows into the page, and keep the rows of other models."""
     old = generated_block.read(PAGE, "quality/families")
     known = {line.split(" | ")[0].strip("| "): line for line in old.splitlines()}
     lines = [rows.get(name, known.get(name)) for name in MODELS]
@@ -142,7 +144,7 @@ HEAD = (f"| model | {' | '.join(COLUMNS)} |", f"| --- |{' --: |' * len(COLUMNS)}
 
 
 def row(name: str, of: Figures) -> str:
-    """A line of the table."""
+    """Format a row of the table."""
     return (
         f"| {name} | {of.parameters / 1e6:.0f} M | {of.fp32_difference:.0e} "
         f"| {of.int8_difference:.3f}, {100 * of.int8_agreement:.1f} % "
@@ -152,7 +154,7 @@ def row(name: str, of: Figures) -> str:
 
 
 def measure(name: str) -> Figures:
-    """One family, in this process."""
+    """Measure one family in this process."""
     kind, fields = MODELS[name]
     torch.manual_seed(0)
     theirs = getattr(transformers, f"{kind}ForMaskedLM")(
@@ -195,7 +197,10 @@ def measure(name: str) -> Figures:
 
 
 def _spread(model: Any) -> None:
-    """Weights as wide as training makes them: freshly made ones say the same to every mask."""
+    """Set random weights with the variance of trained ones.
+
+    With the initial weights, the predictions of all masks are the same.
+    """
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.ndim > 1:
@@ -205,7 +210,7 @@ def _spread(model: Any) -> None:
 
 
 def _requests(config: Any) -> list[ModelPass]:
-    """As long as the comparison's texts and with as many masks, of random tokens."""
+    """Create passes of random tokens with the lengths and masks of the comparison's texts."""
     tokenizer = Tokenizer.from_bundle(read_bundle(default_bundle_path()))
     generator = np.random.default_rng(0)
     mask = getattr(config, "mask_token_id", None) or config.vocab_size - 1
@@ -221,7 +226,7 @@ def _requests(config: Any) -> list[ModelPass]:
 
 @torch.inference_mode()
 def _log_probs(model: Any, request: ModelPass) -> NDArray[np.float32]:
-    """(m, V) what transformers says: of all logits, those of the masks."""
+    """Return transformers' log-probabilities (m, V) at the masks."""
     logits = model(input_ids=torch.from_numpy(request.input_ids)[None]).logits[0]
     log_probs: NDArray[np.float32] = logits[request.mask_positions].log_softmax(-1).numpy()
     return log_probs
@@ -230,7 +235,7 @@ def _log_probs(model: Any, request: ModelPass) -> NDArray[np.float32]:
 def _ours(
     runtime: Runtime, requests: list[ModelPass], expected: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """(M, V), text by text."""
+    """Return fillmask's log-probabilities (M, V), computed text by text."""
     every = np.arange(expected.shape[1])
     parts = []
     for r in requests:

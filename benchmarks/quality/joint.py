@@ -1,10 +1,9 @@
-"""How often two masked words come back exactly: filled each alone, and together.
+"""Accuracy of the independent and the joint strategy on pairs of masked words.
 
     .venv-dev/bin/python -m benchmarks.quality.joint [BUNDLE [TEXTS]]
 
-From each text of the comparison's sample (held-out text, comparison/TEXTS.md), or of a file of one
-text a line, pairs of neighbouring words of one token each are masked; which ones is drawn at
-random, the same each time.
+The script masks random pairs of neighbouring one-token words with a fixed seed. TEXTS is a file
+with one text per line. The default is the held-out sample of the comparison (comparison/TEXTS.md).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ ORDERS: tuple[Order, ...] = ("confidence", "left_to_right")
 
 
 def main() -> None:
-    """Print the share of pairs that come back, for each way to fill them."""
+    """Print the share of correct pairs by strategy and order."""
     bundle = Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path()
     texts = Path(sys.argv[2]) if len(sys.argv) > 2 else TEXTS
     right, pairs = asyncio.run(compare(bundle, texts.read_text(encoding="utf-8").splitlines()))
@@ -41,7 +40,11 @@ def main() -> None:
 
 
 async def compare(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], int]:
-    """How many pairs come back by each way, and how many there are."""
+    """Count the correct pairs by strategy and order.
+
+    Returns:
+        The counts, and the number of pairs.
+    """
     bundle = read_bundle(directory)
     tokenizer, runtime = Tokenizer.from_bundle(bundle), Runtime(bundle.model_path)
 
@@ -75,7 +78,11 @@ async def compare(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], 
 def _pairs(
     text: str, tokenizer: Tokenizer, max_tokens: int, draw: random.Random
 ) -> list[tuple[str, list[int]]]:
-    """The text with two neighbouring words masked, and their tokens."""
+    """Mask random pairs of neighbouring words.
+
+    Returns:
+        Masked texts with the two expected tokens, possibly none.
+    """
     words = tokenizer.encode_words(text)
     if len(words.input_ids) > max_tokens:
         return []

@@ -1,10 +1,10 @@
-"""Rate at which a bundle knows plain facts: colours, places, parts, uses, sounds and opposites.
+"""Accuracy of a bundle on plain facts, such as colours, places, parts, uses, sounds and opposites.
 
     .venv-dev/bin/python -m benchmarks.quality.plain_facts [BUNDLE]
 
-60 sentences in six kinds stand in plain_facts.tsv: kind, text, accepted answers. They were written
-before the training that they measure, are left out of its text (`fillmask-train mix --leave-out`)
-and choose no model. The built-in bundle is the default.
+plain_facts.tsv contains 60 sentences of six kinds, with the columns kind, text and accepted
+answers. The sentences are older than the training. The training text excludes them (`fillmask-train
+mix --leave-out`). The sentences never select a model. The default is the built-in bundle.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FACTS = Path(__file__).with_name("plain_facts.tsv")
 
 
 def main() -> None:
-    """Print rates by kind, and the sentences whose answer is not among the first five."""
+    """Print accuracy by kind and the sentences without an accepted fill among the first five."""
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path()
     tallies = probe(path, FACTS)
     print(table(tallies), "\n\nmissed:")

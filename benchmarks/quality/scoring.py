@@ -1,9 +1,9 @@
-"""Scores of texts against minicons, on the same weights: the same figures, and how fast.
+"""Agreement and speed of scoring, compared with minicons on the same weights.
 
     .venv-comparison/bin/python -m benchmarks.quality.scoring [minilm | bert-base]
 
-Both are asked in process, on the same CPUs, in turn: minicons' MaskedLMScorer with batches of texts
-as long as it likes, ours through its queue. The weights are those of `make comparison`.
+Both score the same texts in turn, in this process and on the same CPUs. minicons' MaskedLMScorer
+gets batches of 8 texts, and fillmask uses its queue. The weights are those of `make comparison`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ METRICS: dict[Variant, str] = {"within_word": "within_word_l2r", "original": "or
 
 
 def main() -> None:
-    """Print the table."""
+    """Print throughput and differences of all scorers."""
     size = sys.argv[1] if len(sys.argv) > 1 else "bert-base"
     workspace = Workspace(size)
     texts = FILE.read_text(encoding="utf-8").splitlines()[:TEXTS]
     torch.set_num_threads(usable_cpus())
     theirs = MaskedLMScorer(str(workspace.checkpoint), "cpu")
-    # transformers 5 has no other name for it, and minicons 0.3 knows none but this
+    # minicons 0.3 needs this method, which transformers 5 has renamed to __call__
     type(theirs.tokenizer).batch_encode_plus = type(theirs.tokenizer).__call__
     ways: dict[str, Callable[[Variant], list[list[float]]]] = {
         "minicons": lambda variant: _minicons(theirs, texts, variant),

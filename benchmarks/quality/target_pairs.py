@@ -1,10 +1,11 @@
-"""How often a bundle prefers a word of several tokens to one that only looks like it.
+"""Accuracy of a bundle in ranking the right word above a similar wrong word.
 
     .venv-dev/bin/python -m benchmarks.quality.target_pairs [BUNDLE]
 
-66 hand-written sentences lie in target_pairs.tsv: text, the word that fits, and a wrong one made of
-similar parts ("collarbone", "collarphone"). Beside the wrong one stands the same word with its
-letters shuffled. Both words of a pair are targets of one request. They are for measuring only.
+target_pairs.tsv contains 66 hand-written sentences, with the columns text, right word and wrong
+word of similar parts ("collarbone", "collarphone"). A second wrong word is the right word with
+shuffled letters. Both words of a pair are targets of one request. The sentences never select or
+train a model.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ PAIRS = Path(__file__).with_name("target_pairs.tsv")
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A sentence and its two words.
+    """Sentence with a right and a wrong word.
 
     Attributes:
-        kind: wrong or shuffled.
-        text: with one mask.
-        fits: the word that fits.
-        other: the one that does not.
-        tokens: of each of the two.
-        log_probs: of each of the two.
+        kind: kind of the wrong word, "wrong" or "shuffled".
+        text: sentence with one mask.
+        fits: right word.
+        other: wrong word.
+        tokens: numbers of tokens of the two words.
+        log_probs: log-probabilities of the two words.
     """
 
     kind: str
@@ -48,12 +49,12 @@ class Pair:
 
     @property
     def won(self) -> bool:
-        """Whether the word that fits has the higher score."""
+        """True if the right word has the higher log-probability."""
         return self.log_probs[0] > self.log_probs[1]
 
 
 def main() -> None:
-    """Print the shares by kind, and what was lost."""
+    """Print the accuracy by kind and the lost pairs."""
     pairs = list(compare(Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path()))
     print("| the other word | pairs | won | both of several tokens | won |\n|---|---|---|---|---|")
     for kind in ("wrong", "shuffled", ""):
@@ -88,7 +89,7 @@ def compare(directory: Path) -> Iterator[Pair]:
 
 
 def shuffled(word: str) -> str:
-    """The same letters in another order, the same each time."""
+    """Return the letters of a word in another, reproducible order."""
     draw = random.Random(word)  # noqa: S311 - a choice, not a secret
     letters = list(word)
     while "".join(letters) == word:

@@ -1,11 +1,11 @@
-"""Whole words in place of a mask: that they are nothing else, and how often the right ones.
+"""Validity and accuracy of fills by whole words, compared with fills by tokens.
 
     .venv-dev/bin/python -m benchmarks.quality.words [BUNDLE [TEXTS]]
 
-In each text of the comparison's sample (held-out text, comparison/TEXTS.md), or of a file of one
-text a line, one word is masked, drawn at random, the same each time. What the two granularities put
-there is compared with the word, and every fill is looked at: text that the tokenizer reads as one
-word, no piece that continues one, no special token.
+The script masks one random word of each text with a fixed seed. TEXTS is a file with one text per
+line. The default is the held-out sample of the comparison (comparison/TEXTS.md). The accuracy is
+the share of texts whose fills contain the masked word. A fill is valid if it is a whole word
+without special tokens.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_WORD_TOKENS = 3
 
 
 def main() -> None:
-    """Print how often the word is found, and what was found that is no word."""
+    """Print the accuracy by granularity and the invalid fills."""
     bundle = Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path()
     texts = Path(sys.argv[2]) if len(sys.argv) > 2 else TEXTS
     found, bad = asyncio.run(look(bundle, texts.read_text(encoding="utf-8").splitlines()))
@@ -51,7 +51,11 @@ def main() -> None:
 
 
 async def look(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], list[str]]:
-    """Counts by name, and the fills that are no words."""
+    """Fill the masked words of texts by tokens and by whole words.
+
+    Returns:
+        Counts by name, and the invalid fills.
+    """
     bundle = read_bundle(directory)
     tokenizer, runtime = Tokenizer.from_bundle(bundle), Runtime(bundle.model_path)
 
@@ -91,7 +95,12 @@ async def look(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], lis
 def _masked(
     text: str, tokenizer: Tokenizer, max_tokens: int, draw: random.Random
 ) -> tuple[str, str, int] | None:
-    """The text with one word masked, the word, and how many tokens it has."""
+    """Mask a random word of a text.
+
+    Returns:
+        The masked text, the word and its number of tokens. None for a text that is too long or has
+        no word.
+    """
     words = tokenizer.encode_words(text)
     counts = Counter(words.words.tolist())
     spans: dict[int, tuple[int, int]] = {}
@@ -106,7 +115,7 @@ def _masked(
 
 
 def _whole(fill: WordFill, tokenizer: Tokenizer) -> bool:
-    """Whether the fill is a word to anybody who reads or tokenizes the answer."""
+    """Return whether a fill is a whole word without special tokens."""
     text = fill.token_str.strip()
     reads_well = (
         bool(text)

@@ -1,1 +1,1 @@
-"""Checkpoints: our own format and those of Hugging Face model families."""
+"""Checkpoints in fillmask's own format and in those of Hugging Face model families."""

@@ -1,7 +1,8 @@
-"""Checkpoints: a directory with config.json, model.safetensors and tokenizer.json.
+"""Reader and writer of checkpoints.
 
-Our own have `"model_type": "fillmask"`. Hugging Face checkpoints are read with the mapping of their
-family. Nothing in a checkpoint is executed.
+A checkpoint is a directory with config.json, model.safetensors and tokenizer.json. Fillmask's own
+checkpoints have `"model_type": "fillmask"`. The mapping of a family reads a Hugging Face
+checkpoint. The reader never executes code of a checkpoint.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ ROUNDING = "rounding."  # prefix of the rounding factors of an encoder trained f
 
 
 class CheckpointError(ValueError):
-    """Checkpoint that cannot be read or served; the message is one sentence for the user."""
+    """Checkpoint that cannot be read or served.
+
+    The message is one sentence for the user.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +47,10 @@ class Checkpoint:
 
     Attributes:
         model: the encoder with the checkpoint's weights, on the CPU, in fp32.
-        tokenizer_json: a complete tokenizer.json; None if the directory has no tokenizer.
-        head_is_new: the checkpoint has no masked-language-model head; a new one was initialised.
-        rounding: factors of weights that were rounded to int8 in training; else None.
-        mask_token: the mask token's text; None if the directory has no tokenizer.
+        tokenizer_json: content of a complete tokenizer.json. None without a tokenizer.
+        head_is_new: True for a checkpoint without a head. The model then has a new, random head.
+        rounding: factors of weights that training has rounded to int8. None for unrounded weights.
+        mask_token: text of the mask token. None without a tokenizer.
     """
 
     model: TiedEncoder
@@ -56,7 +60,11 @@ class Checkpoint:
     mask_token: str | None = None
 
     def require_head(self) -> None:
-        """Raise CheckpointError if the head is new, and so untrained."""
+        """Reject a checkpoint with a new, untrained head.
+
+        Raises:
+            CheckpointError: the head is new.
+        """
         if self.head_is_new:
             raise CheckpointError(
                 "the checkpoint has no masked-language-model head; train one with "
@@ -73,10 +81,10 @@ def save_checkpoint(
     """Write a checkpoint that stores the embedding table once.
 
     Args:
-        directory: created if it does not exist.
+        directory: target directory, created if necessary.
         model: the encoder.
         tokenizer_json: content of its tokenizer.json.
-        rounding: factors its weights were rounded with; None if they were not rounded.
+        rounding: factors of the rounded weights. None for unrounded weights.
     """
     directory.mkdir(parents=True, exist_ok=True)
     fields = {"model_type": OWN_MODEL_TYPE, **model.config.to_dict()}
@@ -93,12 +101,11 @@ def save_checkpoint(
 
 
 def load_checkpoint(directory: Path) -> Checkpoint:
-    """Read one of our checkpoints or a Hugging Face directory of a known family.
+    """Read a checkpoint of fillmask or of a known Hugging Face family.
 
     Raises:
-        CheckpointError: a file is missing or broken, the family or a configuration value is
-            unknown, or tensors are missing, unexpected, of the wrong shape or not finite (all are
-            listed).
+        CheckpointError: a file, the family, a configuration value or a tensor is missing, unknown
+            or invalid. The message lists all invalid tensors.
     """
     try:
         return _load(directory)
@@ -140,7 +147,11 @@ def _prefix_errors(where: object) -> Iterator[None]:
 
 
 def _read_config(model_type: object, fields: dict[str, Any]) -> tuple[ParsedConfig, Family | None]:
-    """Read config.json; the family is None for our own checkpoints."""
+    """Parse the fields of config.json.
+
+    Returns:
+        The configuration, and the family. The family of fillmask's own checkpoints is None.
+    """
     if model_type == OWN_MODEL_TYPE:
         return ParsedConfig(EncoderConfig.from_dict(fields)), None
     family = _family(model_type)
@@ -154,7 +165,7 @@ def _family(model_type: object) -> Family:
     family = FAMILIES.get(model_type) if isinstance(model_type, str) else None
     if family is None:
         known = ", ".join([OWN_MODEL_TYPE, *FAMILIES])
-        raise ValueError(f"model_type {model_type!r} is not supported; supported are {known}")
+        raise ValueError(f"model_type must be one of {known} (got {model_type!r})")
     return family
 
 
@@ -165,13 +176,13 @@ def _build_encoder(
     *,
     head_is_new: bool,
 ) -> TiedEncoder:
-    """Build an encoder with these weights; float32 tensors are not copied.
+    """Build an encoder with given weights, without copying float32 tensors.
 
     Args:
         config: sizes and choices.
-        tensors: by the names of `TiedEncoder`.
-        display_name: returns a tensor's name in the checkpoint, for error messages.
-        head_is_new: initialise the head.
+        tensors: weights by the names of `TiedEncoder`.
+        display_name: function that returns a tensor's name in the checkpoint, for error messages.
+        head_is_new: whether to initialise a new head.
     """
     with torch.device("cpu" if head_is_new else "meta"):
         model = TiedEncoder(config)
@@ -182,15 +193,18 @@ def _build_encoder(
     weights = {name: tensors[name].float() for name in expected}
     broken = [display_name(name) for name, tensor in weights.items() if not _is_finite(tensor)]
     if broken:
-        raise ValueError(f"weights must be finite: {', '.join(broken)} are not")
+        raise ValueError(f"weights must be finite (got NaN or infinity in {', '.join(broken)})")
     model.load_state_dict(weights, assign=True)
-    model.embeddings.compute_sinusoids()  # checkpoints do not store them
+    model.embeddings.compute_sinusoids()  # checkpoints do not store sinusoids
     release_memory(weights.values())  # the check has read every page of a mapped file
     return model
 
 
 def _is_finite(tensor: Tensor) -> bool:
-    """Check a tensor part by part: isfinite on all of a large table needs as much memory again."""
+    """Return whether all values are finite.
+
+    The check runs part by part, because isfinite on a whole table doubles its memory.
+    """
     parts = torch.split(tensor.flatten(), VALUES_AT_ONCE)
     return all(bool(part.isfinite().all()) for part in parts)
 
@@ -210,7 +224,8 @@ def _check_tensors(
     if extra := sorted(set(tensors) - set(expected)):
         problems.append(f"unexpected tensors: {', '.join(map(display_name, extra))}")
     if wrong := [
-        f"{display_name(name)} is {tuple(tensors[name].shape)}, not {tuple(expected[name].shape)}"
+        f"{display_name(name)} must be {tuple(expected[name].shape)} "
+        f"(got {tuple(tensors[name].shape)})"
         for name in sorted(set(tensors) & set(expected))
         if tensors[name].shape != expected[name].shape
     ]:

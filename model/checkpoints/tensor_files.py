@@ -1,7 +1,7 @@
-"""Tensors of a checkpoint by name, read lazily from its files.
+"""Lazy reader of a checkpoint's tensors by name.
 
-Safetensors files are mapped into memory, so that only the pages that are read take memory.
-PyTorch's pickle format is loaded with `weights_only`: nothing in it is executed.
+Memory mapping of safetensors files loads only the pages that the caller reads. The option
+`weights_only` of torch.load never executes code of a pickle file.
 """
 
 from __future__ import annotations
@@ -17,29 +17,30 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 SAFETENSORS, PICKLED = "model.safetensors", "pytorch_model.bin"
-INDEX_SUFFIX = ".index.json"  # of the file that maps tensors to shards
+INDEX_SUFFIX = ".index.json"  # suffix of the file that maps tensors to shards
 
 
 class TensorFiles(Mapping[str, Tensor]):
-    """Tensors of a directory, as they are stored.
+    """Tensors in the weight files of a directory, by name.
 
     Args:
-        directory: contains `model.safetensors` or its shards with their index, or else
-            `pytorch_model.bin` in one file or in shards.
+        directory: directory with `model.safetensors` or `pytorch_model.bin`. The weights may be
+            shards with an index.
 
     Raises:
-        ValueError: there are no weights, a file is broken, or the shards do not match the index.
+        ValueError: a file is missing or broken, or the shards do not match the index.
     """
 
     def __init__(self, directory: Path) -> None:
-        self._sources: dict[str, Any] = {}  # tensor name to an open file or a tensor
+        self._sources: dict[str, Any] = {}  # open file or tensor by tensor name
         paths, index = _weight_files(directory)
         for path in paths:
             self._sources |= _open(path)
         if index is not None and index.keys() != self._sources.keys():
             wrong = min(index.keys() ^ self._sources.keys())
             raise ValueError(
-                f"{directory}: the index does not match its files: {wrong} is only in one of them"
+                f"{directory}: the index and the shards must have the same tensors "
+                f"({wrong} is only in one of them); download the files again"
             )
 
     def __getitem__(self, name: str) -> Tensor:
@@ -55,14 +56,18 @@ class TensorFiles(Mapping[str, Tensor]):
 
 
 def _weight_files(directory: Path) -> tuple[list[Path], dict[str, str] | None]:
-    """Find the files with the weights, and their index if they are shards."""
+    """Find the weight files of a directory.
+
+    Returns:
+        The files, and the index. The index of a single file is None.
+    """
     for name in (SAFETENSORS, PICKLED):
         if (directory / name).is_file():
             return [directory / name], None
         index = _read_index(directory / f"{name}{INDEX_SUFFIX}")
         if index is not None:
             return [_shard(directory, part) for part in sorted(set(index.values()))], index
-    raise ValueError(f"{directory} has neither {SAFETENSORS} nor {PICKLED}")
+    raise ValueError(f"{directory} must contain {SAFETENSORS} or {PICKLED}")
 
 
 def _read_index(path: Path) -> dict[str, str] | None:
@@ -73,7 +78,7 @@ def _read_index(path: Path) -> dict[str, str] | None:
         return {str(name): str(part) for name, part in parts.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(
-            f"{path} is not an index of tensors: weight_map must map names to files"
+            f"{path} must have an object weight_map that maps tensor names to file names"
         ) from None
 
 
@@ -87,18 +92,20 @@ def _shard(directory: Path, name: str) -> Path:
 
 def _open(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise ValueError(f"{path} does not exist")
+        raise ValueError(f"{path} does not exist; download it, or remove it from the index")
     if path.suffix == ".safetensors":
         try:
             file = safe_open(path, framework="pt")
         except SafetensorError as error:
-            raise ValueError(f"{path} is not a readable safetensors file: {error}") from None
+            raise ValueError(
+                f"{path} is not a valid safetensors file ({error}); download it again"
+            ) from None
         return dict.fromkeys(file.keys(), file)  # type: ignore[no-untyped-call]  # no types
     try:
         tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
         reason = str(error).partition("\n")[0]
-        raise ValueError(f"{path} must contain only tensors: {reason}") from None
+        raise ValueError(f"{path} must contain only tensors ({reason})") from None
     if not isinstance(tensors, dict) or not all(isinstance(t, Tensor) for t in tensors.values()):
-        raise ValueError(f"{path} must map names to tensors")
+        raise ValueError(f"{path} must contain a dictionary of tensors by name")
     return tensors

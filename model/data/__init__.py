@@ -1,1 +1,1 @@
-"""Training data: text to packed rows, short texts, masking, mixtures, decontamination."""
+"""Preparation of training data, with masking, mixtures and decontamination."""

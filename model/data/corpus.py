@@ -1,8 +1,8 @@
-"""Text files to packed rows of token ids.
+"""Conversion of text files to packed rows of token ids.
 
-Text files have one paragraph per line and a blank line between documents; `.xz` files are
-decompressed while reading. Documents are concatenated with a separator and cut into rows of equal
-length, so no computation is spent on padding.
+Text files have one paragraph per line and a blank line between documents. The reader decompresses
+`.xz` files. A row contains documents with a separator between them. All rows have the same length
+and need no padding.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 
 TokenRows: TypeAlias = NDArray[np.integer[Any]]  # (N, T) ids of any integer type
 
-DOCUMENTS_PER_CALL = 256  # enough to use every core, few enough to keep memory small
+DOCUMENTS_PER_CALL = 256  # enough to use every core, and few enough to limit memory
 # names of the special tokens in different families
 _NAMES = {
     "cls": ("[CLS]", "<s>", "<cls>"),
@@ -31,9 +31,9 @@ _NAMES = {
 }
 
 
-@lru_cache(maxsize=2)  # one for packed rows and one for short texts, of the current epoch
+@lru_cache(maxsize=2)  # the current epoch's order of packed rows and of short texts
 def epoch_order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """Return the seeded permutation (count,) of 0 to count - 1 for an epoch."""
+    """Return a seeded permutation (count,) of the indices for an epoch."""
     return np.random.default_rng([seed, epoch]).permutation(count)
 
 
@@ -43,7 +43,7 @@ class SpecialTokens:
 
     Attributes:
         cls, sep, mask, pad: ids of the tokens that BERT names [CLS], [SEP], [MASK] and [PAD].
-        all: every special id of the tokenizer.
+        all: ids of all special tokens.
     """
 
     cls: int
@@ -54,14 +54,16 @@ class SpecialTokens:
 
     @classmethod
     def from_tokenizer(cls, tokenizer: Tokenizer, mask_token: str | None = None) -> SpecialTokens:
-        """Look the tokens up by their usual names; tokens marked as special take precedence.
+        """Find the special tokens of a tokenizer by their usual names.
+
+        Tokens with the flag `special` take precedence.
 
         Args:
-            tokenizer: a tokenizer with its added tokens.
-            mask_token: name of the mask token, if known.
+            tokenizer: tokenizer with its added tokens.
+            mask_token: name of the mask token. None to try the usual names.
 
         Raises:
-            ValueError: the tokenizer lacks one of them.
+            ValueError: the tokenizer lacks a special token.
         """
         added = tokenizer.get_added_tokens_decoder()
         special = {token.content: i for i, token in added.items() if token.special}
@@ -76,27 +78,29 @@ class SpecialTokens:
             else:
                 found[role] = token_id
         if lacking:
-            raise ValueError(f"the tokenizer must have the special tokens {', '.join(lacking)}")
+            raise ValueError(
+                f"the tokenizer lacks the special tokens {', '.join(lacking)}; use another one"
+            )
         return cls(**found, all=tuple(sorted({*special.values(), *found.values()})))
 
 
 def read_tokenizer(tokenizer_json: bytes) -> Tokenizer:
-    """Load a tokenizer, with truncation and padding disabled: rows are cut here.
+    """Load a tokenizer with truncation and padding disabled.
 
     Raises:
         ValueError: the bytes are not a tokenizer.json.
     """
     try:
         tokenizer = Tokenizer.from_str(tokenizer_json.decode())
-    except Exception as error:  # noqa: BLE001 - tokenizers raises nothing narrower
-        raise ValueError(f"tokenizer.json cannot be read: {error}") from None
+    except Exception as error:  # noqa: BLE001 - tokenizers raises plain Exception
+        raise ValueError(f"tokenizer.json must be a valid tokenizer ({error})") from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
 
 
 def text_files(paths: Iterable[Path]) -> list[Path]:
-    """List the given files and the .txt and .txt.xz files in the given directories, sorted.
+    """List the given files, and the sorted .txt and .txt.xz files in the given directories.
 
     Raises:
         ValueError: a path does not exist, or a directory contains no text file.
@@ -106,7 +110,7 @@ def text_files(paths: Iterable[Path]) -> list[Path]:
         if path.is_dir():
             found = sorted(p for p in path.iterdir() if p.name.endswith((".txt", ".txt.xz")))
             if not found:
-                raise ValueError(f"{path} contains no .txt or .txt.xz file")
+                raise ValueError(f"{path} must contain a .txt or .txt.xz file")
             files += found
         elif path.is_file():
             files.append(path)
@@ -116,10 +120,12 @@ def text_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def read_documents(files: Iterable[Path]) -> Iterator[str]:
-    """Yield documents in file order: blocks of lines that are separated by blank lines.
+    """Yield the documents of text files in order.
+
+    Blank lines separate documents.
 
     Raises:
-        ValueError: a file is not UTF-8 text, or not a complete .xz file.
+        ValueError: a file is not UTF-8 text or not a complete .xz file.
     """
     for file in files:
         lines: list[str] = []
@@ -132,7 +138,9 @@ def read_documents(files: Iterable[Path]) -> Iterator[str]:
                         yield "\n".join(lines)
                         lines = []
         except (UnicodeDecodeError, EOFError, lzma.LZMAError) as error:
-            raise ValueError(f"{file} cannot be read: {error}") from None
+            raise ValueError(
+                f"{file} must be UTF-8 text or a complete .xz file ({error})"
+            ) from None
         if lines:
             yield "\n".join(lines)
 
@@ -143,10 +151,10 @@ def pack_rows(
     """Pack documents into rows `[CLS] text [SEP]` of exactly row_tokens tokens.
 
     Args:
-        documents: texts, joined by the separator token.
-        tokenizer: used without its post-processor.
-        special: ids of its special tokens.
-        row_tokens: length of a row. The last tokens are dropped if they do not fill a row.
+        documents: texts to join with the separator token.
+        tokenizer: tokenizer, used without its post-processor.
+        special: ids of the tokenizer's special tokens.
+        row_tokens: length of a row. The result excludes an incomplete last row.
 
     Returns:
         (rows, row_tokens) int32.
@@ -168,7 +176,7 @@ def pack_rows(
 
 
 def open_text(file: Path) -> IO[str]:
-    """Open a UTF-8 text file; a name that ends in .xz is decompressed."""
+    """Open a UTF-8 text file or a compressed one with the suffix .xz."""
     if file.suffix == ".xz":
         return lzma.open(file, "rt", encoding="utf-8")
     return file.open(encoding="utf-8")

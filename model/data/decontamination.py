@@ -1,4 +1,4 @@
-"""Decontamination: removal of evaluation sentences from a training corpus."""
+"""Decontamination of a training corpus by removal of evaluation sentences."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from pathlib import Path
 
 from model.data.corpus import read_documents
 
-NGRAM_WORDS = 13  # size of an overlap between longer sentences (Brown et al. 2020, appendix C)
+NGRAM_WORDS = 13  # size of an n-gram overlap (Brown et al. 2020, appendix C)
 START_WORDS = 3
 PROBE_COLUMNS = 3
 _WORD = re.compile(r"[a-z0-9]+")
 
 
 class SentenceFilter:
-    """Filter of lines that contain given sentences, in any case and punctuation.
+    """Filter of lines that contain given sentences.
 
-    A sentence of more than 13 words matches by any 13 consecutive words.
+    The filter ignores case and punctuation. A sentence of more than 13 words matches by any 13
+    consecutive words.
 
     Args:
-        sentences: at least three words each.
+        sentences: sentences of at least three words.
 
     Raises:
-        ValueError: a sentence has fewer words.
+        ValueError: a sentence has fewer than three words.
     """
 
     def __init__(self, sentences: Iterable[str]) -> None:
@@ -32,21 +33,23 @@ class SentenceFilter:
         for sentence in sentences:
             words = _words(sentence)
             if len(words) < START_WORDS:
-                raise ValueError(f"{sentence!r} must have at least {START_WORDS} words")
+                raise ValueError(
+                    f"sentences must have at least {START_WORDS} words (got {sentence!r})"
+                )
             phrases = list(_ngrams(words, min(len(words), NGRAM_WORDS)))
             self._phrases.update(phrases)
             self._starts.update(phrase[:START_WORDS] for phrase in phrases)
         self._lengths = sorted(set(map(len, self._phrases)))
 
     def remove_from(self, document: str) -> str:
-        """Return the document without its matching lines; empty if all match."""
+        """Return the document without its matching lines."""
         lines = document.splitlines()
         return "\n".join(line for line in lines if not self.matches(line))
 
     def matches(self, line: str) -> bool:
         """Return whether a line contains one of the sentences."""
         words = _words(line)
-        # a fast check in C, which most lines fail
+        # this fast check in C rejects most lines
         if self._starts.isdisjoint(_ngrams(words, START_WORDS)):
             return False
         return any(not self._phrases.isdisjoint(_ngrams(words, length)) for length in self._lengths)
@@ -56,8 +59,8 @@ def evaluation_sentences(path: Path) -> Iterator[str]:
     """Yield the sentences of an evaluation file.
 
     Args:
-        path: a probe if its name ends in .tsv, see `probe_sentences`; else held-out text, whose
-            lines of fewer than 13 words are left out as too common.
+        path: probe with the suffix .tsv (see `probe_sentences`), or held-out text. The result
+            excludes lines of held-out text with fewer than 13 words, which are too common.
     """
     if path.suffix == ".tsv":
         yield from probe_sentences(path)
@@ -72,16 +75,18 @@ def probe_sentences(path: Path) -> Iterator[str]:
     """Yield each text of a probe with each of its accepted answers filled in.
 
     Args:
-        path: a table of kind, text with `[MASK]` and accepted answers, as in `benchmarks/`.
+        path: table with the columns kind, text with `[MASK]` and accepted answers, as in
+            `benchmarks/`.
 
     Raises:
-        ValueError: a line has other columns or no mask.
+        ValueError: a line has another number of columns or no mask.
     """
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         columns = line.split("\t")
         if len(columns) != PROBE_COLUMNS or "[MASK]" not in columns[1]:
             raise ValueError(
-                f"{path}: line {number} must have three columns: kind, text with [MASK], answers"
+                f"{path}: line {number} must have the columns kind, text with [MASK], answers "
+                f"(got {line!r})"
             )
         for answer in columns[2].split():
             yield columns[1].replace("[MASK]", answer)

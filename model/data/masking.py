@@ -14,12 +14,12 @@ RANDOM_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class MaskedBatch:
-    """Masked input of the encoder, and the tokens to predict.
+    """Masked input of the encoder with the tokens to predict.
 
     Attributes:
-        input_ids: (N, T), tokens after masking.
-        selected: (N, T) bool, positions to predict.
-        labels: (M,), original tokens at the selected positions, row-major.
+        input_ids: (N, T) tokens after masking.
+        selected: (N, T) bool, True at positions to predict.
+        labels: (M,) original tokens at the selected positions in row-major order.
     """
 
     input_ids: Tensor
@@ -29,13 +29,16 @@ class MaskedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Masker:
-    """Selects positions and replaces their tokens: 80 % mask, 10 % random, 10 % unchanged.
+    """Masking of random tokens with BERT's rates.
+
+    Of the selected tokens, 80 % become the mask token, 10 % become random tokens, and 10 % stay
+    unchanged.
 
     Attributes:
-        vocab_size: random tokens come from [0, vocab_size) without the special tokens.
+        vocab_size: upper bound of the random tokens' ids.
         mask_token_id: id of the mask token.
-        special_token_ids: ids that are never selected and never drawn, padding included.
-        select_rate: probability that an ordinary token is selected, in (0, 1).
+        special_token_ids: special ids, padding included, which the masker never selects or draws.
+        select_rate: share in (0, 1) of ordinary tokens to select.
     """
 
     vocab_size: int
@@ -45,17 +48,20 @@ class Masker:
 
     def __post_init__(self) -> None:
         if not 0 < self.select_rate < 1:
-            raise ValueError(f"select_rate must be between 0 and 1, not {self.select_rate}")
+            raise ValueError(f"select_rate must be between 0 and 1 (got {self.select_rate})")
         if self.mask_token_id not in self.special_token_ids:
-            raise ValueError("special_token_ids must contain mask_token_id")
+            raise ValueError(
+                f"special_token_ids must contain mask_token_id, {self.mask_token_id} "
+                f"(got {self.special_token_ids})"
+            )
 
     def __call__(self, input_ids: Tensor, generator: torch.Generator) -> MaskedBatch:
         """Mask a batch.
 
         Args:
             input_ids: (N, T) integer tokens.
-            generator: the only source of randomness; on the CPU, so that a seed gives the same
-                masks on every device.
+            generator: only source of randomness. The generator is on the CPU, so that a seed gives
+                the same masks on every device.
         """
         shape = input_ids.shape
         special = torch.tensor(self.special_token_ids)

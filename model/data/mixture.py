@@ -1,7 +1,8 @@
-"""Mixture: selection of a corpus's documents for training, by source and author.
+"""Mixture of a corpus's documents for training, by source and author.
 
-A corpus has a table of its documents, one row each in file order: source, title, author and bytes,
-separated by tabs. A mixture sets the share of each source, and restricts sources to authors.
+A corpus has a table with one row per document in file order. The columns are source, title, author
+and bytes, separated by tabs. A mixture sets the share of each source and can restrict a source to
+some authors.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ COLUMNS = 4
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Shares by source.
+    """Shares of the sources in a training corpus.
 
     Attributes:
-        shares: expected copies of each document of a source; 0.1 takes a random tenth, 2 takes
-            each twice. Sources that are not listed are left out.
-        only_authors: names by source; a document of such a source is left out unless its author
-            contains one of the names.
-        seed: of the selection and of the order.
+        shares: expected copies of each document, by source. A share of 0.1 selects a random tenth
+            of the documents, and 2 selects each twice. Other sources have the share 0.
+        only_authors: allowed authors by source. The author of a selected document contains one of
+            the names.
+        seed: seed of the selection and of the order.
     """
 
     shares: dict[str, float]
@@ -49,15 +50,20 @@ class Mixture:
             raise ValueError(f"{path} must have exactly the fields shares, only_authors and seed")
         shares, only, seed = fields["shares"], fields["only_authors"], fields["seed"]
         if not isinstance(shares, dict) or not all(map(_is_share, shares.values())):
-            raise ValueError(f"{path}: shares must map sources to numbers of at least 0")
+            raise ValueError(
+                f"{path}: shares must map sources to numbers of at least 0 (got {shares!r})"
+            )
         if not isinstance(only, dict) or not all(map(_is_names, only.values())):
-            raise ValueError(f"{path}: only_authors must map sources to lists of names")
+            raise ValueError(
+                f"{path}: only_authors must map sources to lists of names (got {only!r})"
+            )
         if unknown := sorted(set(only) - set(shares)):
             raise ValueError(
-                f"{path}: sources of only_authors must be in shares: {', '.join(unknown)}"
+                f"{path}: shares must contain the sources of only_authors "
+                f"({', '.join(unknown)} missing)"
             )
         if type(seed) is not int or seed < 0:
-            raise ValueError(f"{path}: seed must be a whole number of at least 0, not {seed!r}")
+            raise ValueError(f"{path}: seed must be a whole number of at least 0 (got {seed!r})")
         return cls(shares, {source: tuple(names) for source, names in only.items()}, seed)
 
 
@@ -66,7 +72,8 @@ def read_document_sources(path: Path) -> list[tuple[str, str]]:
     with open_text(path) as stream:
         rows = [line.rstrip("\n").split("\t") for line in stream]
     if wrong := [number for number, row in enumerate(rows, 1) if len(row) != COLUMNS]:
-        raise ValueError(f"{path}: line {wrong[0]} must have {COLUMNS} columns")
+        count = len(rows[wrong[0] - 1])
+        raise ValueError(f"{path}: line {wrong[0]} must have {COLUMNS} columns (got {count})")
     return [(row[0], row[2]) for row in rows]
 
 
@@ -74,7 +81,7 @@ def mix(documents: Iterable[str], titles: list[tuple[str, str]], mixture: Mixtur
     """Select documents and return them in a seeded random order.
 
     Raises:
-        ValueError: the number of documents differs from that of the table's rows.
+        ValueError: the table has fewer or more rows than the corpus has documents.
     """
     generator = np.random.default_rng(mixture.seed)
     chosen = list(_copies(documents, titles, mixture, generator))
@@ -89,13 +96,14 @@ def _copies(
 ) -> Iterator[str]:
     for document, title in zip_longest(documents, titles):
         if document is None or title is None:
-            which = "more" if title is None else "fewer"
+            which = "fewer" if title is None else "more"
             raise ValueError(
-                f"there are {which} documents than rows in the table; use the corpus's own table"
+                f"the table has {which} rows than the corpus has documents; "
+                "give the corpus's own table with --titles"
             )
         source, author = title
         share = mixture.shares.get(source, 0.0)
-        # drawn for every document, so that leaving out an author changes no other draw
+        # every document needs a draw, so that a change of authors changes no other draw
         copies = int(share) + (generator.random() < share % 1)
         names = mixture.only_authors.get(source)
         if names is None or any(name in author for name in names):

@@ -1,7 +1,8 @@
-"""Training rows on disk, mapped into memory, so that a resumed run tokenizes nothing.
+"""Memory-mapped files of training rows.
 
-Token ids take two bytes if the vocabulary allows it: rows of 150 million tokens are 300 MB of page
-cache that Linux can drop.
+A resumed run reads these files instead of tokenizing the corpus again. Token ids take two bytes if
+the vocabulary is small enough. Rows of 150 million tokens then take 300 MB of page cache, which
+Linux can drop.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ class TrainingRows:
     """Rows of a training run.
 
     Attributes:
-        packed: (rows, row_tokens) to train on.
-        held_out: (rows, row_tokens) to evaluate on.
-        short: (N, T) short texts by T; empty if a run has none.
+        packed: (rows, row_tokens) rows for training.
+        held_out: (rows, row_tokens) rows for evaluation.
+        short: (N, T) short texts by T, possibly none.
     """
 
     packed: TokenRows
@@ -41,17 +42,17 @@ class TrainingRows:
 def load_or_build_rows(
     directory: Path, key: Mapping[str, Any], make: Callable[[], TrainingRows]
 ) -> TrainingRows:
-    """Map a directory's rows into memory; build them first if its key differs.
+    """Map a directory's rows into memory, after building them if its key differs.
 
     Args:
-        directory: contains only rows; those of another key are replaced.
-        key: everything the rows depend on, as JSON.
-        make: tokenizes the text.
+        directory: directory with only rows. New rows replace those with another key.
+        key: all inputs that determine the rows, as a JSON object.
+        make: function that creates the rows.
     """
     if not _has_key(directory, key):
         shutil.rmtree(directory, ignore_errors=True)
         _write(directory, make())
-        # written last: without a key the other files are ignored
+        # write the key last, because the loader ignores files without a key
         with atomic_replace(directory / KEY_NAME) as temporary:
             temporary.write_text(json.dumps(key, indent=2) + "\n", encoding="utf-8")
     short = sorted(directory.glob("short_*.npy"))

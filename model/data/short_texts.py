@@ -1,7 +1,7 @@
-"""Short texts as rows of their own length, like those that clients of the service send.
+"""Training rows of single short texts, similar to the requests of clients.
 
-Packed rows begin and end anywhere and are always full. An encoder trained on them alone predicts
-badly in a single sentence (docs/log.md, 2026-11-22).
+Packed rows are always full, and begin and end in the middle of sentences. Training on packed rows
+alone gives an encoder that is less accurate on single sentences (docs/log.md, 2026-11-22).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from model.data.corpus import SpecialTokens, TokenRows, epoch_order
 
-SHORTEST_TOKENS, LONGEST_TOKENS = 6, 64  # of a row, special tokens included
+SHORTEST_TOKENS, LONGEST_TOKENS = 6, 64  # length of a row, special tokens included
 MOST_SENTENCES = 3
 TEXTS_PER_CALL = 2_000
 # initials and titles do not end a sentence
@@ -29,12 +29,12 @@ _SENTENCE_END = re.compile(
 
 
 class ShortTexts:
-    """Batches of texts of equal length, which need no padding.
+    """Batches of texts of equal length, without padding.
 
     Args:
         rows: (N, T) token ids with special tokens, by T.
-        batch_tokens: most tokens of a batch, unless one row is longer.
-        seed: of the order.
+        batch_tokens: maximum number of tokens in a batch of several rows.
+        seed: seed of the order.
     """
 
     def __init__(self, rows: Mapping[int, TokenRows], batch_tokens: int, seed: int) -> None:
@@ -47,7 +47,10 @@ class ShortTexts:
         ]
 
     def batch(self, number: int) -> TokenRows:
-        """Return the run's `number`-th batch (N, T); each epoch shuffles the texts again."""
+        """Return the run's `number`-th batch (N, T).
+
+        Each epoch shuffles the texts again.
+        """
         epoch, index = divmod(number, len(self._batches))
         tokens, part = self._batches[epoch_order(len(self._batches), self._seed, epoch)[index]]
         texts = self._rows[tokens]
@@ -63,20 +66,23 @@ def short_rows(
     seed: int,
     longest_tokens: int = LONGEST_TOKENS,
 ) -> dict[int, NDArray[np.int32]]:
-    """Cut documents into rows `[CLS] text [SEP]` of at least 6 tokens, grouped by length.
+    """Cut documents into rows `[CLS] text [SEP]`, grouped by length.
+
+    A text consists of one to three sentences of a line. The result excludes rows of fewer than 6
+    tokens.
 
     Args:
-        documents: texts; each line is split into texts of one to three sentences.
-        tokenizer: used without its post-processor.
-        special: ids of its special tokens.
-        seed: of the number of sentences per text.
-        longest_tokens: longest row; longer texts are left out.
+        documents: texts of any length.
+        tokenizer: tokenizer, used without its post-processor.
+        special: ids of the tokenizer's special tokens.
+        seed: seed of the number of sentences per text.
+        longest_tokens: maximum length of a row.
 
     Raises:
-        ValueError: no text has a length in the range.
+        ValueError: no text has an allowed length.
     """
     texts = _texts(documents, np.random.default_rng(seed))
-    # 4 bytes per token instead of 40 in a list: a large corpus has 150 million tokens
+    # an array takes 4 bytes per token instead of a list's 40, for up to 150 million tokens
     ids: dict[int, array[int]] = defaultdict(lambda: array("i"))
     while call := list(islice(texts, TEXTS_PER_CALL)):
         for encoding in tokenizer.encode_batch_fast(call, add_special_tokens=False):
@@ -85,7 +91,7 @@ def short_rows(
                 ids[len(row)].extend(row)
     if not ids:
         raise ValueError(
-            f"the corpus must have texts of {SHORTEST_TOKENS} to {longest_tokens} tokens"
+            f"the corpus has no texts of {SHORTEST_TOKENS} to {longest_tokens} tokens; add text"
         )
     return {n: np.frombuffer(ids[n], np.int32).reshape(-1, n) for n in sorted(ids)}
 

@@ -1,1 +1,1 @@
-"""Tied encoder: configuration, embeddings, blocks and head."""
+"""Tied encoder with its configuration, embeddings, blocks and head."""

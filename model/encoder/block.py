@@ -1,4 +1,4 @@
-"""One transformer block: attention and a feed-forward network.
+"""Transformer block of attention and a feed-forward network.
 
 Shapes: N batch, T tokens, D d_model, H heads, d width of a head.
 """
@@ -22,9 +22,9 @@ class AttentionContext:
     """Attention mask and rotary angles of a layer.
 
     Attributes:
-        mask: broadcastable to (N, H, T, T): boolean, False for keys that are masked out, or
-            float32, added to the scores; None for unmasked attention.
-        angles: cosines and sines (T, d/2) of rotary position embeddings; None without them.
+        mask: tensor that broadcasts to (N, H, T, T), or None for unmasked attention. A boolean mask
+            is False for ignored keys. Attention adds a float32 mask to the scores.
+        angles: cosines and sines (T, d/2). None without rotary position embeddings.
     """
 
     mask: Tensor | None
@@ -34,13 +34,13 @@ class AttentionContext:
 def attention_contexts(
     config: EncoderConfig, device: torch.device, tokens: int, keep_NT: Tensor | None
 ) -> tuple[AttentionContext, AttentionContext]:
-    """Build the contexts of layers with full and with local (windowed) attention.
+    """Build the contexts of layers with full attention and with local (windowed) attention.
 
     Args:
         config: sizes and choices of the encoder.
-        device: of the encoder's weights.
-        tokens: T.
-        keep_NT: boolean, False for padding; None without padding.
+        device: device of the encoder's weights.
+        tokens: length T.
+        keep_NT: boolean mask, False for padding. None without padding.
     """
     keep = None if keep_NT is None else keep_NT[:, None, None, :]
 
@@ -66,9 +66,9 @@ def add_relative_bias(
 
     Args:
         config: sizes and choices of the encoder.
-        bias_BH: (buckets, H), the bias of each distance bucket.
-        tokens: T.
-        context: a context with a boolean mask or none.
+        bias_BH: (buckets, H) bias of each distance bucket.
+        tokens: length T.
+        context: context with a boolean mask or without a mask.
     """
     device = bias_BH.device
     bias_by_distance = bias_BH[
@@ -82,7 +82,7 @@ def add_relative_bias(
 
 
 class Block(nn.Module):
-    """Attention and a feed-forward network, each with a residual connection and a layer norm.
+    """Transformer block with residual connections and layer norms.
 
     Args:
         config: sizes and choices of the encoder.
@@ -109,7 +109,10 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, context: AttentionContext, selected_NT: Tensor | None = None
     ) -> Tensor:
-        """Map (N, T, D) to (N, T, D), or to (M, D) if `selected_NT` selects M positions."""
+        """Map hidden states (N, T, D) to (N, T, D).
+
+        If `selected_NT` selects M positions, the result is (M, D).
+        """
         pre = self.config.norm_placement == "pre"
         mixed = self._attend(self.attention_norm(x) if pre else x, context)
         if selected_NT is not None:
@@ -122,7 +125,7 @@ class Block(nn.Module):
         return normed
 
     def _attend(self, x_NTD: Tensor, context: AttentionContext) -> Tensor:
-        """Return the attention output (N, T, D), heads concatenated."""
+        """Return the attention output (N, T, D) with concatenated heads."""
         N, T, D = x_NTD.shape
         q, k, v = (
             part(x_NTD).view(N, T, self.config.num_heads, self.config.head_width).transpose(1, 2)
@@ -144,5 +147,5 @@ class Block(nn.Module):
 
 
 def gelu(x: Tensor, activation: str) -> Tensor:
-    """Apply GELU in its tanh or its erf form (Hendrycks & Gimpel 2016)."""
+    """Apply the tanh or the erf form of GELU (Hendrycks & Gimpel 2016)."""
     return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")

@@ -1,4 +1,4 @@
-"""Configuration of an encoder: every choice that changes its mathematics."""
+"""Configuration of an encoder, with every choice that changes its mathematics."""
 
 from __future__ import annotations
 
@@ -31,44 +31,49 @@ class EncoderConfig:
     pre-norm form that `model.forward` computes.
 
     Attributes:
-        vocab_size: rows of the embedding table, V.
-        d_model: width of the hidden states, D; a multiple of num_heads.
-        num_layers: encoder layers.
-        num_heads: attention heads, H.
+        vocab_size: number V of rows of the embedding table.
+        d_model: width D of the hidden states, a multiple of num_heads.
+        num_layers: number of encoder layers.
+        num_heads: number H of attention heads.
         d_ff: width of the feed-forward layer.
-        max_positions: longest input in tokens.
-        type_vocab_size: token types that have an embedding; 0 for none.
-        norm_placement: "post" normalises after each residual sum (BERT), "pre" before attention and
-            before the feed-forward network.
-        norm_affine: layer norms have a scale and a shift.
-        norm_eps: added to the variance in every layer norm.
-        embedding_norm: normalise the sum of the embeddings.
-        final_norm: normalise the last hidden states (pre-norm encoders usually do).
-        attention_bias: biases on query, key, value and output projections.
-        ffn_bias: biases of the feed-forward network: "none", "input" (first linear layer only) or
-            "both".
-        activation: GELU by tanh or by erf (Hendrycks & Gimpel 2016).
-        positions: learned, or fixed sinusoids without parameters (Vaswani et al. 2017, 3.5).
-        head_transform: BERT's dense, GELU and layer norm between encoder and projection.
-        head_bias: add one bias per vocabulary entry to the logits.
-        tied: the embedding table is the output projection; else `output_table.weight` is.
-        embedding_size: width E of the embeddings and of the head's outputs if it is not D; a
-            projection maps the embeddings from E to D (Lan et al. 2020, section 3.1). 0 for D.
-        block_order: the block of each layer if layers share blocks (Lan et al. 2020, section 3.1);
-            empty for one block per layer.
-        rotary_base: base of the rotary position embeddings (Su et al. 2021, section 3.2); None
-            without them. The layers in local_layers use local_rotary_base.
-        local_layers: layers whose tokens attend to others up to local_window positions away (Warner
-            et al. 2024, section 2.1); ascending.
-        relative_buckets: distance buckets of the relative position bias on attention scores (Raffel
-            et al. 2020, section 2.1), shared by all layers; 0 for no bias.
-        gated_ffn: multiply the activation by the output of a second linear layer (Shazeer 2020).
-        norm_bias: affine layer norms have a shift.
-        first_attention_norm: the first block of a pre-norm encoder normalises before attention.
-        head_activation: activation of the head transform; "same" for that of the blocks.
-        head_dense_bias: bias of the head's dense layer.
-        token_dropout_id: id of the mask token if its embedding is set to zero and the embeddings of
-            the other tokens are scaled up (Rives et al. 2021, as in ESM-2); else None.
+        max_positions: maximum length of an input in tokens.
+        type_vocab_size: number of token types with an embedding. 0 without token types.
+        norm_placement: "post" for a layer norm after each residual sum (BERT). "pre" for layer
+            norms before attention and before the feed-forward network.
+        norm_affine: whether layer norms have a scale and a shift.
+        norm_eps: constant that every layer norm adds to the variance.
+        embedding_norm: whether a layer norm follows the sum of the embeddings.
+        final_norm: whether a layer norm follows the last block, as in most pre-norm encoders.
+        attention_bias: whether query, key, value and output projections have biases.
+        ffn_bias: "none", "input" for a bias in the first feed-forward layer, or "both" for biases
+            in both layers.
+        activation: form of GELU, by tanh or by erf (Hendrycks & Gimpel 2016).
+        positions: "learned", "fixed" for sinusoids (Vaswani et al. 2017, section 3.5), or "none".
+        head_transform: whether BERT's dense layer, GELU and layer norm precede the projection.
+        head_bias: whether the logits have one bias per vocabulary entry.
+        tied: whether the embedding table is also the output projection. The output projection of an
+            untied encoder is `output_table.weight`.
+        embedding_size: width E of the embeddings and of the head's outputs. A projection maps the
+            embeddings from E to D (Lan et al. 2020, section 3.1). 0 for width D and no projection.
+        block_order: block of each layer in an encoder that shares blocks (Lan et al. 2020, section
+            3.1). Empty for one block per layer.
+        rotary_base: base of the rotary position embeddings (Su et al. 2021, section 3.2). None
+            without rotary embeddings.
+        local_rotary_base: base for the layers in local_layers.
+        local_layers: ascending indices of the layers with local attention (Warner et al. 2024,
+            section 2.1).
+        local_window: maximum distance in positions of local attention. 0 without local attention.
+        relative_buckets: number of distance buckets of the relative position bias, which all layers
+            share (Raffel et al. 2020, section 2.1). 0 without a bias.
+        gated_ffn: whether the output of a second linear layer multiplies the activation (Shazeer
+            2020).
+        norm_bias: whether affine layer norms have a shift.
+        first_attention_norm: whether a layer norm precedes attention in the first pre-norm block.
+        head_activation: activation of the head transform. "same" for the activation of the blocks.
+        head_dense_bias: whether the head's dense layer has a bias.
+        token_dropout_id: id of the mask token in an encoder with token dropout, else None. Token
+            dropout sets the mask's embedding to zero and scales up the other embeddings (Rives et
+            al. 2021, as in ESM-2).
     """
 
     vocab_size: int
@@ -116,27 +121,30 @@ class EncoderConfig:
                 value = getattr(self, name)
                 if type(value) is not int or value < least:
                     raise ValueError(
-                        f"{name} must be a whole number of at least {least}, not {value!r}"
+                        f"{name} must be a whole number of at least {least} (got {value!r})"
                     )
         if self.d_model % self.num_heads:
             raise ValueError(
                 f"d_model ({self.d_model}) must be a multiple of num_heads ({self.num_heads})"
             )
         if not isinstance(self.norm_eps, float) or not 0 < self.norm_eps < 1:
-            raise ValueError(f"norm_eps must be between 0 and 1, not {self.norm_eps!r}")
+            raise ValueError(f"norm_eps must be between 0 and 1 (got {self.norm_eps!r})")
         if self.embedding_size not in {0, self.d_model} and not self.head_transform:
-            raise ValueError("an embedding_size other than d_model needs head_transform")
+            raise ValueError(
+                f"embedding_size must be 0 or d_model, {self.d_model}, without head_transform "
+                f"(got {self.embedding_size})"
+            )
 
     def _check_choices(self) -> None:
         for name, allowed in _CHOICES.items():
             value = getattr(self, name)
             if value not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}, not {value!r}")
-        # a configuration comes from JSON, where the string "false" would count as true
+                raise ValueError(f"{name} must be one of {', '.join(allowed)} (got {value!r})")
+        # a configuration may come from JSON, and Python treats the string "false" as true
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.type == "bool" and type(value) is not bool:
-                raise ValueError(f"{field.name} must be true or false, not {value!r}")
+                raise ValueError(f"{field.name} must be true or false (got {value!r})")
 
     def _check_layers(self) -> None:
         layers = range(self.num_layers)
@@ -146,39 +154,51 @@ class EncoderConfig:
                 isinstance(numbers, tuple) and all(type(n) is int and n in layers for n in numbers)
             ):
                 raise ValueError(
-                    f"{name} must contain whole numbers below {len(layers)}, not {numbers!r}"
+                    f"{name} must contain whole numbers below {len(layers)} (got {numbers!r})"
                 )
         if self.block_order and len(self.block_order) != self.num_layers:
-            raise ValueError(f"block_order must name a block for each of {self.num_layers} layers")
+            raise ValueError(
+                f"block_order must have one block for each of {self.num_layers} layers "
+                f"(got {len(self.block_order)})"
+            )
         if set(self.layers) != set(range(self.num_blocks)):
-            raise ValueError(f"block_order must use every block below {self.num_blocks}")
+            raise ValueError(
+                f"block_order must use every block below {self.num_blocks} "
+                f"(got {self.block_order!r})"
+            )
         if tuple(sorted(set(self.local_layers))) != self.local_layers:
-            raise ValueError(f"local_layers must be ascending, not {self.local_layers!r}")
+            raise ValueError(f"local_layers must be ascending (got {self.local_layers!r})")
         if bool(self.local_layers) != bool(self.local_window):
-            raise ValueError("local_layers and local_window must be set together")
+            raise ValueError(
+                "local_layers and local_window must be set together "
+                f"(got {self.local_layers!r} and {self.local_window})"
+            )
         if self.local_layers and self.relative_buckets:
-            raise ValueError("local_layers and relative_buckets cannot be combined")
+            raise ValueError(
+                "local_layers cannot be combined with relative_buckets; set relative_buckets to 0"
+            )
 
     def _check_positions(self) -> None:
         for name in ("rotary_base", "local_rotary_base"):
             base = getattr(self, name)
             if base is not None and not (type(base) is float and 1 < base < float("inf")):
-                raise ValueError(f"{name} must be a number above 1, not {base!r}")
+                raise ValueError(f"{name} must be a number above 1 (got {base!r})")
         if self.rotary_base is not None and (self.d_model // self.num_heads) % 2:
             raise ValueError(f"rotary_base needs an even head width (got {self.head_width})")
         wanted = self.rotary_base is not None and bool(self.local_layers)
         if (self.local_rotary_base is not None) != wanted:
             raise ValueError(
-                "local_rotary_base must be set if and only if rotary_base and local_layers are"
+                "local_rotary_base must be set if and only if rotary_base and local_layers are set "
+                f"(got {self.local_rotary_base!r})"
             )
         if self.relative_buckets % 4:
             raise ValueError(
-                f"relative_buckets must be a multiple of 4, not {self.relative_buckets}"
+                f"relative_buckets must be a multiple of 4 (got {self.relative_buckets})"
             )
         token = self.token_dropout_id
         if token is not None and not (type(token) is int and 0 <= token < self.vocab_size):
             raise ValueError(
-                f"token_dropout_id must be a whole number below {self.vocab_size}, not {token!r}"
+                f"token_dropout_id must be a whole number below {self.vocab_size} (got {token!r})"
             )
 
     @property
@@ -188,7 +208,7 @@ class EncoderConfig:
 
     @property
     def head_width(self) -> int:
-        """Width of one attention head."""
+        """Width d of one attention head."""
         return self.d_model // self.num_heads
 
     @property
@@ -237,9 +257,9 @@ class EncoderConfig:
         known = {field.name for field in dataclasses.fields(cls)}
         required = {f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING}
         if unknown := sorted(set(fields) - known):
-            raise ValueError(f"unknown configuration fields: {', '.join(unknown)}")
+            raise ValueError(f"unknown configuration fields: {', '.join(unknown)}; remove them")
         if missing := sorted(required - set(fields)):
-            raise ValueError(f"missing configuration fields: {', '.join(missing)}")
+            raise ValueError(f"missing configuration fields: {', '.join(missing)}; add them")
         # JSON has no tuples
         tuples = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
         return cls(**(fields | tuples))

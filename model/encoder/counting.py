@@ -1,4 +1,4 @@
-"""Parameter counts of a configuration, and the share that tying saves (Press & Wolf 2017)."""
+"""Parameter counts of an encoder, with the share that tying saves (Press & Wolf 2017)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ class ParameterCount:
     """Number of parameters by part.
 
     Attributes:
-        word_embeddings: the table, V x E.
-        other_embeddings: positions, token types, their layer norm, and the projection from E to D.
-        attention: query, key, value and output projections of all blocks, and the relative
-            position bias.
+        word_embeddings: embedding table, V x E.
+        other_embeddings: positions, token types, layer norm and projection of the embeddings.
+        attention: projections of all blocks and the relative position bias.
         feed_forward: feed-forward networks of all blocks.
-        norms: layer norms of all blocks, and the final one.
-        head_transform: BERT's dense layer and layer norm before the projection.
+        norms: layer norms of all blocks and the final layer norm.
+        head_transform: dense layer and layer norm before the output projection.
         head_bias: one bias per vocabulary entry.
         d_model: width of the hidden states.
     """
@@ -34,7 +33,7 @@ class ParameterCount:
 
     @property
     def encoder(self) -> int:
-        """Parameters of embeddings and blocks, without a head."""
+        """Parameters of embeddings and blocks without a head."""
         return (
             self.word_embeddings
             + self.other_embeddings
@@ -45,7 +44,7 @@ class ParameterCount:
 
     @property
     def tied(self) -> int:
-        """Parameters of the model with tied embedding and output projection."""
+        """Parameters of the model with a tied output projection."""
         return self.encoder + self.head_transform + self.head_bias
 
     @property
@@ -55,11 +54,11 @@ class ParameterCount:
 
     @property
     def saved_share(self) -> float:
-        """Parameters saved by tying, as a share of the tied model's."""
+        """Parameters that tying saves, relative to the tied model."""
         return self.word_embeddings / self.tied
 
     def classifier(self, num_classes: int) -> int:
-        """Parameters of the encoder with a linear classification head and biases."""
+        """Return the parameters of the encoder with a linear classification head."""
         return self.encoder + (self.d_model + 1) * num_classes
 
     def table(self) -> str:
@@ -83,7 +82,7 @@ class ParameterCount:
 
 
 def count_parameters(config: EncoderConfig) -> ParameterCount:
-    """Count parameters from the configuration alone, without creating weights."""
+    """Count parameters from a configuration, without creating weights."""
     D, E, d_ff, blocks = config.d_model, config.table_width, config.d_ff, config.num_blocks
 
     def norm(width: int) -> int:

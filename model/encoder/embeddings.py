@@ -1,4 +1,4 @@
-"""Input embeddings: words, positions and token types.
+"""Input embeddings of words, positions and token types.
 
 Shapes: N batch, T tokens, D d_model, E width of the table.
 """
@@ -12,7 +12,7 @@ from model.encoder.config import EncoderConfig
 from model.encoder.layers import layer_norm
 from model.encoder.positions import sinusoidal_positions
 
-# share of unmasked tokens in ESM's training (Rives et al. 2021): 15 % selected, 80 % of them masked
+# ESM's training masked 80 % of the selected 15 % of tokens (Rives et al. 2021)
 UNMASKED_IN_TRAINING = 1 - 0.15 * 0.8
 
 
@@ -36,7 +36,10 @@ class Embeddings(nn.Module):
         self.compute_sinusoids()
 
     def compute_sinusoids(self) -> None:
-        """Compute the fixed position table, if the encoder has one; checkpoints do not store it."""
+        """Compute the table of an encoder with fixed positions.
+
+        Checkpoints do not store this table.
+        """
         if self.config.positions == "fixed":
             table = sinusoidal_positions(self.config.max_positions, self.config.table_width)
             self.register_buffer("sinusoids", table, persistent=False)
@@ -44,7 +47,10 @@ class Embeddings(nn.Module):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None, token_type_ids: Tensor | None
     ) -> Tensor:
-        """Map ids (N, T) to (N, T, D); arguments as for `TiedEncoder.forward`."""
+        """Embed ids (N, T) as (N, T, D).
+
+        Arguments are those of `TiedEncoder.forward`.
+        """
         x_NTE = self.word(input_ids)
         if self.config.token_dropout_id is not None:
             masked_NT = input_ids.eq(self.config.token_dropout_id)
@@ -60,16 +66,23 @@ class Embeddings(nn.Module):
         return x_NTD
 
     def position_table(self) -> Tensor | None:
-        """Return the position embeddings (max_positions, E), or None without them."""
+        """Return the position embeddings.
+
+        Returns:
+            (max_positions, E). None for an encoder without position embeddings.
+        """
         if self.config.positions == "none":
             return None
         return self.position.weight if self.config.positions == "learned" else self.sinusoids
 
 
 def _token_dropout_scales(masked_NT: Tensor, attention_mask: Tensor | None) -> Tensor:
-    """Return scales (N, T, 1): 0 for masks, above 0 for the other tokens to compensate."""
+    """Return the scales (N, T, 1) of token dropout.
+
+    Masks have scale 0. The scales of the other tokens compensate for the masks.
+    """
     real_NT = torch.ones_like(masked_NT) if attention_mask is None else attention_mask != 0
     unmasked_N1 = 1 - masked_NT.sum(-1, keepdim=True) / real_NT.sum(-1, keepdim=True)
-    # a text of masks alone has no other tokens to scale
+    # a text of only masks has no other tokens to scale
     scales_N1 = torch.where(unmasked_N1 > 0, UNMASKED_IN_TRAINING / unmasked_N1, 0)
     return torch.where(masked_NT, 0, scales_N1)[..., None]

@@ -1,11 +1,11 @@
 """Tied masked-language-model encoder, configurable from the reference form to BERT.
 
 Design choices:
-- One Parameter, `embeddings.word.weight`, serves the token lookup and the output projection. No
-  second attribute aliases it, so no copy, move or save can separate the two, and its gradient is
-  the sum of both paths. Only checkpoints trained with two tables also have `output_table.weight`.
-- Only masked positions reach the head: logits are (M, V), never (N, T, V).
-- Parameters have short names; `model.checkpoints.families` maps checkpoints to them.
+- One Parameter, `embeddings.word.weight`, is both the embedding table and the output projection.
+  The Parameter has no second name, so no copy, move or save can separate the two uses. The gradient
+  is the sum of both uses. Only checkpoints with an untied head also have `output_table.weight`.
+- Only masked positions reach the head. The logits are (M, V), never (N, T, V).
+- Parameters have short names. `model.checkpoints.families` maps checkpoints to these names.
 
 Shapes: N batch, T tokens, D d_model, E width of the table, V vocabulary, M masked positions of the
 whole batch.
@@ -74,9 +74,9 @@ class TiedEncoder(nn.Module):
 
         Args:
             input_ids: (N, T) integers in [0, V).
-            mask_indicator: (N, T); a position is masked if its value exceeds 0.5.
-            attention_mask: (N, T), nonzero for real tokens; None without padding.
-            token_type_ids: (N, T); None for type 0 everywhere.
+            mask_indicator: (N, T). A value above 0.5 marks a masked position.
+            attention_mask: (N, T), nonzero for real tokens. None without padding.
+            token_type_ids: (N, T). None for type 0 at every position.
 
         Returns:
             (M, V) float logits, rows in row-major order of (sequence, position).
@@ -94,16 +94,16 @@ class TiedEncoder(nn.Module):
         """Compute the last hidden states.
 
         Args:
-            input_ids: as for `forward`, like the two masks after it.
-            attention_mask: as for `forward`.
-            token_type_ids: as for `forward`.
-            selected_NT: boolean, True at M positions to return; None for all.
+            input_ids: (N, T) integers in [0, V).
+            attention_mask: (N, T), nonzero for real tokens. None without padding.
+            token_type_ids: (N, T). None for type 0 at every position.
+            selected_NT: boolean, True at M positions to return. None for all positions.
 
         Returns:
-            (N, T, D), or (M, D) with `selected_NT`.
+            Hidden states (M, D) with `selected_NT`, otherwise (N, T, D).
 
         Raises:
-            ValueError: the input is too long, or the encoder has no token types.
+            ValueError: the input is too long, or the encoder does not support token types.
         """
         if input_ids.shape[1] > self.config.max_positions:
             raise ValueError(
@@ -111,7 +111,7 @@ class TiedEncoder(nn.Module):
                 f"(got {input_ids.shape[1]})"
             )
         if token_type_ids is not None and not self.config.type_vocab_size:
-            raise ValueError("token_type_ids must be None: this encoder has no token types")
+            raise ValueError("token_type_ids must be None for an encoder without token types")
         x_NTD = self.embeddings(input_ids, attention_mask, token_type_ids)
         contexts = self.attention_contexts(input_ids.shape[1], attention_mask)
         last = self.config.num_layers - 1
@@ -132,8 +132,8 @@ class TiedEncoder(nn.Module):
         Args:
             layer: index of the layer.
             x_NTD: hidden states.
-            contexts: from `attention_contexts`.
-            selected_NT: as for `hidden`.
+            contexts: contexts of full and of local attention.
+            selected_NT: boolean, True at M positions to return. None for all positions.
         """
         context = contexts[layer in self.config.local_layers]
         after: Tensor = self.blocks[self.config.layers[layer]](x_NTD, context, selected_NT)
@@ -142,7 +142,7 @@ class TiedEncoder(nn.Module):
     def attention_contexts(
         self, tokens: int, attention_mask: Tensor | None
     ) -> tuple[AttentionContext, AttentionContext]:
-        """Build the contexts of layers with full and with local attention."""
+        """Build the contexts of layers with full attention and with local attention."""
         device = self.embeddings.word.weight.device
         keep_NT = None if attention_mask is None else attention_mask != 0
         full, local = attention_contexts(self.config, device, tokens, keep_NT)
@@ -156,12 +156,12 @@ class TiedEncoder(nn.Module):
         return F.linear(self.head(hidden_MD), self.output_projection(), self.head_bias)
 
     def output_projection(self) -> Tensor:
-        """Return the table (V, E) of the output projection: the embedding table if tied."""
+        """Return the table (V, E) of the output projection."""
         return self.embeddings.word.weight if self.config.tied else self.output_table.weight
 
 
 class HeadTransform(nn.Module):
-    """Dense layer, GELU and layer norm before the projection (Devlin et al. 2019)."""
+    """Dense layer, GELU and layer norm before the output projection (Devlin et al. 2019)."""
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
@@ -172,7 +172,7 @@ class HeadTransform(nn.Module):
         self.activation = config.activation if same else config.head_activation
 
     def forward(self, x_MD: Tensor) -> Tensor:
-        """Map (M, D) to (M, E)."""
+        """Map hidden states (M, D) to (M, E)."""
         normed_ME: Tensor = self.norm(gelu(self.dense(x_MD), self.activation))
         return normed_ME
 

@@ -13,11 +13,11 @@ from torch.nn import functional as F
 
 from model.encoder.config import EncoderConfig
 
-SHORT_ROW_TOKENS = 512  # longer rows use the fused kernel: plain products store T x T scores
+SHORT_ROW_TOKENS = 512  # plain products store T x T scores, so longer rows use the fused kernel
 
 
 def layer_norm(config: EncoderConfig, width: int) -> nn.LayerNorm:
-    """Create a layer norm over the last axis, with the configured scale and shift."""
+    """Create a layer norm over the last axis with the configured scale and shift."""
     return nn.LayerNorm(
         width, config.norm_eps, elementwise_affine=config.norm_affine, bias=config.norm_bias
     )
@@ -30,11 +30,11 @@ def attend(q_NHTd: Tensor, k_NHTd: Tensor, v_NHTd: Tensor, mask: Tensor | None) 
         q_NHTd: queries.
         k_NHTd: keys.
         v_NHTd: values.
-        mask: as for `torch.nn.functional.scaled_dot_product_attention`.
+        mask: attn_mask of `torch.nn.functional.scaled_dot_product_attention`.
     """
     short = mask is None and q_NHTd.shape[2] <= SHORT_ROW_TOKENS
     if short and q_NHTd.requires_grad and _in_bfloat16_on_cpu(q_NHTd):
-        # PyTorch's fused kernel is up to 3 times as slow with gradients (docs/log.md, 2026-11-22)
+        # with gradients, the fused kernel takes up to 3 times as long (docs/log.md, 2026-11-22)
         q, k, v = (part.flatten(0, 1) for part in (q_NHTd, k_NHTd, v_NHTd))
         scores = torch.bmm(q / math.sqrt(q.shape[-1]), k.transpose(1, 2))
         return torch.bmm(scores.softmax(-1), v).view(q_NHTd.shape)

@@ -1,4 +1,4 @@
-"""Positions without learned embeddings: sinusoids, rotary angles, relative distances.
+"""Sinusoids, rotary angles and relative distances for encoders without learned positions.
 
 Shapes: T tokens, D d_model, d width of a head, H heads.
 """
@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-RELATIVE_MAX_DISTANCE = 128  # more distant tokens share a bucket (Raffel et al. 2020, section 2.1)
+RELATIVE_MAX_DISTANCE = 128  # larger distances share a bucket (Raffel et al. 2020, section 2.1)
 
 
 def sinusoidal_positions(length: int, width: int) -> Tensor:
@@ -27,8 +27,8 @@ def sinusoidal_positions(length: int, width: int) -> Tensor:
 def rotary_angles(length: int, head_width: int, base: float) -> tuple[Tensor, Tensor]:
     """Compute cosines and sines (T, d/2) of rotary embeddings (Su et al. 2021, section 3.2).
 
-    Frequencies and angles are rounded to float32, as in the training of published encoders: at
-    thousands of positions, a more exact table would have different values.
+    Frequencies and angles have float32 precision, as in the training of published encoders. A more
+    exact table has different values at thousands of positions.
     """
     even = torch.arange(0, head_width, 2, dtype=torch.float32)
     frequency = 1.0 / (base ** (even / head_width))
@@ -44,16 +44,20 @@ def apply_rotary(x_NHTd: Tensor, cosine_Td: Tensor, sine_Td: Tensor) -> Tensor:
 
 
 def relative_position_buckets(length: int, buckets: int) -> Tensor:
-    """Compute the bucket of each distance key - query, (2T - 1,) from 1 - T to T - 1.
+    """Compute the bucket of each distance between a query and a key.
 
-    Half of the buckets are for keys after the query. In each half, one half of the buckets are
-    single distances; the sizes of the rest grow logarithmically up to RELATIVE_MAX_DISTANCE.
+    Half of the buckets are for keys after the query. In each half, one half of the buckets contain
+    single distances. The ranges of the other buckets grow logarithmically up to
+    RELATIVE_MAX_DISTANCE.
+
+    Returns:
+        (2T - 1,) buckets of the distances 1 - T to T - 1, key position minus query position.
     """
     distance = torch.arange(1 - length, length)
     half = buckets // 2
     exact = half // 2
     size = distance.abs()
-    # float32 as in published encoders: distances at an edge fall into the same bucket
+    # float32 as in published encoders, so that distances at an edge have the same bucket
     growth = torch.log(size.clamp(min=1).float() / exact) / math.log(RELATIVE_MAX_DISTANCE / exact)
     far = exact + (growth * (half - exact)).long()
     bucket = torch.where(size < exact, size, far.clamp(max=half - 1))

@@ -1,1 +1,1 @@
-"""Quantization to int8: calibration, smoothing, rounding."""
+"""Quantization to int8 with calibration, smoothing and rounding."""

@@ -1,4 +1,4 @@
-"""Calibration: statistics of the inputs of each linear layer on real text."""
+"""Calibration statistics of each linear layer's inputs on real text."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from torch.utils.hooks import RemovableHandle
 from model.encoder.encoder import TiedEncoder
 from model.memory import release_memory
 
-MASKED_SHARE = 0.15  # so that statistics include the mask token and the head's inputs
+MASKED_SHARE = 0.15  # adds the mask token and the head's inputs to the statistics
 SAMPLED_ROWS = 1024
-ROWS_AT_ONCE = 1024  # per update of a Gram matrix
+ROWS_AT_ONCE = 1024  # rows per update of a Gram matrix
 VOCABULARY = "vocabulary"  # name of the output projection in statistics and plans
-FLOAT_PROJECTION = (
-    "embeddings.projection"  # stays in float32: every layer depends on it, and it is little work
-)
+# stays in float32, because every layer depends on this small projection
+FLOAT_PROJECTION = "embeddings.projection"
 # layers of a block that share the input of another layer
 _SHARED_INPUT = {"key": "query", "value": "query", "ffn_gate": "ffn_in"}
 
@@ -32,8 +31,8 @@ class InputStatistics:
     """Statistics of the input rows (R, in) of a linear layer in the served graph.
 
     Attributes:
-        gram: (in, in) Gram matrix: sum over rows of the outer products.
-        rows: (S, in) sample of the rows, about 1,024 of all texts.
+        gram: (in, in) Gram matrix, the sum of the rows' outer products.
+        rows: (S, in) sample of about 1,024 rows of all texts.
     """
 
     gram: NDArray[np.float64]
@@ -54,22 +53,25 @@ def shared_input_name(name: str) -> str:
 def collect_statistics(
     model: TiedEncoder, texts: Sequence[NDArray[np.int64]], mask_token_id: int
 ) -> dict[str, InputStatistics]:
-    """Collect the statistics of every linear layer; arguments as for `BlockwiseStatistics`."""
+    """Collect the statistics of every linear layer.
+
+    Arguments are those of `BlockwiseStatistics`.
+    """
     return dict(BlockwiseStatistics(model, texts, mask_token_id))
 
 
 class BlockwiseStatistics(Mapping[str, InputStatistics]):
     """Statistics of every linear layer's input, computed block by block on access.
 
-    Texts run through the encoder with some tokens masked by a fixed seed. Only one block is
-    recorded at a time, because the statistics of all blocks of a large encoder take more memory
-    than the encoder. Access in the order of the blocks computes each of them once. Shared blocks
-    are few and are recorded together. The head's statistics are kept.
+    The encoder runs on texts with some tokens masked, from a fixed seed. The object records one
+    block at a time, because the statistics of all blocks of a large encoder take more memory than
+    the encoder. Access in the order of the blocks computes each block once. The object records
+    shared blocks together, because they are few. The head's statistics stay in memory.
 
-    Keys are names of layers, e.g. `blocks.0.query`, and `vocabulary`.
+    Keys are `vocabulary` and names of layers, such as `blocks.0.query`.
 
     Args:
-        model: the fp32 encoder, on the CPU.
+        model: fp32 encoder on the CPU.
         texts: token ids of each text, special tokens included.
         mask_token_id: id of the mask token.
     """
@@ -85,7 +87,7 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
         self._names = [*names, VOCABULARY]
         layers = range(model.config.num_layers)
         blocks = [layers] if model.config.block_order else [range(n, n + 1) for n in layers]
-        # layers that are recorded together; an empty range stands for the head
+        # ranges of layers to record together, and an empty range for the head
         self._stages = [*blocks, range(0)]
         self._next_stage = 0
         self._hidden: list[Tensor] = []
@@ -118,8 +120,8 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
         return 0 if self._model.config.block_order else int(block[1])
 
     def _run_stage(self) -> None:
-        """Run the next layers, or the head, on the hidden states so far."""
-        # the weights of earlier layers are needed again block by block, if at all
+        """Run the next layers or the head on the current hidden states."""
+        # weights of earlier layers are needed later block by block or not at all
         release_memory(self._model.parameters())
         layers = self._stages[self._next_stage]
         if self._next_stage == 0:
@@ -147,7 +149,7 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _MaskedText:
-    """Masked token ids of a text, and the mask positions as booleans: (1, T) each."""
+    """Token ids (1, T) of a masked text, with booleans (1, T) of the mask positions."""
 
     input_ids: Tensor
     masked: Tensor
@@ -157,16 +159,16 @@ class _MaskedText:
         cls, ids: NDArray[np.int64], mask_token_id: int, generator: np.random.Generator
     ) -> Self:
         chosen = generator.random(len(ids)) < MASKED_SHARE
-        chosen[generator.integers(len(ids))] = True  # at least one, for the head
+        chosen[generator.integers(len(ids))] = True  # the head needs at least one mask
         input_ids = torch.from_numpy(np.where(chosen, mask_token_id, ids))[None]
         return cls(input_ids, torch.from_numpy(chosen)[None])
 
 
 class _InputAccumulator:
-    """Input rows of one linear layer, accumulated to statistics.
+    """Accumulator of one linear layer's input statistics.
 
-    Rows are buffered before the product: adding to a Gram matrix of 3,072 channels takes longer
-    than the product of one text.
+    A buffer collects rows before the product, because an addition to a Gram matrix of 3,072
+    channels takes longer than the product of one text.
     """
 
     def __init__(self, every: int) -> None:
@@ -202,7 +204,7 @@ class _InputRecorder:
 
     Args:
         model: the encoder.
-        modules: prefixes of the layers' names; "head." includes the output projection.
+        modules: prefixes of the layers' names. "head." includes the output projection.
         every: interval of the sampled rows.
     """
 

@@ -1,8 +1,8 @@
-"""Quantization-aware training: passes with weights that are rounded to int8.
+"""Quantization-aware training with weights that are rounded to int8.
 
-Every pass computes with rounded weights, and the gradients update the exact weights as if nothing
-were rounded (the straight-through estimator: Bengio et al. 2013, section 4; Jacob et al. 2018,
-section 3). Checkpoints contain the rounded weights, so `export` has nothing left to round.
+Every forward pass uses rounded weights. Gradients ignore the rounding and update the exact weights
+(straight-through estimator, Bengio et al. 2013, section 4, and Jacob et al. 2018, section 3).
+Checkpoints contain the rounded weights, so `export` does not change them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from model.encoder.encoder import TiedEncoder, output_table
 from model.quantization.calibration import VOCABULARY
 from model.quantization.rounding_plan import RoundingPlan
 
-INT8_MAX = 127  # symmetric: -128 is not used, so that no zero point is needed
+INT8_MAX = 127  # the symmetric range without -128 needs no zero point
 
 
 class RoundedEncoder:
     """Encoder that computes with rounded weights.
 
     Args:
-        model: the encoder; its own weights stay exact.
+        model: encoder, whose own weights stay exact.
         plan: factors and float32 channels.
     """
 
@@ -32,14 +32,17 @@ class RoundedEncoder:
         self.model, self.plan = model, plan
         device = model.embeddings.word.weight.device
         table = output_table(model.config)
-        # keys are names of weights
+        # by name of the weight
         self._factors = {
             table if name == VOCABULARY else f"{name}.weight": factors.to(device)
             for name, factors in plan.factors.items()
         }
 
     def logits(self, input_ids: Tensor, mask_indicator: Tensor) -> Tensor:
-        """Compute logits (M, V); arguments as for `TiedEncoder.forward`."""
+        """Compute the logits (M, V).
+
+        Arguments are those of `TiedEncoder.forward`.
+        """
         weights = {}
         for name, rounded in self._rounded().items():
             weight = self.model.get_parameter(name)
@@ -64,11 +67,11 @@ class RoundedEncoder:
 def round_weight(weight: Tensor, factors: Tensor) -> Tensor:
     """Divide columns by their factors, round rows to int8, and multiply by the factors again.
 
-    Each row is rounded to multiples of a 127th of its largest magnitude.
+    The rounding step of a row is a 127th of its largest magnitude.
 
     Args:
         weight: (out, in) float32.
-        factors: (in,); columns with factor 0 stay exact.
+        factors: (in,). Columns with factor 0 stay exact.
     """
     in_int8 = factors > 0
     smoothed = torch.where(in_int8, weight / torch.where(in_int8, factors, 1), 0)

@@ -1,19 +1,20 @@
-"""Rounding plan: smoothing factors and float32 channels of each linear layer's input.
+"""Rounding plan with smoothing factors and float32 channels of each linear layer's input.
 
-Activations have one scale per row at run time, weights one per output. Two exact transformations
-keep the loss of rounding small:
-- Smoothing: input channels are multiplied, and weight columns divided, by factors that balance the
-  ranges of both (`model.quantization.smoothing`).
-- Float32 channels: the few channels with the largest effect on the rows' scales are computed in
-  float32 (Dettmers et al. 2022, section 3, but with fixed channels): in the layer norm outputs that
-  enter attention, in the head, and in GELU's outputs. One or two are outliers; more gain little.
+Activations have one scale per row at run time, and weights have one scale per output. Two exact
+transformations reduce the rounding error:
+- Smoothing multiplies input channels and divides weight columns by factors that balance the ranges
+  of both (`model.quantization.smoothing`).
+- The graph computes the few channels with the largest effect on the rows' scales in float32
+  (Dettmers et al. 2022, section 3, but with fixed channels). These are channels of the head, of
+  GELU's outputs and of the layer norm outputs that enter attention. One or two channels are
+  outliers. More channels improve accuracy only a little.
 
-Where they apply:
-- GELU's outputs have no factors, which would cost a product over the widest rows of the graph. With
-  a gated feed-forward network, the factors are part of the gate's weights.
-- Attention outputs have factors only, which are part of the values' weights.
-- The input of the feed-forward network has no float32 channels: adding the two products would cost
-  a pass over the widest rows.
+Exceptions:
+- GELU's outputs have no factors, because a product over the widest rows of the graph is expensive.
+  In a gated feed-forward network, the gate's weights contain the factors.
+- Attention outputs have no float32 channels. The values' weights contain their factors.
+- The input of the feed-forward network has no float32 channels, because the sum of both products
+  needs a pass over the widest rows.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from model.quantization.calibration import (
 )
 from model.quantization.smoothing import smoothing_factors
 
-# measured: docs/log.md, 2026-11-20
+# measured in docs/log.md, 2026-11-20
 FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 4, 32
 CALIBRATION_TOKENS = 16_384
 
@@ -49,8 +50,9 @@ class RoundingPlan:
     """Smoothing factors of every rounded input.
 
     Attributes:
-        factors: (in,) float32 by the linear layer's name, and by `VOCABULARY` for the output
-            projection; zero for channels in float32. Layers that share an input share factors.
+        factors: (in,) float32 by the linear layer's name. The output projection has the name
+            `VOCABULARY`. Channels in float32 have factor 0. Layers with the same input have the
+            same factors.
     """
 
     factors: dict[str, Tensor]
@@ -62,8 +64,8 @@ class RoundingPlan:
         """Choose factors and channels from the weights and the inputs' statistics.
 
         Args:
-            model: the encoder, on the CPU.
-            statistics: by layer, from `model.quantization.calibration`.
+            model: encoder on the CPU.
+            statistics: statistics of `model.quantization.calibration` by layer.
         """
         found: dict[str, Tensor] = {}
         gate = ["ffn_gate"] if model.config.gated_ffn else []
@@ -96,10 +98,10 @@ class RoundingPlan:
         """Choose factors and channels from a sample of training rows.
 
         Args:
-            model: the encoder, on any device.
+            model: encoder on any device.
             rows: (rows, T) token ids.
             mask_token_id: id of the mask token.
-            seed: of the sample.
+            seed: seed of the sample.
         """
         count = math.ceil(CALIBRATION_TOKENS / rows.shape[1])
         generator = np.random.default_rng(seed)
@@ -112,8 +114,7 @@ class RoundingPlan:
         """Check that the factors fit the encoder's linear layers.
 
         Raises:
-            ValueError: factors are missing or unexpected, have the wrong shape, are negative or
-                not finite.
+            ValueError: factors are missing or unexpected, or have an invalid shape or value.
         """
         expected = {VOCABULARY: model.config.table_width} | {
             name: module.weight.shape[1]
@@ -121,37 +122,44 @@ class RoundingPlan:
             if is_int8_linear(name, module)
         }
         if wrong := sorted(set(expected) ^ set(self.factors)):
-            raise ValueError(f"factors are missing or unexpected: {', '.join(wrong)}")
+            raise ValueError(
+                "factors must exist for exactly the linear layers "
+                f"(missing or unexpected: {', '.join(wrong)})"
+            )
         for name, factors in self.factors.items():
             if factors.shape != (expected[name],):
                 raise ValueError(
-                    f"factors of {name} must have shape ({expected[name]},), "
-                    f"not {tuple(factors.shape)}"
+                    f"factors of {name} must have shape ({expected[name]},) "
+                    f"(got {tuple(factors.shape)})"
                 )
             if not (factors.isfinite().all() and (factors >= 0).all()):
                 raise ValueError(f"factors of {name} must be finite and at least 0")
             outer = name.endswith(".ffn_out")
             in_int8 = name.endswith((".output", ".ffn_in", ".ffn_gate", VOCABULARY))
             if (in_int8 or (outer and model.config.gated_ffn)) and not factors.all():
-                raise ValueError(f"factors of {name} must be above 0: it has no float32 channels")
+                raise ValueError(
+                    f"factors of {name} must be above 0, because it has no float32 channels"
+                )
             gelu = outer and not model.config.gated_ffn
             if gelu and not ((factors == 0) | (factors == 1)).all():
                 raise ValueError(f"factors of {name} must be 0 or 1")
             first = shared_input_name(name)
             if not torch.equal(factors, self.factors[first]):
-                raise ValueError(f"{name} and {first} share an input and must have equal factors")
+                raise ValueError(f"factors of {name} must equal those of {first}, its shared input")
 
 
 def choose_float_channels(statistics: InputStatistics, count: int) -> NDArray[np.int64]:
-    """Choose channels for float32: greedily, those whose removal most reduces the rows' maxima.
+    """Choose channels for float32 in a greedy search.
+
+    Each step chooses the channel whose removal most reduces the rows' maxima.
 
     Args:
-        statistics: of the input on real text.
-        count: number of channels; limited to an eighth of all, because a narrow encoder would
-            otherwise be mostly float32.
+        statistics: statistics of the input on real text.
+        count: number of channels, limited to an eighth of all. Without the limit, a narrow encoder
+            is mostly float32.
 
     Returns:
-        Ascending indices.
+        Ascending indices of the channels.
     """
     rows = np.abs(statistics.rows)
     each, width = np.arange(len(rows)), rows.shape[1]

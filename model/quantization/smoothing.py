@@ -1,9 +1,9 @@
 """Smoothing factors that balance the ranges of a linear layer's inputs and weights.
 
-Each input channel is multiplied, and its weight column divided, by a positive factor. The product
-stays the same, but the rounding error changes (Xiao et al. 2023, SmoothQuant, section 4).
-SmoothQuant computes the factors from largest values; here they minimise the outputs' expected
-squared error.
+Smoothing multiplies each input channel by a positive factor and divides its weight column by the
+same factor. The product stays the same, but the rounding error changes (Xiao et al. 2023,
+SmoothQuant, section 4). SmoothQuant computes the factors from maxima. The factors of this module
+minimise the expected squared error of the outputs.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 STEPS = 300
-SAMPLED_OUTPUTS = 1024  # sampled rows of a weight: the embedding table has too many
-# the model of independent errors underestimates those of weights (docs/log.md, 2026-11-20)
+SAMPLED_OUTPUTS = 1024  # sampled rows of a weight, because the embedding table has too many
+# the assumption of independent errors underestimates weight errors (docs/log.md, 2026-11-20)
 WEIGHT_ERRORS = 4.0
 LEARNING_RATE = 0.03
 SMALLEST = 1e-5
@@ -25,17 +25,17 @@ SMALLEST = 1e-5
 def smoothing_factors(
     rows: NDArray[np.float32], weight: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Optimise the factors of the input channels; their geometric mean is 1.
+    """Optimise the smoothing factors of the input channels.
 
-    Rounding errors are modelled as independent and uniform over a step. A step is proportional to
-    the largest magnitude of an input row, or of an output's weights.
+    The error model assumes independent rounding errors that are uniform over a step. A step is
+    proportional to the largest magnitude of an input row or of an output's weights.
 
     Args:
         rows: (S, in) inputs on real text.
-        weight: (out, in); of many outputs, a sample is used.
+        weight: (out, in) weight. The function samples the outputs if there are more than 1,024.
 
     Returns:
-        (in,) positive float32.
+        (in,) positive float32 factors with a geometric mean of 1.
     """
     inputs = torch.from_numpy(np.abs(rows)).clamp(min=SMALLEST)
     sample = weight[:: math.ceil(len(weight) / SAMPLED_OUTPUTS)]
@@ -48,7 +48,7 @@ def smoothing_factors(
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, STEPS)
     with torch.enable_grad():
         for _ in range(STEPS):
-            # `max` and a product take a third of the time of `amax` and a quotient
+            # `max` with a product takes a third of the time of `amax` with a quotient
             factors, inverses = logs.exp(), (-logs).exp()
             input_steps = ((inputs * factors).max(dim=1).values ** 2).mean()
             weight_steps = ((weights * inverses).max(dim=1).values ** 2).sum()

@@ -1,1 +1,1 @@
-"""Reading and training tokenizers."""
+"""Readers, converters and trainers of tokenizers."""

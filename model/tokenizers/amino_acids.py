@@ -1,7 +1,6 @@
-"""The tokenizer of ESM's protein models, from its vocab.txt.
+"""Conversion of the vocab.txt of ESM's protein models to a tokenizer.
 
-This class is not converted by transformers, which has it in Python only: it cannot save a
-tokenizer.json.
+transformers cannot convert this class, because it has only a Python version without tokenizer.json.
 """
 
 from __future__ import annotations
@@ -15,16 +14,18 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 
 from model.files import read_text
 
-# the white space of Python's str.split, some of which Unicode does not count
+# the white space of Python's str.split, which is more than Unicode's
 _WHITE_SPACE = r"[\s\x1c-\x1f]+"
 
 
 def build_amino_acids(path: Path, roles: dict[str, str]) -> Tokenizer:
-    """Build a tokenizer whose words are letters, with or without white space between them.
+    """Build a tokenizer that splits a sequence into letters.
+
+    White space between letters is optional.
 
     Args:
-        path: vocab.txt, with one token per line.
-        roles: the text of the special tokens by role.
+        path: vocab.txt with one token per line.
+        roles: text of the special tokens by role.
 
     Raises:
         ValueError: the file is not UTF-8.
@@ -44,7 +45,10 @@ def build_amino_acids(path: Path, roles: dict[str, str]) -> Tokenizer:
 
 
 def amino_acid_frame(roles: dict[str, str]) -> dict[str, Any]:
-    """Return the post-processor for one or two texts, with the text of a token for each id."""
+    """Return the post-processor for one or two texts.
+
+    The post-processor contains the text of a token in place of each id.
+    """
     start, end = roles["cls_token"], roles["eos_token"]
     processor = processors.TemplateProcessing(
         single=[start, "$A", end],

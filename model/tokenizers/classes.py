@@ -1,26 +1,26 @@
-"""The tokenizer classes whose vocabulary files can be converted, by their Hugging Face names."""
+"""Tokenizer classes with convertible vocabulary files, by their Hugging Face names."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 Roles = dict[str, str]
-"""The text of special tokens by role, as in {"mask_token": "<mask>"}."""
+"""Text of special tokens by role, such as {"mask_token": "<mask>"}."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerClass:
-    """A class of tokenizers.
+    """Tokenizer class of transformers.
 
     Attributes:
-        name: the class in transformers.
-        model_type: the model_type of checkpoints that use it and do not name it.
-        files: its vocabulary files.
-        roles: its special tokens, for directories that do not name them.
-        mask_takes_space: the white space before a mask belongs to the mask.
+        name: name of the class in transformers.
+        model_type: model_type of checkpoints that use the class by default.
+        files: names of the vocabulary files.
+        roles: default special tokens.
+        mask_takes_space: whether the white space before a mask belongs to the mask.
         placeholders: special tokens without a role.
-        leading_special_pieces: the number of special pieces at the start of its SentencePiece
-            model; the class puts its own special tokens in their place.
+        leading_special_pieces: number of special pieces at the start of the SentencePiece model.
+            The class replaces these pieces by its own special tokens.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Completion of tokenizer.json; a complete file is returned byte for byte.
+"""Completion of an incomplete tokenizer.json.
 
-transformers rebuilds the file from the defaults of its class instead, and loses its settings for
-case and normalization.
+A complete file stays the same byte for byte. transformers instead rebuilds the file from the
+defaults of its class, which loses the settings for case and normalization.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class TokenizerDraft:
     """Draft of a tokenizer.json, completed step by step.
 
     Args:
-        path: the file that errors name.
-        text: the content of a tokenizer.json.
+        path: file to name in errors.
+        text: content of a tokenizer.json.
 
     Attributes:
-        path: as above.
-        ids: the vocabulary, including added tokens.
+        path: file to name in errors.
+        ids: vocabulary with added tokens: ids by text.
 
     Raises:
         ValueError: the text is not a tokenizer.
@@ -42,29 +42,33 @@ class TokenizerDraft:
         self._text = text
         tokenizer = self._load(text)
         self.ids: dict[str, int] = tokenizer.get_vocab()
-        # as the library writes it today: older files lack fields
+        # the library adds fields that older files lack
         self._fields: dict[str, Any] = json.loads(tokenizer.to_str())
         self._added = {token["content"]: token for token in self._fields["added_tokens"]}
 
     @classmethod
     def read(cls, path: Path) -> TokenizerDraft:
-        """Read a tokenizer.json; raises ValueError as above, or for an unreadable file."""
+        """Read a tokenizer.json.
+
+        Raises:
+            ValueError: the file is missing, not UTF-8 or not a tokenizer.
+        """
         return cls(path, read_text(path))
 
     @property
     def special(self) -> set[str]:
-        """The tokens marked as special."""
+        """Text of the tokens with the flag `special`."""
         return {text for text, token in self._added.items() if token["special"]}
 
     @property
     def framed(self) -> bool:
-        """True if special tokens are put around a text."""
+        """True if the tokenizer adds special tokens around a text."""
         return self._fields["post_processor"] is not None
 
     def apply(self, settings: TokenizerSettings) -> None:
         """Apply the settings to BERT's normalizer and to byte-level BPE.
 
-        What they do not mention stays as the file has it.
+        Options without a setting keep their values.
 
         Raises:
             ValueError: a setting is not true or false.
@@ -72,7 +76,7 @@ class TokenizerDraft:
         normalizer, splitter = self._fields["normalizer"], self._fields["pre_tokenizer"]
         if normalizer and normalizer["type"] == "BertNormalizer":
             for option, field in _NORMALIZER_FIELDS.items():
-                # null strips accents with capital letters; for the other options it says nothing
+                # only strip_accents has null as a value, which means the same as lowercase
                 open_accents = option == "strip_accents" and option in settings.options
                 default = None if open_accents else normalizer[field]
                 self._set(normalizer, field, settings.flag(option, default=default))
@@ -81,15 +85,15 @@ class TokenizerDraft:
             self._set(splitter, "add_prefix_space", value)
 
     def add(self, token: AddedToken, token_id: int) -> None:
-        """Match a token in text as one piece with this id.
+        """Add a token that the tokenizer matches as one piece.
 
         Raises:
-            ValueError: the vocabulary gives it another id.
+            ValueError: the vocabulary has another id for the token.
         """
         if self.ids.setdefault(token.content, token_id) != token_id:
             raise ValueError(
-                f"{self.path} gives {token.content!r} the id {self.ids[token.content]}, and a file "
-                f"beside it {token_id}"
+                f"{token.content!r} must have one id: {self.path} has "
+                f"{self.ids[token.content]}, another tokenizer file {token_id}"
             )
         if token.content not in self._added:
             entry = {"id": token_id, "content": token.content}
@@ -97,17 +101,17 @@ class TokenizerDraft:
             self._text = ""
 
     def mark_special(self, token: AddedToken) -> None:
-        """Mark a token as special if the vocabulary has its text."""
+        """Mark a token as special if the vocabulary contains it."""
         if token.content in self.ids:
             self.add(token, self.ids[token.content])
             self._set(self._added[token.content], "special", value=True)
 
     def frame(self, post_processor: dict[str, Any]) -> None:
-        """Put the special tokens of a post-processor around texts.
+        """Set the post-processor, which adds special tokens around texts.
 
         Args:
-            post_processor: of type TemplateProcessing or RobertaProcessing, as in a tokenizer.json,
-                but with the text of a token for each id.
+            post_processor: fields of a TemplateProcessing or RobertaProcessing in a tokenizer.json,
+                but with the text of a token in place of each id.
 
         Raises:
             ValueError: the vocabulary lacks one of the tokens.
@@ -121,16 +125,20 @@ class TokenizerDraft:
         self._set(self._fields, "post_processor", post_processor)
 
     def special_id(self, text: str) -> int:
-        """Return the id of a special token; raises ValueError if the vocabulary lacks it."""
+        """Return the id of a special token.
+
+        Raises:
+            ValueError: the vocabulary lacks the token.
+        """
         if text not in self.ids:
-            raise ValueError(f"{self.path} lacks the special token {text}")
+            raise ValueError(f"{self.path} must contain the special token {text}")
         return self.ids[text]
 
     def content(self) -> bytes:
-        """Return the tokenizer.json.
+        """Return the content of the tokenizer.json.
 
         Raises:
-            ValueError: the tokenizers library would give an added token another id.
+            ValueError: the tokenizers library assigns another id to an added token.
         """
         if self._text:
             return self._text.encode()
@@ -140,8 +148,8 @@ class TokenizerDraft:
         for token in added:
             if (token_id := tokenizer.token_to_id(token["content"])) != token["id"]:
                 raise ValueError(
-                    f"{self.path} leaves no place for {token['content']!r} at the id "
-                    f"{token['id']}, only at {token_id}"
+                    f"{self.path}: the added token {token['content']!r} must have the id "
+                    f"{token_id} (got {token['id']})"
                 )
         return text.encode()
 
@@ -153,5 +161,5 @@ class TokenizerDraft:
     def _load(self, text: str) -> Tokenizer:
         try:
             return Tokenizer.from_str(text)
-        except Exception as error:  # noqa: BLE001 - tokenizers raises nothing narrower
-            raise ValueError(f"{self.path} cannot be read as a tokenizer: {error}") from None
+        except Exception as error:  # noqa: BLE001 - tokenizers raises plain Exception
+            raise ValueError(f"{self.path} must be a valid tokenizer.json ({error})") from None

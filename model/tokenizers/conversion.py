@@ -1,9 +1,9 @@
-"""Vocabulary files from before tokenizer.json, converted by transformers.
+"""Conversion of older vocabulary files to tokenizer.json by transformers.
 
-transformers sees a temporary directory with the vocabulary files and the settings that this package
-has read and checked, and nothing else: no code, no configuration that names other files, no
-network. The import takes 1.7 s and 25 MB beside torch (measured), so it waits for a directory that
-needs it.
+transformers reads a temporary directory that contains only the vocabulary files and the checked
+settings. The conversion therefore runs no code of a checkpoint and needs no network. The import
+takes 1.7 s and 25 MB in addition to torch (measured), so it happens only for a directory that needs
+it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from model.tokenizers.classes import TokenizerClass
 from model.tokenizers.sentence_pieces import check_sentence_pieces
 from model.tokenizers.settings import CONFIG_FILE, FLAGS, TokenizerSettings
 
-_AMINO_ACIDS = "EsmTokenizer"  # transformers has it in Python only, without a tokenizer.json
+_AMINO_ACIDS = "EsmTokenizer"  # a Python class, for which transformers writes no tokenizer.json
 _OPTIONS = (
     *("do_lower_case", "strip_accents", "tokenize_chinese_chars", "keep_accents"),
     *("add_prefix_space", "trim_offsets"),
@@ -52,10 +52,10 @@ def convert_vocabulary(directory: Path, kind: TokenizerClass, settings: Tokenize
             converted = tokenizer_class.from_pretrained(
                 staging, local_files_only=True, trust_remote_code=False
             )
-        except Exception as error:  # noqa: BLE001 - transformers raises nothing narrower
+        except Exception as error:  # noqa: BLE001 - transformers raises any Exception
             raise ValueError(
                 f"{directory}: transformers cannot convert {' and '.join(kind.files)} "
-                f"({_one_line(error, staging)}); download the files again, or save the tokenizer "
+                f"({_one_line(error, staging)}); download the files again or save the tokenizer "
                 "as tokenizer.json"
             ) from None
     fields = json.loads(converted.backend_tokenizer.to_str())
@@ -66,9 +66,10 @@ def convert_vocabulary(directory: Path, kind: TokenizerClass, settings: Tokenize
 def frame_of_class(
     kind: TokenizerClass, roles: dict[str, str], settings: TokenizerSettings
 ) -> dict[str, Any]:
-    """Return the post-processor with which a class puts special tokens around one or two texts.
+    """Return a class's post-processor, which adds special tokens around one or two texts.
 
-    It comes from a tokenizer without a vocabulary, so each id in it is the text of its token.
+    The tokenizer that it comes from has no vocabulary, so it contains the text of a token in place
+    of each id.
     """
     if kind.name == _AMINO_ACIDS:
         return amino_acid_frame(roles)
@@ -102,8 +103,8 @@ def _special_token(
 ) -> str | dict[str, Any]:
     """Return a special token in the form of tokenizer_config.json.
 
-    The mask takes the space before it unless a file says otherwise, as in pre-training and in the
-    published tokenizer.json; transformers leaves the space of RoBERTa's as a token of its own.
+    By default the white space before a mask belongs to the mask, as in pre-training and in the
+    published tokenizer.json. transformers instead makes it a separate token for RoBERTa.
     """
     token = settings.described.get(text)
     if token is None and role == "mask_token" and kind.mask_takes_space:
@@ -115,23 +116,24 @@ def _special_token(
 
 
 def _check_file(path: Path, kind: TokenizerClass) -> None:
-    """Reject files that transformers accepts silently or reports with a misleading error."""
+    """Reject broken files that transformers accepts or reports with a misleading error."""
     if not path.is_file():
-        raise ValueError(f"{path} does not exist, and neither does tokenizer.json")
+        raise ValueError(f"{path} does not exist; add it or tokenizer.json")
     if path.suffix == ".model":
         check_sentence_pieces(path, kind)
     elif path.suffix == ".json":
         ids = list(read_object(path).values())
         if not all(type(token_id) is int for token_id in ids) or len(set(ids)) < len(ids):
-            raise ValueError(f"{path} must give each token its own id, a whole number from 0")
+            raise ValueError(f"{path} must map each token to a unique whole number from 0")
     elif not read_text(path).strip():
-        raise ValueError(f"{path} is empty")
+        raise ValueError(f"{path} is empty; download it again")
 
 
 def _drop_invented_tokens(fields: dict[str, Any]) -> None:
-    """Remove special tokens that the vocabulary lacks; transformers gives them ids behind it.
+    """Remove special tokens that the vocabulary lacks.
 
-    The embedding table has no rows for such ids.
+    transformers assigns ids after the vocabulary to them, for which the embedding table has no
+    rows.
     """
     vocabulary = fields["model"]["vocab"]
     if isinstance(vocabulary, list):

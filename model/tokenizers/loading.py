@@ -1,8 +1,9 @@
-"""A directory's tokenizer as one complete tokenizer.json, from whichever files it has.
+"""Loader that combines a checkpoint's tokenizer files into a complete tokenizer.json.
 
-A complete tokenizer.json is returned byte for byte. Settings of tokenizer_config.json and similar
-files are merged into an incomplete one. Without a tokenizer.json, the vocabulary files of the known
-tokenizer classes are converted. Nothing in a directory is executed, and nothing is downloaded.
+A complete tokenizer.json stays the same byte for byte. An incomplete one receives the settings of
+tokenizer_config.json and similar files. In a directory without a tokenizer.json, the loader
+converts vocabulary files of known tokenizer classes. The loader executes no code of a checkpoint
+and downloads no file.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from model.tokenizers.settings import TokenizerSettings
 TOKENIZER_FILE = "tokenizer.json"
 MASK_TOKENS = ("[MASK]", "<mask>")
 _VOCABULARY_FILES = sorted({name for kind in CLASSES.values() for name in kind.files})
-# classes that do what tokenizer.json says, whatever the model
+# classes that follow tokenizer.json for every model type
 _GENERIC_CLASSES = {"PreTrainedTokenizer", "PythonBackend", "TokenizersBackend"}
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizerFiles:
-    """The tokenizer of a checkpoint.
+    """Tokenizer of a checkpoint.
 
     Attributes:
-        tokenizer_json: a complete tokenizer.json; every special token is marked as one.
-        mask_token: the text that marks a mask.
+        tokenizer_json: content of a complete tokenizer.json, which marks every special token.
+        mask_token: text of the mask token.
     """
 
     tokenizer_json: bytes
@@ -41,16 +42,16 @@ def read_tokenizer_files(directory: Path, model_type: str | None) -> TokenizerFi
     """Read the tokenizer of a checkpoint.
 
     Args:
-        directory: the checkpoint.
-        model_type: of its config.json. It determines the tokenizer class where the directory does
-            not name one.
+        directory: directory of the checkpoint.
+        model_type: model type in config.json, which determines the tokenizer class if no file names
+            a class.
 
     Returns:
-        The tokenizer; None where the directory has no file of one.
+        The tokenizer. None if the directory has no tokenizer files.
 
     Raises:
-        ValueError: a file is missing or broken, files do not fit each other, or there is no mask
-            token; one sentence that names the file.
+        ValueError: a file is missing or broken, files contradict each other, or no mask token
+            exists. The message names the file.
     """
     settings = TokenizerSettings.read(directory)
     of_model_type = CLASS_OF_MODEL_TYPE.get(model_type or "")
@@ -65,9 +66,9 @@ def read_tokenizer_files(directory: Path, model_type: str | None) -> TokenizerFi
             kind = of_model_type
         if not kind:
             raise ValueError(
-                f"{directory} has {' and '.join(present)} but no tokenizer.json, and "
-                f"{named or f'model_type {model_type!r}'} is not one of the classes that can be "
-                f"converted ({', '.join(CLASSES)}); save the tokenizer as tokenizer.json"
+                f"{directory}: {' and '.join(present)} can be converted only for "
+                f"{', '.join(CLASSES)} (got {named or f'model_type {model_type!r}'}); "
+                "save the tokenizer as tokenizer.json"
             )
         text = convert_vocabulary(directory, kind, settings)
         draft = TokenizerDraft(directory / kind.files[0], text)
@@ -79,7 +80,7 @@ def read_tokenizer_files(directory: Path, model_type: str | None) -> TokenizerFi
 def _complete(
     draft: TokenizerDraft, settings: TokenizerSettings, kind: TokenizerClass | None
 ) -> TokenizerFiles:
-    """Mark the special tokens, and add the class's frame to a tokenizer that has none."""
+    """Mark the special tokens, and add a missing post-processor."""
     roles = (kind.roles if kind else {}) | settings.roles
     special = {*roles.values(), *(kind.placeholders if kind else ())}
 
@@ -94,7 +95,8 @@ def _complete(
     mask_token = _mask_token(draft, settings, kind)
     for text in sorted({*special, mask_token}):
         draft.mark_special(token(text, is_special=True))
-    for text in settings.extra_special:  # transformers lists ALBERT's brackets there: no force
+    # skip unknown tokens, because transformers also lists ALBERT's brackets here
+    for text in settings.extra_special:
         if text in draft.ids:
             draft.add(token(text, is_special=True), draft.ids[text])
     if kind and not draft.framed:
@@ -106,11 +108,14 @@ def _complete(
 def _mask_token(
     draft: TokenizerDraft, settings: TokenizerSettings, kind: TokenizerClass | None
 ) -> str:
-    """Return the mask that a file names, or that of the class, or one by its usual name."""
+    """Choose the mask token.
+
+    A name in a file precedes the default of the class, which precedes the usual names.
+    """
     if named := settings.roles.get("mask_token"):
         if named not in draft.ids:
             raise ValueError(
-                f"{draft.path} lacks the mask token {named}, which a file beside it names"
+                f"{draft.path} must contain {named}, the mask_token of another tokenizer file"
             )
         return named
     usual = kind.roles["mask_token"] if kind else None
@@ -118,12 +123,10 @@ def _mask_token(
     candidates = candidates or [text for text in MASK_TOKENS if text in draft.special]
     candidates = candidates or [text for text in MASK_TOKENS if text in draft.ids]
     if not candidates:
-        raise ValueError(
-            f"{draft.path} has no mask token: {' and '.join(MASK_TOKENS)} are not in it"
-        )
+        raise ValueError(f"{draft.path} has no mask token; add {' or '.join(MASK_TOKENS)}")
     if len(candidates) > 1:
         raise ValueError(
-            f"{draft.path} has both {' and '.join(MASK_TOKENS)}; name one of them as mask_token in "
-            "tokenizer_config.json"
+            f"{draft.path} must have one mask token (got {' and '.join(MASK_TOKENS)}); set "
+            "mask_token in tokenizer_config.json"
         )
     return candidates[0]

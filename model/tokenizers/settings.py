@@ -1,8 +1,8 @@
-"""Settings in the small files beside a vocabulary.
+"""Settings of a tokenizer in `tokenizer_config.json` and two older files.
 
-They are `tokenizer_config.json` and, where that lists no `added_tokens_decoder`, the older
-`special_tokens_map.json` and `added_tokens.json`. A class that they name is never loaded from the
-directory.
+The older files are `special_tokens_map.json` and `added_tokens.json`. The reader uses them only if
+`tokenizer_config.json` has no `added_tokens_decoder`. The reader never loads a tokenizer class from
+the directory.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 @dataclass(frozen=True, slots=True)
 class TokenizerSettings:
-    """The settings of one directory; all empty if it has none of the files.
+    """Tokenizer settings of a directory.
+
+    A directory without the files has empty settings.
 
     Attributes:
-        path: the file that errors name.
-        tokenizer_class: the name in transformers, without "Fast"; None if no file names one.
-        options: the fields of tokenizer_config.json.
-        roles: the text of the special tokens by role, as in {"mask_token": "<mask>"}.
-        extra_special: the text of other special tokens.
+        path: file to name in errors.
+        tokenizer_class: name of the class in transformers without "Fast". None if no file names a
+            class.
+        options: fields of tokenizer_config.json.
+        roles: text of the special tokens by role, such as {"mask_token": "<mask>"}.
+        extra_special: text of other special tokens.
         described: tokens with their flags for matching, by text.
         ids: ids of tokens that the vocabulary may lack, by text.
     """
@@ -51,7 +54,7 @@ class TokenizerSettings:
 
     @classmethod
     def read(cls, directory: Path) -> TokenizerSettings:
-        """Read the files.
+        """Read the settings of a directory.
 
         Raises:
             ValueError: a file is broken, or a field has a value of the wrong type.
@@ -86,15 +89,17 @@ class TokenizerSettings:
         )
 
     def flag(self, name: str, *, default: bool | None) -> bool | None:
-        """Return a setting that is true or false, or its default if it is null or missing.
+        """Return a Boolean setting.
+
+        The default replaces a missing setting and null.
 
         Raises:
-            ValueError: the setting is something else.
+            ValueError: the setting has another type.
         """
         value = self.options.get(name, default)
         if value is None or isinstance(value, bool):
             return default if value is None else value
-        raise ValueError(f"{self.path}: {name} must be true or false, not {value!r}")
+        raise ValueError(f"{self.path}: {name} must be true or false (got {value!r})")
 
 
 def _optional_object(path: Path) -> dict[str, Any]:
@@ -102,12 +107,16 @@ def _optional_object(path: Path) -> dict[str, Any]:
 
 
 def _text(token: object, described: dict[str, AddedToken], path: Path) -> str:
-    """Return the text of a token written as a string or as an object; note the latter's flags."""
+    """Return the text of a token that is a string or an object.
+
+    The function adds the flags of an object to `described`.
+    """
     if isinstance(token, str):
         return token
     if not isinstance(token, dict) or not isinstance(token.get("content"), str):
-        raise ValueError(  # noqa: TRY004 - the file's value is wrong
-            f"{path} or a file beside it: a token must be a text or an object, not {token!r}"
+        raise ValueError(  # noqa: TRY004 - an invalid file is a ValueError
+            f"{path} or an older tokenizer file: a token must be a string, or an object with "
+            f"content (got {token!r})"
         )
     flags = {name: token[name] is True for name in FLAGS if name in token}
     described[token["content"]] = AddedToken(token["content"], **flags)
@@ -116,7 +125,7 @@ def _text(token: object, described: dict[str, AddedToken], path: Path) -> str:
 
 def _items(value: object, path: Path) -> Iterable[tuple[str, Any]]:
     if not isinstance(value, dict):
-        raise ValueError(f"{path}: added_tokens_decoder must be an object, not {value!r}")  # noqa: TRY004 - the file's value is wrong
+        raise ValueError(f"{path}: added_tokens_decoder must be an object (got {value!r})")  # noqa: TRY004 - an invalid file is a ValueError
     return value.items()
 
 
@@ -131,5 +140,5 @@ def _integer(value: object, path: Path) -> int:
         return int(str(value))
     except ValueError:
         raise ValueError(
-            f"{path}: the id of a token must be a whole number, not {value!r}"
+            f"{path}: the id of a token must be a whole number (got {value!r})"
         ) from None

@@ -1,4 +1,4 @@
-"""Training a WordPiece tokenizer (Wu et al. 2016; as used by Devlin et al. 2019)."""
+"""Trainer of WordPiece tokenizers (Wu et al. 2016), as in BERT (Devlin et al. 2019)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def train_word_pieces(
     """Train a BERT-style tokenizer on texts.
 
     Args:
-        texts: any pieces of text; read once.
+        texts: pieces of text.
         vocab_size: maximum number of entries, special tokens included.
-        lowercase: fold case and strip accents, as BERT's uncased models do.
+        lowercase: whether to fold case and strip accents, as BERT's uncased models do.
     """
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))  # noqa: S106 - not a password
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)

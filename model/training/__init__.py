@@ -1,1 +1,1 @@
-"""Pretraining: loop, saved state, evaluation."""
+"""Pretraining loop, saved state and evaluation."""

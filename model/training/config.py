@@ -1,4 +1,4 @@
-"""Configuration of a pretraining run, and its learning rate schedule."""
+"""Configuration and learning rate schedule of a pretraining run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAY_BE_ZERO = {
 
 
 def learning_rate(config: TrainConfig, step: int) -> float:
-    """Return the learning rate of a step; steps are counted from 1."""
+    """Return the learning rate of a step, counted from 1."""
     rise = step / config.warmup_steps if config.warmup_steps else 1.0
     decay_steps = config.decay_steps or config.steps - config.warmup_steps
     fall = (config.steps - step) / decay_steps
@@ -25,29 +25,31 @@ def learning_rate(config: TrainConfig, step: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
-    """Hyperparameters of a pretraining run; each is a flag of `fillmask-train pretrain`.
+    """Hyperparameters of a pretraining run.
+
+    Each attribute is a flag of `fillmask-train pretrain`.
 
     Attributes:
-        steps: optimizer steps of the whole run.
+        steps: number of optimizer steps.
         row_tokens: length of each packed row, special tokens included.
-        batch_rows: rows in one pass.
-        accumulate_passes: passes whose gradients are summed for one step.
-        learning_rate: peak learning rate, reached after warm-up.
-        warmup_steps: steps of linear rise to the peak.
-        decay_steps: last steps of the run, with linear decay to zero; the peak rate is constant
-            until then. 0 for all steps after the warm-up.
-        average_decay: decay of the weights' exponential average per step (see
-            `model.training.weight_average`); the average is evaluated and saved as the model. 0
-            for no average.
-        weight_decay: of AdamW, on matrices only (Loshchilov & Hutter 2019).
-        clip_norm: largest global gradient norm.
+        batch_rows: number of rows in one batch.
+        accumulate_passes: number of batches per step, whose gradients add up.
+        learning_rate: peak learning rate.
+        warmup_steps: number of steps with a linear rise to the peak.
+        decay_steps: number of final steps with a linear decay to zero. 0 for all steps after the
+            warm-up.
+        average_decay: decay per step of the weights' exponential average. The average is the model
+            for evaluation and checkpoints (`model.training.weight_average`). 0 without an average.
+        weight_decay: weight decay of AdamW for matrices (Loshchilov & Hutter 2019). Vectors have
+            none.
+        clip_norm: maximum of the global gradient norm.
         select_rate: share of tokens to predict.
-        short_share: share of passes over short texts (`model.data.short_texts`).
-        seed: of initial weights, order of rows and masking.
-        evaluate_every_steps: interval of held-out evaluation.
-        evaluation_rows: most held-out rows per evaluation.
-        checkpoint_every_steps: interval of checkpoints that `--resume` continues from.
-        round_weights: compute with weights rounded to int8, for a last phase
+        short_share: share of batches with short texts (`model.data.short_texts`).
+        seed: seed of initial weights, order of rows and masking.
+        evaluate_every_steps: number of steps between held-out evaluations.
+        evaluation_rows: maximum number of held-out rows per evaluation.
+        checkpoint_every_steps: number of steps between checkpoints for `--resume`.
+        round_weights: whether to train with weights rounded to int8, in a final phase
             (`model.quantization.rounding`).
     """
 
@@ -75,32 +77,36 @@ class TrainConfig:
             lowest = 0 if field.name in _MAY_BE_ZERO else 1
             if field.type == "int" and (type(value) is not int or value < lowest):
                 raise ValueError(
-                    f"{field.name} must be a whole number of at least {lowest}, not {value!r}"
+                    f"{field.name} must be a whole number of at least {lowest} (got {value!r})"
                 )
             if field.type == "float" and not (value > 0 or (lowest == 0 and value == 0)):
-                raise ValueError(f"{field.name} must be positive, not {value!r}")
+                least = "at least 0" if lowest == 0 else "above 0"
+                raise ValueError(f"{field.name} must be {least} (got {value!r})")
         self._check_ranges()
         self._check_schedule()
 
     def _check_ranges(self) -> None:
         if self.row_tokens < 8:
-            raise ValueError(f"row_tokens must be at least 8, not {self.row_tokens}")
+            raise ValueError(f"row_tokens must be at least 8 (got {self.row_tokens})")
         if not self.select_rate < 1:
-            raise ValueError(f"select_rate must be between 0 and 1, not {self.select_rate!r}")
+            raise ValueError(f"select_rate must be between 0 and 1 (got {self.select_rate!r})")
         if not self.short_share <= 1:
-            raise ValueError(f"short_share must be between 0 and 1, not {self.short_share!r}")
+            raise ValueError(f"short_share must be between 0 and 1 (got {self.short_share!r})")
         if not self.average_decay < 1:
-            raise ValueError(f"average_decay must be between 0 and 1, not {self.average_decay!r}")
+            raise ValueError(f"average_decay must be between 0 and 1 (got {self.average_decay!r})")
         if self.average_decay and self.round_weights:
-            raise ValueError("average_decay must be 0 with round_weights: averages are not rounded")
+            raise ValueError(
+                "average_decay must be 0 with round_weights, because averages are not rounded "
+                f"(got {self.average_decay})"
+            )
 
     def _check_schedule(self) -> None:
         if self.warmup_steps >= self.steps:
             raise ValueError(
-                f"warmup_steps ({self.warmup_steps}) must be fewer than steps ({self.steps})"
+                f"warmup_steps must be below steps, {self.steps} (got {self.warmup_steps})"
             )
         if self.warmup_steps + self.decay_steps > self.steps:
             raise ValueError(
-                f"warmup_steps ({self.warmup_steps}) and decay_steps ({self.decay_steps}) "
-                f"must not exceed steps ({self.steps})"
+                f"warmup_steps and decay_steps must be at most {self.steps} together, the number "
+                f"of steps (got {self.warmup_steps} and {self.decay_steps})"
             )

@@ -1,4 +1,4 @@
-"""Held-out evaluation: loss and accuracy on masked tokens, with confidence intervals."""
+"""Held-out evaluation of masked-token predictions, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from model.data.corpus import TokenRows
 from model.data.masking import MaskedBatch, Masker
 from model.encoder.encoder import TiedEncoder
 
-EVALUATION_SEED = 20_181_011  # fixed, so that every run of a model predicts the same positions
-BATCH_ROWS = 32  # fixed as well, because the masks depend on the batches
+EVALUATION_SEED = 20_181_011  # fixed, so that all evaluations predict the same positions
+BATCH_ROWS = 32  # fixed, because the masks depend on the batches
 TOP_K = 5
 RESAMPLES = 2000
 CONFIDENCE = 0.95
@@ -28,7 +28,7 @@ class HeldOutMetrics:
 
     Attributes:
         loss: mean cross-entropy in nats.
-        perplexity: exp(loss).
+        perplexity: exponential of the loss.
         top_1: share of positions whose true token ranks first.
         top_5: share of positions whose true token is among the first five.
         predicted_tokens: number of selected positions.
@@ -64,8 +64,8 @@ class Predictions:
     """Predictions of a model at the M selected positions of a batch.
 
     Attributes:
-        label_log_probs: (M,) float, log-probabilities of the true tokens, in nats.
-        top_ids: (M, 5) int64, the most likely tokens, best first.
+        label_log_probs: (M,) float, log-probabilities of the true tokens in nats.
+        top_ids: (M, 5) int64, the most likely tokens in descending order.
     """
 
     label_log_probs: NDArray[np.floating]
@@ -97,26 +97,27 @@ class RowScores:
     def intervals(self, resamples: int = RESAMPLES, confidence: float = CONFIDENCE) -> Intervals:
         """Compute percentile bootstrap intervals (Efron and Tibshirani 1993, section 13.3).
 
-        Rows are resampled, not positions, because the positions of a row share topic and context.
-        The intervals cover another sample of such rows, not other masks or other kinds of text.
+        The bootstrap resamples rows instead of positions, because the positions of a row share
+        topic and context. The intervals cover other samples of such rows. The intervals do not
+        cover other masks or other kinds of text.
         """
         sums, rng = self._sums(), np.random.default_rng(EVALUATION_SEED)
         rows = len(sums)
         samples = (rng.integers(rows, size=rows) for _ in range(resamples))
         drawn = np.array([sums[sample].sum(axis=0) for sample in samples])
-        drawn = drawn[drawn[:, 3] > 0]  # with few and short rows, a sample may have no position
+        drawn = drawn[drawn[:, 3] > 0]  # a sample of few short rows may have no position
         tail = (1 - confidence) / 2
         low, high = np.quantile(self._means(drawn.T), [tail, 1 - tail], axis=1)
         loss, top_1, top_5 = zip(low.tolist(), high.tolist(), strict=True)
         return Intervals(loss, (math.exp(loss[0]), math.exp(loss[1])), top_1, top_5)
 
     def _sums(self) -> NDArray[np.float64]:
-        """Stack the sums: (N, 4)."""
+        """Stack the sums as (N, 4)."""
         return np.stack([self.loss, self.first, self.among_five, self.predicted], axis=1)
 
     @staticmethod
     def _means(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Divide sums (4, ...) by the number of positions: means (3, ...)."""
+        """Return the means (3, ...) of sums (4, ...), whose last row is the number of positions."""
         means: NDArray[np.float64] = sums[:3] / sums[3]
         return means
 
@@ -125,12 +126,12 @@ def evaluate(model: TiedEncoder, groups: Iterable[TokenRows], masker: Masker) ->
     """Mask held-out rows with a fixed seed and score the encoder's predictions.
 
     Args:
-        model: evaluated on its own device; its training mode is restored afterwards.
-        groups: (N, T) token ids each, of any T.
-        masker: selects and masks positions.
+        model: encoder on any device. The function restores its training mode.
+        groups: arrays (N, T) of token ids, each with its own T.
+        masker: masker that selects the positions to predict.
 
     Raises:
-        ValueError: there is no row, or no position was selected.
+        ValueError: the masker selects no position.
     """
     device = next(model.parameters()).device
 
@@ -158,11 +159,11 @@ def score(
     """Mask held-out rows with a fixed seed and score the predictions of a function.
 
     Raises:
-        ValueError: there is no row, or no position was selected.
+        ValueError: the masker selects no position.
     """
     batches = [_score_batch(predict(masked), masked) for masked in _masked_batches(groups, masker)]
     if not any(batch.predicted.any() for batch in batches):
-        raise ValueError("no held-out token was selected; evaluate on more text")
+        raise ValueError("the held-out text is too short to select a token; add text")
     return RowScores(
         loss=np.concatenate([batch.loss for batch in batches]),
         first=np.concatenate([batch.first for batch in batches]),

@@ -1,4 +1,4 @@
-"""Requests to end a run early, by a time limit or by SIGTERM."""
+"""Early stop of a training run after a time limit or on SIGTERM."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ SECONDS_PER_HOUR = 3600
 
 
 class StopRequest:
-    """Stop condition of a run; as a context manager it handles SIGTERM.
+    """Stop condition of a training run.
+
+    The object is also a context manager, which handles SIGTERM within its block.
 
     Args:
-        hours: time limit; None for none.
+        hours: time limit. None for no limit.
     """
 
     def __init__(self, hours: float | None = None) -> None:

@@ -1,7 +1,7 @@
-"""Pretraining loop: masked-language modelling on packed rows and short texts.
+"""Pretraining loop of masked-language modelling on packed rows and short texts.
 
-A step's rows, masks and learning rate depend only on the seed and the step's number, so a resumed
-run computes the same steps as an uninterrupted one.
+Rows, masks and learning rate of a step depend only on the seed and the number of the step. A
+resumed run therefore computes the same steps as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ ADAM_BETAS = (0.9, 0.98)  # Liu et al. 2019, section 4
 
 
 class Pretraining:
-    """Pretraining run that can be saved and resumed.
+    """Resumable pretraining run.
 
     Args:
-        model: the encoder to train; moved to the device.
+        model: encoder to train. The run moves it to the device.
         rows: (rows, row_tokens) training rows.
         held_out: (rows, row_tokens) evaluation rows.
-        short_texts: batches for the passes of `short_share`; None if that is 0.
-        tokenizer_json: saved with every checkpoint.
+        short_texts: batches of short texts. None if `short_share` is 0.
+        tokenizer_json: content of tokenizer.json, saved with every checkpoint.
         special: ids of the tokenizer's special tokens.
         config: hyperparameters.
-        directory: receives the checkpoint, train_state.pt, metrics.jsonl and curve.png.
+        directory: directory for the checkpoint, train_state.pt, metrics.jsonl and curve.png.
         device: "cpu" or "cuda".
     """
 
@@ -63,11 +63,13 @@ class Pretraining:
     ) -> None:
         if len(rows) < config.batch_rows:
             raise ValueError(
-                f"the text fills {len(rows)} rows of {config.row_tokens} tokens, but a batch has "
-                f"{config.batch_rows}: add text or lower batch_rows"
+                f"the text must fill at least {config.batch_rows} rows of {config.row_tokens} "
+                f"tokens, a batch (got {len(rows)}); add text or reduce batch_rows"
             )
         if len(held_out) == 0:
-            raise ValueError(f"the held-out text must fill a row of {config.row_tokens} tokens")
+            raise ValueError(
+                f"the held-out text must fill a row of {config.row_tokens} tokens; add text"
+            )
         self.model = model.to(device)
         self.rows, self.held_out, self.short_texts = rows, held_out, short_texts
         self.tokenizer_json = tokenizer_json
@@ -85,7 +87,7 @@ class Pretraining:
         """Continue from the state in the directory.
 
         Raises:
-            ValueError: there is none, or it belongs to another run.
+            ValueError: the state is missing or invalid, or belongs to another run.
         """
         state = read_state(self.directory, self.config, self.device)
         try:
@@ -93,7 +95,7 @@ class Pretraining:
         except RuntimeError:
             path = self.directory / STATE_NAME
             raise ValueError(
-                f"{path} belongs to a run with another encoder; use its --config"
+                f"{path} belongs to a run with another encoder; use the --config of that run"
             ) from None
         self.optimizer.load_state_dict(state["optimizer"])
         self.step = state["step"]
@@ -106,8 +108,9 @@ class Pretraining:
         """Train, log and save at the configured intervals.
 
         Args:
-            until_step: last step; the whole run by default.
-            stop: called after each step; if it returns True, the run is saved and ends.
+            until_step: last step. The default is the last step of the run.
+            stop: stop condition, checked after each step. If it returns True, the run saves its
+                state and ends.
         """
         config = self.config
         last = config.steps if until_step is None else min(until_step, config.steps)
@@ -144,11 +147,11 @@ class Pretraining:
                 if self.step % config.checkpoint_every_steps == 0 or self.step == last or stopped:
                     self.save()
                 if stopped:
-                    bar.write(f"stopped at step {self.step}; --resume continues from there")
+                    bar.write(f"stopped at step {self.step}; continue with --resume")
                     break
 
     def save(self) -> None:
-        """Write the checkpoint and the state for resuming, each atomically."""
+        """Write the checkpoint and the training state, each atomically."""
         plan = self.rounded.plan if self.rounded else None
         save_checkpoint(self.directory, self._published_model(), self.tokenizer_json, plan)
         state = {
@@ -165,13 +168,13 @@ class Pretraining:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(config, self.step + 1)
         self.optimizer.zero_grad(set_to_none=True)
-        # the randomness of a step depends only on the seed and its number
+        # one generator per step, so that a resumed run draws the same masks
         generator = torch.Generator().manual_seed(config.seed * 1_000_003 + self.step)
         passes = [
             self.masker(self._batch(self.step * config.accumulate_passes + i), generator)
             for i in range(config.accumulate_passes)
         ]
-        # without selected tokens the loss is 0, not 0 / 0
+        # at least 1, so that the loss without selected tokens is 0 instead of 0 / 0
         predicted = max(1, sum(len(masked.labels) for masked in passes))
         loss_sum = 0.0
         for masked in passes:
@@ -181,7 +184,10 @@ class Pretraining:
             loss.backward()  # type: ignore[no-untyped-call]  # torch publishes no type for it
             loss_sum += float(loss.detach())
         if not math.isfinite(loss_sum):
-            raise FloatingPointError(f"the loss is {loss_sum} at step {self.step + 1}")
+            raise FloatingPointError(
+                f"the loss must be finite (got {loss_sum} at step {self.step + 1}); "
+                "reduce learning_rate"
+            )
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), config.clip_norm)
         self.optimizer.step()
         if self.average:
@@ -189,7 +195,7 @@ class Pretraining:
         return loss_sum
 
     def _summed_loss(self, masked: MaskedBatch) -> torch.Tensor:
-        """Return the cross-entropy in nats, summed over the selected positions."""
+        """Return the sum of the cross-entropy over the selected positions, in nats."""
         input_ids, selected = (
             masked.input_ids.to(self.device),
             masked.selected.to(self.device),
@@ -203,7 +209,7 @@ class Pretraining:
         return summed_cross_entropy(hidden_ME, table_VE, self.model.head_bias, labels)
 
     def _published_model(self) -> TiedEncoder:
-        """Return the encoder to save and evaluate: rounded, averaged or as it is."""
+        """Return the rounded, averaged or unchanged encoder to save and evaluate."""
         if self.rounded:
             return self.rounded.rounded_copy()
         return self.average.model if self.average else self.model
@@ -213,7 +219,10 @@ class Pretraining:
         return torch.autocast(kind, torch.bfloat16, enabled=has_bfloat16(kind))
 
     def _batch(self, number: int) -> torch.Tensor:
-        """Return the rows of the run's `number`-th pass; short texts are evenly spread."""
+        """Return the run's `number`-th batch.
+
+        Batches of short texts come at regular intervals.
+        """
         share = self.config.short_share
         short_before = math.floor(number * share)
         if self.short_texts and math.floor((number + 1) * share) > short_before:
@@ -223,7 +232,10 @@ class Pretraining:
         return torch.from_numpy(rows.astype(np.int64))
 
     def _packed_batch(self, number: int) -> TokenRows:
-        """Return the `number`-th batch of packed rows; each epoch has its own seeded order."""
+        """Return the `number`-th batch of packed rows.
+
+        Each epoch has its own seeded order.
+        """
         rows, size = len(self.rows), self.config.batch_rows
         epoch, index = divmod(number, rows // size)
         order = epoch_order(rows, self.config.seed, epoch)

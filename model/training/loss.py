@@ -1,9 +1,9 @@
 """Cross-entropy over the vocabulary that computes its gradients in the forward pass.
 
 The logits (M, V) are the largest tensor of a training step. Softmax, loss and gradient share one
-buffer of that size, which is freed before the rest of the backward pass; autograd keeps the logits
-and allocates several more. The fused form is 2 % faster on packed rows and 9 % on short texts
-(docs/log.md, 2026-11-22).
+buffer of this size, and free it before the backward pass of the encoder. autograd instead keeps the
+logits and allocates several buffers of this size. The fused form is 2 % faster on packed rows
+and 9 % faster on short texts (docs/log.md, 2026-11-22).
 
 Shapes: M predicted positions, E width of the table, V vocabulary.
 """
@@ -54,8 +54,8 @@ def summed_cross_entropy(
     Args:
         hidden_ME: outputs of the head.
         table_VE: output projection.
-        bias_V: bias of the logits; None for none.
-        labels_M: true tokens.
+        bias_V: bias of the logits. None without a bias.
+        labels_M: ids of the true tokens.
     """
     loss: Tensor = _SummedCrossEntropy.apply(hidden_ME, table_VE, bias_V, labels_M)  # type: ignore[no-untyped-call]
     return loss

@@ -1,4 +1,4 @@
-"""Training log of a run: metrics.jsonl and curve.png."""
+"""Training log of a run, as metrics.jsonl and curve.png."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ class MetricsLog:
     """Log with one JSON object per line, flushed after each line.
 
     Args:
-        directory: of metrics.jsonl.
-        first_step: lines of this step and later are dropped, because a resumed run repeats them.
+        directory: directory of metrics.jsonl.
+        first_step: first step of the run. The log drops lines of this step and of later ones, which
+            a resumed run repeats.
     """
 
     def __init__(self, directory: Path, first_step: int) -> None:
@@ -28,7 +29,10 @@ class MetricsLog:
             temporary.write_text("".join(json.dumps(line) + "\n" for line in kept))
 
     def read(self) -> list[dict[str, Any]]:
-        """Return every complete line; a killed process may leave a partial one."""
+        """Return all complete lines.
+
+        A killed process can leave an incomplete last line.
+        """
         if not self.path.exists():
             return []
         *whole, _ = self.path.read_text().split("\n")
@@ -41,8 +45,8 @@ class MetricsLog:
 
 
 def draw_curve(log: MetricsLog) -> None:
-    """Plot training and held-out loss and held-out accuracy by tokens seen."""
-    # imported here: drawing is rare, and the import costs half a second of every start
+    """Plot losses and held-out accuracy by the number of training tokens."""
+    # imported here, because the import takes half a second and plots are rare
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     lines = log.read()

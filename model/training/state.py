@@ -1,4 +1,4 @@
-"""Training state: the file that a resumed run continues from."""
+"""File with the training state, from which a run can resume."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from model.files import atomic_replace
 from model.training.config import TrainConfig
 
 STATE_NAME = "train_state.pt"
-# length and intervals of a run may change; other changes make it another run
+# a resumed run may change its length and intervals only
 MAY_CHANGE = {"steps", "decay_steps", "evaluate_every_steps", "checkpoint_every_steps"}
 
 
@@ -27,12 +27,12 @@ def read_state(directory: Path, config: TrainConfig, device: torch.device) -> di
     """Read the state of a run.
 
     Args:
-        directory: of the run.
-        config: of the resumed run; only its length, decay and intervals may have changed.
-        device: of the loaded tensors.
+        directory: directory of the run.
+        config: configuration of the resumed run. Only its length, decay and intervals may change.
+        device: device of the loaded tensors.
 
     Raises:
-        ValueError: there is no state, it is incomplete, or it has another configuration.
+        ValueError: the state is missing, incomplete or of another configuration.
     """
     path = directory / STATE_NAME
     if not path.is_file():
@@ -43,14 +43,14 @@ def read_state(directory: Path, config: TrainConfig, device: torch.device) -> di
         raise ValueError(f"{path} is incomplete or not a training state; start a new run") from None
     before, now = state["config"], asdict(config)
     changed = [
-        f"{name} was {before.get(name)!r}, is {now.get(name)!r}"
+        f"{name} must be {before.get(name)!r} (got {now.get(name)!r})"
         for name in sorted(before.keys() | now.keys())
         if name not in MAY_CHANGE and before.get(name) != now.get(name)
     ]
     if changed:
         raise ValueError(
-            f"{path} has another configuration: {'; '.join(changed)}. "
-            f"Only {', '.join(sorted(MAY_CHANGE))} may change."
+            f"{path} has another configuration: {', '.join(changed)}. "
+            f"Only {', '.join(sorted(MAY_CHANGE))} may change"
         )
     if state["step"] > config.steps:
         raise ValueError(

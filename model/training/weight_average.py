@@ -1,7 +1,7 @@
 """Exponential average of an encoder's weights over the steps of a run.
 
-At a high learning rate the average predicts better than the current weights, without a final decay
-of the learning rate (Polyak and Juditsky 1992; measured in docs/log.md, 2026-11-22).
+At a high learning rate, the average is more accurate than the current weights, without a final
+decay of the learning rate (Polyak and Juditsky 1992, measured in docs/log.md, 2026-11-22).
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from model.encoder.encoder import TiedEncoder
 
 
 class WeightAverage:
-    """Exponential moving average of an encoder's weights, from its current ones on.
+    """Exponential moving average of an encoder's weights.
+
+    The average begins with the current weights.
 
     Args:
-        model: the encoder in training.
-        decay: share of the average that a step keeps, in (0, 1).
+        model: encoder in training.
+        decay: share in (0, 1) of the average that each step keeps.
 
     Attributes:
-        model: an encoder with the averaged weights, on the same device.
+        model: encoder with the averaged weights on the same device.
     """
 
     def __init__(self, model: TiedEncoder, decay: float) -> None:
@@ -30,7 +32,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Update the average with the weights after a step."""
+        """Update the average with the current weights."""
         for average, weight in zip(
             self.model.parameters(), self._followed.parameters(), strict=True
         ):

@@ -32,6 +32,6 @@ def test_part_is_replaced_and_the_rest_stays(page: Path) -> None:
 
 
 def test_page_without_marks_is_refused(page: Path) -> None:
-    with pytest.raises(ValueError, match=r"page\.md has no part of three"):
+    with pytest.raises(ValueError, match=r"page\.md must contain .*benchmarks/three\.py"):
         generated_block.write(page, "three", "new")
     assert page.read_text() == PAGE

@@ -101,5 +101,5 @@ def test_texts_that_are_too_long_are_passed_over(
     two = [shortest, " ".join(VERSES)]
     figures = agreement(runtime, checkpoint.model, two, tokenizer, length)
     assert figures.masks == length - 2
-    with pytest.raises(VerificationError, match="too long"):
+    with pytest.raises(VerificationError, match="have more than"):
         Fp32Predictions.from_texts(checkpoint.model, [shortest], tokenizer, length - 1)

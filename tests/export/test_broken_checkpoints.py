@@ -60,14 +60,14 @@ def more_words(directory: Path) -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "a file cut short": (truncate, "model.safetensors is not a readable safetensors file"),
+    "a file cut short": (truncate, "model.safetensors is not a valid safetensors file"),
     "a tensor missing": (
         tensors(lambda t: t.pop(f"{QUERY}.weight")),
         f"missing tensors: {QUERY}.weight",
     ),
     "a tensor of another shape": (
         tensors(lambda t: t.update({f"{QUERY}.weight": torch.zeros(33, 32)})),
-        f"wrong shapes: {QUERY}.weight is (33, 32), not (33, 33)",
+        f"wrong shapes: {QUERY}.weight must be (33, 33) (got (33, 32))",
     ),
     "a tensor too many": (
         tensors(lambda t: t.update({"bert.adapter.weight": torch.zeros(2)})),
@@ -75,29 +75,29 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "a weight that is no number": (
         tensors(lambda t: spoil_value(t, float("nan"))),
-        f"weights must be finite: {QUERY}.weight",
+        f"weights must be finite (got NaN or infinity in {QUERY}.weight)",
     ),
     "a weight without bounds": (
         tensors(lambda t: spoil_value(t, float("inf"))),
-        f"weights must be finite: {QUERY}.weight",
+        f"weights must be finite (got NaN or infinity in {QUERY}.weight)",
     ),
-    "a vocabulary larger than the table": (more_words, "but the embedding table has only"),
+    "a vocabulary larger than the table": (more_words, "the rows of the embedding table"),
     "a field nobody knows": (
         fields(alibi_starting_size=512),
         "unknown fields: alibi_starting_size",
     ),
     "a value that changes the maths": (
         fields(hidden_act="relu"),
-        "not 'relu'",
+        "(got 'relu')",
     ),
-    "a family nobody knows": (fields(model_type="nomic_bert"), "model_type 'nomic_bert' is not"),
+    "a family nobody knows": (fields(model_type="nomic_bert"), "(got 'nomic_bert')"),
     "code of its own": (
         fields(auto_map={"AutoModelForMaskedLM": "modeling.Mine"}),
-        "auto_map names custom model code, which is never run",
+        "auto_map names custom code, which fillmask never runs",
     ),
     "no weights": (
         lambda d: (d / "model.safetensors").unlink(),
-        "has neither model.safetensors nor pytorch_model.bin",
+        "must contain model.safetensors or pytorch_model.bin",
     ),
     "no tokenizer": (lambda d: (d / "vocab.txt").unlink(), "tokenizer"),
 }

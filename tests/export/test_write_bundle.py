@@ -128,7 +128,7 @@ def test_a_wrong_graph_is_not_written(
         return weights | {"blocks.1.ffn_in.bias": weights["blocks.1.ffn_in.bias"] + 0.1}
 
     monkeypatch.setattr("export.graph_files.encoder_weights", changed)
-    with pytest.raises(VerificationError, match="disagrees with the PyTorch encoder"):
+    with pytest.raises(VerificationError, match="must agree with the PyTorch encoder"):
         write_bundle(checkpoint, tmp_path / "bundle", _label(), texts)
     assert list(tmp_path.iterdir()) == []
 
@@ -161,7 +161,7 @@ def test_int8_that_loses_too_much_is_not_written(
 ) -> None:
     """The error message has the loss and names an alternative."""
     monkeypatch.setattr("export.agreement.MIN_AGREEMENT", 1.01)
-    with pytest.raises(VerificationError, match=r"int8 loses too much.*--precision fp32"):
+    with pytest.raises(VerificationError, match=r"int8 must have fp32's top .*--precision fp32"):
         write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts)
     assert list(tmp_path.iterdir()) == []
 
@@ -184,7 +184,7 @@ def test_refusals(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) ->
     with pytest.raises(CheckpointError, match="must contain a tokenizer"):
         write_bundle(mute, tmp_path / "bundle", _label(), texts)
     (tmp_path / "photos").mkdir()
-    with pytest.raises(ValueError, match="is not a bundle"):
+    with pytest.raises(ValueError, match="but is not a bundle"):
         write_bundle(checkpoint, tmp_path / "photos", _label(), texts)
     with pytest.raises(ValueError, match="max_tokens must be between 3 and 24"):
         write_bundle(checkpoint, tmp_path / "bundle", _label(max_tokens=25), texts)
@@ -211,8 +211,8 @@ def test_the_mask_and_the_special_tokens_are_the_checkpoints(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (-1, r"tokenizer\.json has (\d+) tokens, but the embedding table has"),
-        (2000, r"the encoder's table (\d+) rows: the vocabulary was cut short"),
+        (-1, r"tokenizer\.json must have ids below (\d+), the rows of"),
+        (2000, r"must have at least \d+ tokens for (\d+) rows of"),
     ],
 )
 def test_a_vocabulary_that_does_not_fit_the_table(
@@ -265,7 +265,7 @@ def test_renews_golden_prompts(
     assert rest == made | {"bundle.json": b""}
     sentences.write_text("word " * 99)
     assert main([str(path), "--renew-golden", "--texts", str(sentences)]) == 2
-    assert "every verification text is too long" in capsys.readouterr().err
+    assert "all verification texts have more than" in capsys.readouterr().err
 
 
 def test_command_line_fails_with_one_sentence(

@@ -51,31 +51,35 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "an empty directory": (
         lambda: Path("empty").mkdir(),
         ["pretrain", "empty", "--output=run"],
-        "empty contains no .txt",
+        "empty must contain a .txt",
     ),
-    "too little text": (text("text.txt", VERSES[0]), TRAIN, "but a batch has 4"),
+    "too little text": (text("text.txt", VERSES[0]), TRAIN, "must fill at least 4 rows"),
     "a text that is none": (
         lambda: Path("text.txt").write_bytes(b"\xff\xfe\xff"),
         [*TRAIN, "--tokenizer=tokenizer.json"],
-        "text.txt cannot be read",
+        "text.txt must be UTF-8 text",
     ),
     "too little held out": (
         text("held-out.txt", "the cat"),
         [*TRAIN, "--held-out=held-out.txt"],
         "held-out text must fill a row of 16 tokens",
     ),
-    "warm-up to the end": (list, [*TRAIN, "--warmup-steps=4"], "warmup_steps (4) must be fewer"),
-    "a rate of nothing": (list, [*TRAIN, "--learning-rate=0"], "learning_rate must be positive"),
+    "warm-up to the end": (
+        list,
+        [*TRAIN, "--warmup-steps=4"],
+        "warmup_steps must be below steps, 4 (got 4)",
+    ),
+    "a rate of nothing": (list, [*TRAIN, "--learning-rate=0"], "learning_rate must be above 0"),
     "no such start": (list, [*START, "--init=nowhere"], "config.json does not exist"),
     "a start without tokenizer": (
         lambda: save_small("start", None),
         [*START, "--init=start"],
-        "start has no tokenizer.json; name one with --tokenizer",
+        "start has no tokenizer.json; give one with --tokenizer",
     ),
     "a tokenizer too big": (
         bigger_tokenizer,
         [*START, "--init=start", "--tokenizer=bigger.json"],
-        "the checkpoint's table only 61 rows",
+        "at most 61 tokens, the rows of the checkpoint's table",
     ),
     "a start and a configuration": (list, [*TRAIN, "--init=start"], "remove --config"),
     "a size the tokenizer decides": (
@@ -92,12 +96,12 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "a tokenizer that is none": (
         text("broken.json", '{"version": 1}'),
         [*TRAIN, "--tokenizer=broken.json"],
-        "tokenizer.json cannot be read",
+        "tokenizer.json must be a valid tokenizer",
     ),
     "a tokenizer that is no text": (
         lambda: Path("broken.json").write_bytes(b"\xff"),
         [*TRAIN, "--tokenizer=broken.json"],
-        "tokenizer.json cannot be read",
+        "tokenizer.json must be a valid tokenizer",
     ),
     "an unknown field": (
         text("encoder.json", json.dumps(ENCODER | {"heads": 2})),
@@ -132,15 +136,19 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "no short text": (
         text("text.txt", "word " * 3_000),
         [*TRAIN, "--short-share=0.5"],
-        "must have texts of 6 to",
+        "has no texts of 6 to",
     ),
     "evaluation of nothing": (list, ["evaluate", "run", "--held-out=text.txt"], "does not exist"),
     "evaluation without tokenizer": (
         lambda: save_small("run", None),
         ["evaluate", "run", "--held-out=text.txt"],
-        "run needs a tokenizer.json",
+        "run must have a tokenizer.json",
     ),
-    "a table of other documents": (mixing(), MIX, "more documents than rows in the table"),
+    "a table of other documents": (
+        mixing(),
+        MIX,
+        "the table has fewer rows than the corpus has documents",
+    ),
     "a negative share": (mixing(shares={"x": -1}), MIX, "shares must map sources to numbers"),
     "no such table": (list, MIX, "titles.tsv"),
     "parameters of nothing": (list, ["parameters", "nowhere.json"], "nowhere.json"),
@@ -178,7 +186,9 @@ def test_a_loss_that_is_no_number_is_a_line_too(
         checkpoint.model.head_bias[0] = 3e38
     save_checkpoint(Path("start"), checkpoint.model, tokenizer.to_str().encode())
     assert pretrain("--init=start", "--output=run") == 2
-    assert capsys.readouterr().err.splitlines()[-1] == ("fillmask-train: the loss is inf at step 1")
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "fillmask-train: the loss must be finite (got inf at step 1); reduce learning_rate"
+    )
 
 
 def test_an_unknown_flag_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,1 +1,1 @@
-"""One server a module; `benchmarks.comparison.contenders` says how each is started."""
+"""Servers of the contenders, which `benchmarks.comparison.contenders` starts."""

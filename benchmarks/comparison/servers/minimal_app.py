@@ -1,7 +1,7 @@
-"""The smallest FastAPI application around a fill-mask function: what a user would write.
+"""Minimal FastAPI application for a fill-mask function, similar to a user's own server.
 
-Requests are computed in a thread pool of a given size, one text a run. It answers ours' and
-Hugging Face's wire format.
+A thread pool computes the requests with one text per run. Requests and responses have the format of
+Hugging Face, which is also that of fillmask.
 """
 
 from __future__ import annotations
@@ -22,25 +22,26 @@ Fill = Callable[[str, int], Any]
 
 
 class Parameters(BaseModel):
-    """How many fills a mask."""
+    """Parameters of a request."""
 
     top_k: int = 5
 
 
 class Body(BaseModel):
-    """One text."""
+    """Body of a request with one text."""
 
     inputs: str
     parameters: Parameters = Parameters()
 
 
 def serve(fill: Fill, *, runs: int, port: int) -> None:
-    """Serve until told to stop.
+    """Serve until SIGTERM.
 
     Args:
-        fill: text and top_k in, Hugging Face's fills out; called by threads.
-        runs: how many are computed at the same time.
-        port: to listen on, on this machine only.
+        fill: function of a text and top_k that returns fills in Hugging Face's format. Several
+            threads call the function concurrently.
+        runs: number of concurrent runs.
+        port: port on this machine.
     """
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""A server that answers every request with the same bytes: what the load generator can do."""
+"""Server that answers every request with the same bytes, for the limit of the load generator."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _LENGTH = b"content-length:"
 
 
 class Protocol(asyncio.Protocol):
-    """Finds the end of each request, and no more."""
+    """HTTP protocol that parses only the length of a request."""
 
     def __init__(self) -> None:
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - what create_server gives
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - from create_server
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer each request that is complete."""
+        """Answer each complete request."""
         self._received += data
         while (length := request_length(self._received)) is not None:
             self._received = self._received[length:]
@@ -32,7 +32,11 @@ class Protocol(asyncio.Protocol):
 
 
 def request_length(received: bytes) -> int | None:
-    """Bytes of the first request, None while it is not complete."""
+    """Return the length of the first request.
+
+    Returns:
+        Length in bytes. None for an incomplete request.
+    """
     headers, end, _ = received.partition(_END_OF_HEADERS)
     if not end:
         return None
@@ -50,7 +54,7 @@ async def _serve(port: int) -> None:
 
 
 def main() -> None:
-    """Serve until killed."""
+    """Run the server until the process is killed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", required=True, type=int)
     asyncio.run(_serve(parser.parse_args().port))

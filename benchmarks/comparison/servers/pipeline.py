@@ -1,4 +1,4 @@
-"""transformers' fill-mask pipeline behind the minimal application."""
+"""Server of transformers' fill-mask pipeline in the minimal application."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", required=True, type=Path)
     parser.add_argument("--runs", required=True, type=int)
-    parser.add_argument("--threads", required=True, type=int, help="of each run")
+    parser.add_argument("--threads", required=True, type=int, help="number of threads per run")
     parser.add_argument("--port", required=True, type=int)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

@@ -1,7 +1,7 @@
-"""onnxruntime or OpenVINO behind the minimal application, on the graph that is given.
+"""Server of a graph in onnxruntime or OpenVINO in the minimal application.
 
-Tokenizing and the filled-in text are this project's own code, which is faster than the pipeline's:
-what is compared is the runtime and the graph.
+This project's code tokenizes the text and fills the masks, because it is faster than the pipeline's
+code. The contenders therefore differ only in the runtime and the graph.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from service.tokenization.tokenizer import EncodedText, Tokenizer
 def fills(
     tokenizer: Tokenizer, text: str, encoded: EncodedText, logits_MV: FloatArray, top_k: int
 ) -> Any:
-    """Hugging Face's answer to one text."""
+    """Return the fills of one text in Hugging Face's format."""
     answer = []
     for row_V, span in zip(logits_MV, encoded.mask_spans, strict=True):
         best = np.argpartition(row_V, -top_k)[-top_k:]
@@ -49,9 +49,13 @@ def main() -> None:
     parser.add_argument("--size", required=True)
     parser.add_argument("--graph", required=True, type=Path)
     parser.add_argument("--engine", required=True, choices=("onnxruntime", "openvino"))
-    parser.add_argument("--precision", default="f32", help="of OpenVINO's floating point")
+    parser.add_argument(
+        "--precision", default="f32", help="floating-point precision of OpenVINO, f32 or bf16"
+    )
     parser.add_argument("--runs", required=True, type=int)
-    parser.add_argument("--threads", default=1, type=int, help="of each run of onnxruntime")
+    parser.add_argument(
+        "--threads", default=1, type=int, help="number of threads per run of onnxruntime"
+    )
     parser.add_argument("--port", required=True, type=int)
     options = parser.parse_args()
     tokenizer = Workspace(options.size).tokenizer()

@@ -1,7 +1,6 @@
-"""Checkpoint families: the names of their tensors and configuration fields.
+"""Mappings of checkpoint families to `TiedEncoder`, by tensor names and configuration fields.
 
-A family is a small mapping onto `TiedEncoder`. The field `model_type` of Hugging Face's
-`config.json` selects the family.
+The field `model_type` of Hugging Face's `config.json` selects the family.
 """
 
 from __future__ import annotations

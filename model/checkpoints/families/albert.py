@@ -8,7 +8,7 @@ from model.checkpoints.families.fields import Fields
 from model.encoder.config import EncoderConfig
 
 _LAYER = "encoder.albert_layer_groups.{}.albert_layers.{}"
-# fields of published files that transformers never reads
+# fields of published config.json files that transformers never reads
 _UNUSED_FIELDS = {
     "gap_size": 0,
     "net_structure_type": 0,
@@ -18,7 +18,10 @@ _UNUSED_FIELDS = {
 
 
 def read(fields: Fields) -> ParsedConfig:
-    """Read ALBERT's config.json; the layers of a group share one block."""
+    """Read ALBERT's config.json.
+
+    The layers of a group share one block.
+    """
     for name, value in _UNUSED_FIELDS.items():
         fields.expect(name, value)
     fields.expect("inner_group_num", 1)

@@ -8,7 +8,10 @@ from model.encoder.config import EncoderConfig
 
 
 def read(fields: Fields) -> ParsedConfig:
-    """Read DistilBERT's config.json; sinusoidal positions are stored like learned ones."""
+    """Read DistilBERT's config.json.
+
+    Checkpoints store sinusoidal positions like learned ones.
+    """
     fields.get("sinusoidal_pos_embds", default=False)
     config = EncoderConfig(
         vocab_size=fields.required("vocab_size"),

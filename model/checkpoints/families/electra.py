@@ -10,7 +10,10 @@ from model.checkpoints.families.fields import Fields
 
 
 def read(fields: Fields) -> ParsedConfig:
-    """Read ELECTRA's config.json; embeddings of width d_model have no projection."""
+    """Read ELECTRA's config.json.
+
+    Embeddings of width d_model have no projection.
+    """
     embedding_size = fields.get("embedding_size", 128)
     config = bert.read(fields).config
     width = 0 if embedding_size == config.d_model else embedding_size

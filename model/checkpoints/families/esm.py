@@ -1,4 +1,4 @@
-"""ESM-2 and ESM-1b (Lin et al. 2023; Rives et al. 2021), as stored by EsmForMaskedLM."""
+"""ESM-2 (Lin et al. 2023) and ESM-1b (Rives et al. 2021), as EsmForMaskedLM stores them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ _POSITIONS = ("absolute", "rotary")
 
 
 def read(fields: Fields) -> ParsedConfig:
-    """Read ESM's config.json: learned or rotary positions, optional token dropout."""
-    fields.expect("is_folding_model", False)  # noqa: FBT003 - the file's own value
+    """Read ESM's config.json.
+
+    Positions are learned or rotary. Token dropout is optional.
+    """
+    fields.expect("is_folding_model", False)  # noqa: FBT003 - a value of the file
     fields.expect("esmfold_config", None)
     fields.get("vocab_list", None)
     fields.expect("hidden_act", "gelu")
@@ -21,9 +24,9 @@ def read(fields: Fields) -> ParsedConfig:
     token_dropout = fields.get("token_dropout", default=False)
     positions = fields.get("position_embedding_type", "absolute")
     if positions not in _POSITIONS:
-        raise ValueError(f"position_embedding_type must be absolute or rotary, not {positions!r}")
+        raise ValueError(f"position_embedding_type must be absolute or rotary (got {positions!r})")
     if token_dropout and mask_token_id is None:
-        raise ValueError("token_dropout needs the field mask_token_id")
+        raise ValueError("token_dropout needs mask_token_id; add it to config.json")
     rotary_base = fields.number("rope_theta", 10_000.0)
     config = EncoderConfig(
         **fields.common(),

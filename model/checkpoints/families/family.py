@@ -1,4 +1,4 @@
-"""Family: the mapping of a checkpoint format onto the encoder."""
+"""Types of the mapping of a checkpoint family to the encoder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ParsedConfig:
 
     Attributes:
         config: sizes and choices of the encoder.
-        skipped_positions: unused rows of the position table before that of the first token.
+        skipped_positions: number of unused rows at the start of the position table.
     """
 
     config: EncoderConfig
@@ -28,18 +28,18 @@ class ParsedConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Mapping of a checkpoint format onto `TiedEncoder`.
+    """Mapping of a checkpoint family to `TiedEncoder`.
 
     Attributes:
-        read: reads config.json; raises ValueError for values whose mathematics the encoder does
-            not support.
-        prefix: of the encoder's tensors in a checkpoint with a head.
-        names: modules or tensors of the checkpoint to those of the encoder; `{}` stands for a
-            number. A tensor with several names is split into that many parts of equal length.
-        decoder: module of the output projection; in a tied checkpoint its weight is the embedding
-            table.
-        bias: name of the output projection's bias if it is not `{decoder}.bias`.
-        ignored: patterns of tensors to ignore (full match, after the prefix).
+        read: function that reads config.json. The function raises ValueError for unsupported
+            values.
+        prefix: prefix of the encoder's tensors in a checkpoint with a head.
+        names: encoder names by module or tensor of the checkpoint. `{}` matches a number. Several
+            names split a tensor into as many parts of equal length.
+        decoder: module of the output projection. A tied checkpoint stores the embedding table as
+            the weight of this module.
+        bias: name of the output projection's bias. The default is `{decoder}.bias`.
+        ignored: patterns of tensors to ignore. A pattern matches the full name after the prefix.
     """
 
     read: Callable[[Fields], ParsedConfig]
@@ -50,18 +50,24 @@ class Family:
     ignored: tuple[str, ...] = ()
 
     def strip_prefix(self, name: str) -> str:
-        """Return a tensor's current name without the prefix."""
+        """Return a tensor's name without the prefix of the family.
+
+        The suffixes gamma and beta become weight and bias.
+        """
         for old, new in _OLD_NAMES.items():
             if name.endswith(old):
                 name = name.removesuffix(old) + new
         return name.removeprefix(self.prefix)
 
     def is_ignored(self, name: str) -> bool:
-        """Return whether masked-language modelling does not need a tensor."""
+        """Return whether a tensor is irrelevant to masked-language modelling."""
         return any(re.fullmatch(pattern, name) for pattern in self.ignored)
 
     def encoder_names(self, name: str) -> tuple[str, ...]:
-        """Return the encoder's names for a checkpoint's tensor; none if it is unknown."""
+        """Return the encoder's names for a checkpoint's tensor.
+
+        An unknown tensor has no names.
+        """
         module, _, parameter = name.rpartition(".")
         for path, suffix in ((name, ""), (module, f".{parameter}")):
             numbers = re.findall(r"(?<=\.)\d+(?=\.|$)", path)

@@ -55,13 +55,15 @@ _REMOTE_CODE = "AutoModel"
 
 
 class Fields:
-    """Fields of a config.json; each one is removed as it is read.
+    """Reader of the fields of a config.json.
+
+    Reading a field removes it.
 
     Args:
         values: the file's object, without `model_type`.
 
     Raises:
-        ValueError: the checkpoint needs code of its own, or has an unsupported value.
+        ValueError: the checkpoint needs custom code, or a field has an unsupported value.
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
@@ -73,7 +75,7 @@ class Fields:
             name.startswith(_REMOTE_CODE) for name in remote_code
         ):
             raise ValueError(
-                "auto_map names custom model code, which is never run; "
+                "auto_map names custom code, which fillmask never runs; "
                 "use a checkpoint of a supported architecture"
             )
 
@@ -81,14 +83,16 @@ class Fields:
         """Return the value of a required field.
 
         Raises:
-            ValueError: it is missing.
+            ValueError: the field is missing.
         """
         if name not in self._left:
-            raise ValueError(f"the field {name} is missing")
+            raise ValueError(f"{name} is missing; add it to config.json")
         return self._left.pop(name)
 
     def common(self) -> dict[str, Any]:
-        """Return fields that most families share, by the names of EncoderConfig: sizes and `tied`.
+        """Return the sizes and `tied`, by the names of EncoderConfig.
+
+        Most families share these fields.
 
         Raises:
             ValueError: a size is missing.
@@ -97,7 +101,10 @@ class Fields:
         return sizes | {"tied": self.get("tie_word_embeddings", default=True)}
 
     def get(self, name: str, default: T) -> Any | T:
-        """Return the value of an optional field; the default replaces null, too."""
+        """Return the value of an optional field.
+
+        The default replaces a missing field and null.
+        """
         value = self._left.pop(name, default)
         return default if value is None else value
 
@@ -105,41 +112,41 @@ class Fields:
         """Check that a field is missing or has one of the allowed values.
 
         Raises:
-            ValueError: it has another value.
+            ValueError: the field has another value.
         """
         value = self._left.pop(name, allowed[0])
-        # 0 is not False
+        # compare types too, because 0 equals False
         if not any(value == one and type(value) is type(one) for one in allowed):
             shown = " or ".join(repr(one) for one in allowed)
-            raise ValueError(f"{name} must be {shown}, not {value!r}")
+            raise ValueError(f"{name} must be {shown} (got {value!r})")
 
     def activation(self, name: str, default: str = "gelu") -> Activation:
         """Return the activation that a field names.
 
         Raises:
-            ValueError: it is not a GELU.
+            ValueError: the activation is not a GELU.
         """
         value = self.get(name, default)
         if not isinstance(value, str) or value not in ACTIVATIONS:
-            raise ValueError(f"{name} must be one of {', '.join(ACTIVATIONS)}, not {value!r}")
+            raise ValueError(f"{name} must be one of {', '.join(ACTIVATIONS)} (got {value!r})")
         return ACTIVATIONS[value]
 
     def number(self, name: str, default: float) -> float:
         """Return the number in a field as a float.
 
         Raises:
-            ValueError: it is not a number.
+            ValueError: the value is not a number.
         """
         value = self.get(name, default)
         if type(value) not in {int, float}:
-            raise ValueError(f"{name} must be a number, not {value!r}")
+            raise ValueError(f"{name} must be a number (got {value!r})")
         return float(value)
 
     def reject_unknown(self) -> None:
-        """Reject fields that were not read.
+        """Reject the remaining fields.
 
         Raises:
-            ValueError: a field is unknown, so it could change the mathematics.
+            ValueError: a field is unknown and could change the mathematics.
         """
         unknown = sorted(name for name in self._left if not _IRRELEVANT.fullmatch(name))
         if unknown:

@@ -10,7 +10,7 @@ from model.encoder.config import EncoderConfig
 
 _LOCAL, _GLOBAL = "sliding_attention", "full_attention"
 _BASES = {_GLOBAL: ("global_rope_theta", 160_000.0), _LOCAL: ("local_rope_theta", 10_000.0)}
-# fields about how other libraries compute, which do not change the result
+# runtime options of other libraries, which do not change the result
 _RUNTIME_FIELDS = (
     "deterministic_flash_attn",
     "reference_compile",
@@ -22,7 +22,10 @@ _RUNTIME_FIELDS = (
 
 
 def read(fields: Fields) -> ParsedConfig:
-    """Read ModernBERT's config.json, as written before and since transformers 5."""
+    """Read ModernBERT's config.json of any version of transformers.
+
+    Version 5 moved the bases of the rotary embeddings to `rope_parameters`.
+    """
     for name in _RUNTIME_FIELDS:
         fields.get(name, None)
     fields.expect("position_embedding_type", "absolute", "sans_pos")
@@ -59,12 +62,16 @@ def _local_layers(fields: Fields, layers: Any) -> tuple[int, ...]:
     every = fields.get("global_attn_every_n_layers", 3)
     if not all(type(count) is int and count > 0 for count in (layers, every)):
         raise ValueError(
-            "num_hidden_layers and global_attn_every_n_layers must be whole numbers above 0"
+            "num_hidden_layers and global_attn_every_n_layers must be whole numbers above 0 "
+            f"(got {layers!r} and {every!r})"
         )
     default = [_LOCAL if layer % every else _GLOBAL for layer in range(layers)]
     kinds = fields.get("layer_types", default)
     if not isinstance(kinds, list) or len(kinds) != layers or set(kinds) - {_LOCAL, _GLOBAL}:
-        raise ValueError(f"layer_types must list {_LOCAL} or {_GLOBAL} for each layer")
+        raise ValueError(
+            f"layer_types must list {_LOCAL} or {_GLOBAL} for each of {layers} layers "
+            f"(got {kinds!r})"
+        )
     return tuple(layer for layer, kind in enumerate(kinds) if kind == _LOCAL)
 
 
@@ -74,13 +81,13 @@ def _rotary_bases(fields: Fields) -> dict[str, float]:
     bases = {}
     for kind, (name, default) in _BASES.items():
         of_kind = dict(parameters.get(kind) or {})
-        if of_kind.pop("rope_type", "default") != "default":
-            raise ValueError("rope_parameters: rope_type must be default")
+        if (rope_type := of_kind.pop("rope_type", "default")) != "default":
+            raise ValueError(f"rope_parameters: rope_type must be default (got {rope_type!r})")
         older = fields.number(name, default)
         bases[kind] = float(of_kind.pop("rope_theta", older))
         if of_kind:
             raise ValueError(
-                f"rope_parameters: {min(of_kind)} is not supported; only rope_theta is"
+                f"rope_parameters may contain only rope_type and rope_theta (got {min(of_kind)})"
             )
     return bases
 

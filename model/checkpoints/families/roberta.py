@@ -1,4 +1,4 @@
-"""RoBERTa (Liu et al. 2019), CamemBERT and XLM-RoBERTa, as their ForMaskedLM classes store them."""
+"""RoBERTa (Liu et al. 2019), CamemBERT and XLM-RoBERTa, as Hugging Face's classes store them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ PAD_TOKEN_ID = 1
 
 
 def offset_positions(parsed: ParsedConfig, pad_token_id: int) -> ParsedConfig:
-    """Skip the position rows up to and including the padding token's id, as RoBERTa does."""
+    """Return the configuration without the position rows that RoBERTa skips.
+
+    RoBERTa skips the rows 0 to `pad_token_id`. The head always uses the erf form of GELU.
+    """
     skipped = pad_token_id + 1
     positions = parsed.config.max_positions - skipped
     config = replace(parsed.config, max_positions=positions, head_activation="gelu_erf")
@@ -21,7 +24,7 @@ def offset_positions(parsed: ParsedConfig, pad_token_id: int) -> ParsedConfig:
 
 
 def read(fields: Fields) -> ParsedConfig:
-    """Read RoBERTa's config.json; its head always uses the erf form of GELU."""
+    """Read RoBERTa's config.json."""
     pad_token_id = fields.get("pad_token_id", PAD_TOKEN_ID)
     return offset_positions(bert.read(fields), pad_token_id)
 

@@ -24,12 +24,12 @@ def encoder_tensors(
     """Rename a checkpoint's tensors to the names of `TiedEncoder`.
 
     Args:
-        stored: the checkpoint's tensors by its own names.
-        family: the checkpoint's family.
-        parsed: its configuration.
+        stored: tensors by their names in the checkpoint.
+        family: family of the checkpoint.
+        parsed: configuration of the checkpoint.
 
     Raises:
-        ValueError: a name is unknown or occurs twice, or a tied checkpoint has two tables.
+        ValueError: a name is unknown or duplicate, or a tied checkpoint has two different tables.
     """
     plain: dict[str, str] = {}
     for name in stored:
@@ -47,10 +47,12 @@ def encoder_tensors(
         if not ours:
             unknown.append(name)
             continue
-        # a tensor that does not split into that many parts fails the check of shapes later
+        # a tensor with too few rows to split fails the check of shapes later
         found |= zip(ours, stored[name].chunk(len(ours)), strict=False)
     if unknown:
-        raise ValueError(f"unknown tensors: {', '.join(unknown)}")
+        raise ValueError(
+            f"unknown tensors: {', '.join(unknown)}; remove them or use a supported architecture"
+        )
     if POSITIONS in found:
         found[POSITIONS] = found[POSITIONS][parsed.skipped_positions :]
     at_output = {short: stored[plain[short]] for short in output & plain.keys()}
@@ -58,7 +60,7 @@ def encoder_tensors(
 
 
 def stored_name(family: Family, ours: str) -> str:
-    """Return the name of an encoder's tensor in a family's checkpoints, for error messages."""
+    """Return the name of an encoder's tensor in a checkpoint of a family, for error messages."""
     at_output = {
         OUTPUT_TABLE: f"{family.decoder}.weight",
         HEAD_BIAS: family.bias or f"{family.decoder}.bias",
@@ -79,7 +81,7 @@ def stored_name(family: Family, ours: str) -> str:
 def _output(
     stored: Mapping[str, Tensor], found: Mapping[str, Tensor], family: Family, config: EncoderConfig
 ) -> dict[str, Tensor]:
-    """Return the output projection's bias, and its table if it is not tied."""
+    """Return the bias and the untied table of the output projection by name."""
     weight, bias = f"{family.decoder}.weight", f"{family.decoder}.bias"
     ours = {}
     if not config.tied:
@@ -87,12 +89,12 @@ def _output(
             ours[OUTPUT_TABLE] = stored[weight]
     elif weight in stored and TABLE in found and not torch.equal(stored[weight], found[TABLE]):
         raise ValueError(
-            f"{weight} differs from the embedding table, but config.json says that they are tied; "
-            "set tie_word_embeddings to false to use both"
+            f"{weight} must be equal to the tied embedding table; "
+            "set tie_word_embeddings to false in config.json to use both"
         )
     biases = [stored[name] for name in (bias, family.bias) if name in stored]
     if biases:
         if config.tied and len(biases) > 1 and not torch.equal(*biases):
-            raise ValueError(f"{bias} must be equal to {family.bias}: they are the same bias")
+            raise ValueError(f"{bias} must be equal to {family.bias}; remove one of them")
         ours[HEAD_BIAS] = biases[0]
     return ours

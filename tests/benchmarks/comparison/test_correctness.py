@@ -26,7 +26,7 @@ def test_best_tokens_ties_count_and_others_do_not() -> None:
 
 
 def test_another_number_of_masks_is_an_error() -> None:
-    with pytest.raises(ValueError, match="text 1 has 2 masks and 1 answers"):
+    with pytest.raises(ValueError, match=r"text 1 must have 2 masks \(got 1\)"):
         compare(REFERENCE, [[7], [5]])
 
 

@@ -38,7 +38,7 @@ def test_a_single_error_stops_the_comparison(kind: str) -> None:
 
 def test_nothing_answered_or_no_result_stops_the_comparison() -> None:
     """The error message contains wrk's output."""
-    with pytest.raises(ServerError, match="0 requests"):
+    with pytest.raises(ServerError, match="got 0 responses"):
         parse(_output(requests=0), cpu_s=0.1)
     with pytest.raises(ServerError, match="unable to connect"):
         parse("unable to connect to 127.0.0.1", cpu_s=0.1)

@@ -137,7 +137,7 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no config.json": (lambda d: (d / "config.json").unlink(), r"config\.json does not exist"),
     "no weights": (
         lambda d: (d / "model.safetensors").unlink(),
-        r"neither model\.safetensors nor",
+        r"must contain model\.safetensors or",
     ),
     "config.json is not JSON": (write("config.json", b"{"), r"config\.json is not valid JSON"),
     "config.json is not text": (
@@ -148,18 +148,24 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
         write("config.json", b"[]"),
         r"config\.json must contain a JSON object",
     ),
-    "truncated weights": (truncate, r"model\.safetensors is not a readable safetensors file"),
-    "empty weights": (write("model.safetensors", b""), "is not a readable safetensors file"),
+    "truncated weights": (truncate, r"model\.safetensors is not a valid safetensors file"),
+    "empty weights": (write("model.safetensors", b""), "is not a valid safetensors file"),
     "a pickle for weights": (
         write("model.safetensors", b"\x80\x04cos\nsystem\n."),
-        "is not a readable safetensors file",
+        "is not a valid safetensors file",
     ),
-    "no model_type": (configure(model_type=None), "model_type None is not supported.*bert"),
+    "no model_type": (
+        configure(model_type=None),
+        r"model_type must be one of .*bert.* \(got None\)",
+    ),
     "unknown model_type": (
         configure(model_type="llama"),
-        "model_type 'llama' is not supported; supported are fillmask, albert, bert, ",
+        r"model_type must be one of fillmask, albert, bert, .* \(got 'llama'\)",
     ),
-    "model_type is a list": (configure(model_type=["bert"]), r"model_type \['bert'\] is not"),
+    "model_type is a list": (
+        configure(model_type=["bert"]),
+        r"model_type must be .* \(got \['bert'\]\)",
+    ),
     "unknown field": (configure(rotary=True), r"config\.json: unknown.* fields: rotary"),
     "missing fields": (
         configure(d_ff=None, num_heads=None),
@@ -180,7 +186,7 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "two tensors misshapen": (
         put(head_bias=torch.zeros(60), blocks__1__ffn_in__weight=torch.zeros(24, 40)),
-        r"wrong shapes: blocks\.1\.ffn_in\.weight is \(24, 40\), not .*, head_bias is \(60,\), not",
+        r"wrong shapes: blocks\.1\.ffn_in\.weight must be .* \(got \(24, 40\)\), head_bias must be",
     ),
     "missing, left over and misshapen at once": (
         lambda d: change_tensors(d, spoil_three),

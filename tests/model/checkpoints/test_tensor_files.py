@@ -111,11 +111,11 @@ def index_with(directory: Path, content: str) -> None:
 BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no weights": (
         lambda d: (d / "model.bin").touch(),
-        r"neither model\.safetensors nor pytorch_model\.bin",
+        r"must contain model\.safetensors or pytorch_model\.bin",
     ),
     "a file cut short": (
         cut_single,
-        r"model\.safetensors is not a readable safetensors file",
+        r"model\.safetensors is not a valid safetensors file",
     ),
     "a pickle cut short": (
         cut_pickled,
@@ -127,15 +127,15 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "a pickle of something else": (
         lambda d: torch.save([1, 2], d / "pytorch_model.bin"),
-        r"pytorch_model\.bin must map names to tensors",
+        r"pytorch_model\.bin must contain a dictionary of tensors by name",
     ),
     "a part missing": (
         lose_part,
         r"model-00001-of-00002\.safetensors does not exist",
     ),
-    "a part with another tensor": (other_part, r"index does not match its files: [bc]\.bias"),
-    "an index that is no JSON": (lambda d: index_with(d, "{"), "is not an index of tensors"),
-    "an index of a list": (lambda d: index_with(d, "[]"), "is not an index of tensors"),
+    "a part with another tensor": (other_part, r"the same tensors \([bc]\.bias is only in one"),
+    "an index that is no JSON": (lambda d: index_with(d, "{"), "must have an object weight_map"),
+    "an index of a list": (lambda d: index_with(d, "[]"), "must have an object weight_map"),
     "an index that leads away": (
         lambda d: index_with(d, '{"weight_map": {"a": "../x.safetensors"}}'),
         r"without a path \(got '\.\./x\.safetensors'\)",

@@ -62,7 +62,7 @@ def test_xz_files_are_read_as_they_are(tmp_path: Path) -> None:
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     """Bytes that are not UTF-8 raise a ValueError with the file's name."""
     (tmp_path / "image.txt").write_bytes(b"good\n\n\x89PNG\n")
-    with pytest.raises(ValueError, match=r"image\.txt cannot be read"):
+    with pytest.raises(ValueError, match=r"image\.txt must be UTF-8 text"):
         list(read_documents([tmp_path / "image.txt"]))
 
 
@@ -89,7 +89,7 @@ def test_paths_without_text_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"nowhere\.txt does not exist"):
         text_files([tmp_path / "nowhere.txt"])
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"empty contains no \.txt or \.txt\.xz file"):
+    with pytest.raises(ValueError, match=r"empty must contain a \.txt or \.txt\.xz file"):
         text_files([tmp_path / "empty"])
 
 
@@ -169,6 +169,6 @@ def test_a_tokenizer_without_mask_is_refused(tokenizer: Tokenizer) -> None:
     """The error lists the missing tokens."""
     renamed = tokenizer.to_str().replace("[MASK]", "[BLANK]").replace("[PAD]", "[FILL]")
     with pytest.raises(
-        ValueError, match=r"must have the special tokens \[MASK\] or <mask>, \[PAD\] or <pad>$"
+        ValueError, match=r"lacks the special tokens \[MASK\] or <mask>, \[PAD\] or <pad>;"
     ):
         SpecialTokens.from_tokenizer(Tokenizer.from_str(renamed))

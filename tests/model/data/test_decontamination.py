@@ -41,7 +41,7 @@ def test_lines_with_a_sentence_are_dropped() -> None:
 
 def test_sentences_of_two_words_are_rejected() -> None:
     """Sentences this short would remove too much other text."""
-    with pytest.raises(ValueError, match=r"'Dogs bark\.' must have at least 3 words"):
+    with pytest.raises(ValueError, match=r"must have at least 3 words \(got 'Dogs bark\.'\)"):
         SentenceFilter(["Dogs bark."])
 
 
@@ -57,7 +57,7 @@ def test_a_file_that_is_no_probe_is_rejected(tmp_path: Path, line: str) -> None:
     """The error names the file and the line."""
     probe = tmp_path / "probe.tsv"
     probe.write_text(f"use\tA [MASK].\tb\n{line}\n")
-    with pytest.raises(ValueError, match=r"probe\.tsv: line 2 must have three columns"):
+    with pytest.raises(ValueError, match=r"probe\.tsv: line 2 must have the columns"):
         list(probe_sentences(probe))
 
 

@@ -124,7 +124,7 @@ def test_token_types_count_and_default_to_zero() -> None:
     assert torch.equal(untyped, first)
     assert (second - first).abs().max() > 0.01
     typeless = random_encoder(small_config(type_vocab_size=0))
-    with pytest.raises(ValueError, match="has no token types"):
+    with pytest.raises(ValueError, match="without token types"):
         typeless(input_ids, mask_indicator, attention_mask, zeros)
 
 

@@ -127,6 +127,8 @@ def test_a_run_cannot_end_before_its_state(pretraining: Any, no_curve: None) -> 
 def test_the_error_names_what_differs(pretraining: Any, no_curve: None) -> None:
     """The message has the old and new values and the fields that may change."""
     pretraining().run(until_step=1)
-    message = r"configuration: select_rate was 0\.3, is 0\.2; .* Only checkpoint_every_steps"
+    message = (
+        r"configuration: select_rate must be 0\.3 \(got 0\.2\), .* Only checkpoint_every_steps"
+    )
     with pytest.raises(ValueError, match=message):
         pretraining(select_rate=0.2, warmup_steps=6).resume()

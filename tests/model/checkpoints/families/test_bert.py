@@ -68,7 +68,7 @@ def repeat(tensors: dict[str, Tensor]) -> None:
 BAD_TENSORS: dict[str, tuple[Callable[[dict[str, Tensor]], Any], str]] = {
     "an untied decoder": (
         untie,
-        r"cls\.predictions\.decoder\.weight differs from the embedding table.*they are tied",
+        r"cls\.predictions\.decoder\.weight must be equal to the tied embedding table",
     ),
     "tensors of another model": (
         lambda t: t.update({"bert.adapter.weight": torch.zeros(1), "classifier": torch.zeros(1)}),
@@ -88,7 +88,7 @@ BAD_TENSORS: dict[str, tuple[Callable[[dict[str, Tensor]], Any], str]] = {
     ),
     "a table too small": (
         lambda t: t.update({TABLE: torch.zeros(96, 33)}),
-        r"wrong shapes: bert\.embeddings\.word_embeddings\.weight is \(96, 33\), not \(97, 33\)",
+        r"wrong shapes: bert\..*\.weight must be \(97, 33\) \(got \(96, 33\)\)",
     ),
     "a tensor under two names": (repeat, r"embeddings\.word_embeddings\.weight"),
 }
@@ -129,7 +129,5 @@ def test_a_value_that_changes_the_maths_is_refused(directory: Path, field: str, 
 
 def test_a_missing_size_is_named(directory: Path) -> None:
     change_config(directory, intermediate_size=None)
-    with pytest.raises(
-        CheckpointError, match=r"config\.json: the field intermediate_size is missing"
-    ):
+    with pytest.raises(CheckpointError, match=r"config\.json: intermediate_size is missing"):
         load_checkpoint(directory)
