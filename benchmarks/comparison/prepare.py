@@ -48,7 +48,7 @@ def prepare(workspace: Workspace) -> None:
         comparison / "texts.py",
         comparison / "texts.txt",
     ]
-    own = list((ROOT / "service").glob("b*.py"))  # modules of bundles
+    own = list((ROOT / "service" / "bundles").glob("*.py"))
     for package in ("export", "model"):
         own += [f for f in (ROOT / package).rglob("*") if f.suffix in {".py", ".txt"}]
     with_peers = workspace.size in COMPARISON_SIZES

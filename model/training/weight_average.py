@@ -1,7 +1,7 @@
 """Exponential average of an encoder's weights over the steps of a run.
 
 At a high learning rate, the average is more accurate than the current weights, without a final
-decay of the learning rate (Polyak and Juditsky 1992, measured in docs/log.md, 2026-11-22).
+decay of the learning rate (Polyak and Juditsky 1992).
 """
 
 from __future__ import annotations
