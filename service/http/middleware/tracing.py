@@ -1,4 +1,4 @@
-"""ASGI middleware that traces requests, with the packages of OpenTelemetry."""
+"""ASGI middleware that traces requests with OpenTelemetry."""
 
 from collections.abc import Awaitable
 
@@ -12,11 +12,11 @@ _UNTRACED = ("/health/", "/v2/health/", "/metrics")
 
 
 class TracingMiddleware:
-    """Runs each request in a span, except those of probes and scrapers.
+    """Middleware that runs each request in a span, except those of probes and scrapers.
 
     Args:
         app: next ASGI application.
-        tracer: starts the spans.
+        tracer: tracer that starts the spans.
     """
 
     def __init__(self, app: ASGIApp, tracer: OpenTelemetryTracer) -> None:

@@ -187,7 +187,7 @@ def test_a_link_to_a_model_that_is_not_served(open_page: OpenPage, models_url: s
     playground = open_page("/#text=A+[MASK].&model=gone", url=models_url)
     playground.wait_until_answered()
     expect(playground.page.locator("#link-problem")).to_have_text(
-        "The link has parts that this page cannot use: model."
+        "This page ignores invalid parts of the link: model."
     )
     expect(choice(playground)).to_have_value(DEFAULT)
 
