@@ -7,8 +7,8 @@ With all texts padded to the longest one, attention costs more than the rest of 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Number of float32 values in the widest vector register. Each text starts at a multiple of it, so
-# that vector instructions add its values in the same order as in a row of its own. The result then
+# Number of float32 values in the widest vector register. Each text starts at a multiple, so that
+# vector instructions add its values in the same order as in a row of its own. The result then
 # has the same bits. Row widths are multiples too, because the kernels are slow on a remainder
 # (docs/log.md, 2026-11-20).
 ALIGNMENT = 16
@@ -22,8 +22,8 @@ class RowPacking:
         rows: row of each text.
         offsets: first slot of each text in its row.
         count: number of rows, B.
-        width: number of slots of each row, W, which is the length of the longest text rounded up
-            to a multiple of ALIGNMENT.
+        width: number of slots of each row, W. The length of the longest text determines W, rounded
+            up to a multiple of ALIGNMENT.
     """
 
     rows: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Management of process memory: huge pages, release of free memory, copies of mapped files."""
+"""Management of process memory, such as huge pages and the release of free memory."""
 
 import asyncio
 import ctypes

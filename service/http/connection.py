@@ -39,8 +39,8 @@ _buffer = memoryview(bytearray(READ_BYTES))
 class Connection(asyncio.BufferedProtocol):
     """HTTP connection that passes one request at a time to the application.
 
-    During an overload it rejects each request itself, after reading it. A rejection by the
-    application requires a task and several times as much CPU time, which accepted requests need.
+    During an overload the connection itself rejects each request after reading it. A rejection by
+    the application needs a task and several times as much CPU time, which delays other requests.
 
     Args:
         max_connections: limit above which a connection gets a 429 response and closes.

@@ -8,7 +8,7 @@ import numpy as np
 
 from service.errors import InvalidRequestError
 
-# Enough for 10,000 targets. So many values take up to 8 MB.
+# Enough for 10,000 targets. 65,536 values take up to 8 MB.
 MAX_VALUES = 2**16
 # allows more values in bodies above the default size limit
 _BYTES_PER_VALUE = 16

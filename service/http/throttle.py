@@ -34,7 +34,7 @@ class ExcludedRequests:
 
 
 PAUSE_S = 0.01
-# A queue of this length keeps the workers busy during a pause. The pause adds little latency to it.
+# A queue of this length keeps the workers busy during a pause. The pause adds little latency.
 THROTTLE_ABOVE_WAIT_S = 5 * PAUSE_S
 
 

@@ -17,7 +17,7 @@
     try {
       if (theme) localStorage.setItem(KEY, theme);
       else localStorage.removeItem(KEY);
-    } catch { /* the choice is lost with the page */ }
+    } catch { /* the choice lasts until the page is closed */ }
   }
 
   const ofSystem = () => (system.matches ? "dark" : "light");

@@ -54,7 +54,7 @@ class RequestIdMiddleware:
 
         try:
             await self._app(scope, receive, send_with_id)
-        except asyncio.CancelledError:  # the server cancels it after the grace period of a shutdown
+        except asyncio.CancelledError:  # the server cancels requests after the grace period
             await fail(503, "The service shut down before the response was ready; try again.")
         except Exception as error:  # noqa: BLE001 - the last handler of every request
             text = request_id.decode()

@@ -101,7 +101,7 @@ class RequestMemoryMiddleware:
             body_claim.release()
 
     def _head_rejection(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[int, str] | None:
-        """Return a status and message if the headers announce a body that must be rejected."""
+        """Check the headers, and return the status and message of a rejection."""
         for name, value in headers:
             if name == b"content-length":
                 if (declared_bytes := _declared_bytes(value)) > self._max_body_bytes:
