@@ -68,7 +68,7 @@ def _serve(settings: Settings, reload_requested: threading.Event) -> int:
     config = uvicorn.Config(
         app,
         http=cast("type[asyncio.Protocol]", connection),
-        lifespan="off",  # _run enters it
+        lifespan="off",  # _run enters the lifespan
         ws="none",
         log_config=None,
         access_log=False,
@@ -122,7 +122,7 @@ async def _run(
             loop.add_signal_handler(signal.SIGHUP, reload)
             if reload_requested.is_set():
                 reload()
-        # The current objects live as long as the process. Scanning them in each garbage
+        # The current objects live as long as the process. Scanning these objects in each garbage
         # collection delays requests. A request creates hundreds of objects, so that with the
         # default threshold every few requests start a collection.
         gc.collect()

@@ -30,9 +30,9 @@ Fingerprint = dict[str, FileState | None]
 def find_bundles(path: Path) -> list[Path]:
     """Return the directories of the bundles at a path, sorted by name.
 
-    The path is the directory of a bundle, or it contains the directories of several bundles. The
-    function ignores hidden directories, which Kubernetes volumes have. It also ignores directories
-    without bundle.json, such as incomplete copies.
+    The path is the directory of one bundle or the parent of several such directories. Hidden
+    directories, which Kubernetes volumes have, are ignored. Directories without bundle.json, such
+    as incomplete copies, are ignored too.
 
     Raises:
         BundleError: the directory contains no bundle.

@@ -30,7 +30,7 @@ class Batcher:
     The bulk lane has its own limit. Create and close the batcher on the event loop that submits.
 
     Args:
-        run: function that computes a batch. Several workers call it at the same time.
+        run: function that computes a batch. Several workers call the function at the same time.
         workers: number of worker threads.
         max_batch_tokens: token budget of a batch.
         max_waiting_tokens: limit on the tokens of the interactive lane, waiting or running.
@@ -38,7 +38,7 @@ class Batcher:
         max_wait_s: limit on the estimated wait in the interactive lane at the recent throughput.
         on_failure: function that receives an error message on the event loop after a worker thread
             has failed.
-        statistics: statistics of batches. By default the batcher creates new ones.
+        statistics: statistics of batches, by default new statistics.
         tracer: tracer that records the batches. By default there is none.
     """
 

@@ -29,7 +29,7 @@ class PendingRequest:
         self._count = count
 
     def set_result(self, index: int, result: PassOutputs | Exception) -> None:
-        """Store the result of one pass. Call it on the event loop only."""
+        """Store the result of one pass. Only the event loop may call this method."""
         if self.future.done():
             return
         if isinstance(result, Exception):

@@ -73,7 +73,7 @@ class Runtime:
         options.add_session_config_entry("session.use_env_allocators", "1")
         options.add_session_config_entry("session.disable_prepacking", str(int(not pack)))
         if may_saturate_int8():
-            # Selects exact int8 products, which are slower. On other CPUs the fast ones are exact.
+            # Selects exact int8 products, which are slower. Other CPUs have fast exact products.
             options.add_session_config_entry("session.x64quantprecision", "1")
         # a thread pool that spins between runs takes the CPU from other runs
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")

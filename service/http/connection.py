@@ -179,7 +179,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def check_timeouts(self) -> None:
-        """Close the connection after a timeout. The server calls this once per second."""
+        """Close the connection after a timeout. The server calls this method once per second."""
         now_s = self._loop.time()
         self._timeouts.record_unread(self._transport.get_write_buffer_size(), now_s)
         expired = self._timeouts.expired(now_s)

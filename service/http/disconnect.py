@@ -18,7 +18,7 @@ class ClientDisconnectedError(Exception):
 class CancelOnDisconnect:
     """Context manager that cancels its `with` block when the client disconnects.
 
-    At the end of the block it then raises ClientDisconnectedError, as `asyncio.timeout` raises
+    The end of a cancelled block raises ClientDisconnectedError, as `asyncio.timeout` raises
     TimeoutError.
 
     Args:

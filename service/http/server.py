@@ -37,10 +37,10 @@ def drop_new_connections(listener: socket.socket) -> None:
     """Drop new connection attempts and let earlier attempts complete.
 
     Closing a listening socket resets the connections that the server has not accepted yet. Under
-    load it lost one request of some thousands. Accepting all remaining connections in a loop before
-    the close still lost two in ten restarts behind nginx. The filter lost none in 50 rounds of
-    SIGTERM and 20 restarts. New clients get no reply. When they retry a second later, the port is
-    closed. The function has no effect without support for filters.
+    load, that lost one request of some thousands. Accepting all remaining connections in a loop
+    before the close still lost two in ten restarts behind nginx. The filter lost none in 50 rounds
+    of SIGTERM and 20 restarts. New clients get no reply. When clients retry a second later, the
+    port is closed. The function has no effect without support for filters.
     """
     if sys.platform != "linux":
         return
@@ -69,7 +69,8 @@ class Server(uvicorn.Server):
     1. After a signal, the service reports that it is not ready. During the drain delay the service
        still responds, so that load balancers notice. Each response closes its connection.
     2. The server stops listening. Accepted requests can finish within the grace period.
-    3. The server cancels the remaining requests. If some ignore that, the process exits 5 s later.
+    3. The server cancels the remaining requests. If requests ignore the cancellation, the
+       process exits 5 s later.
 
     A second signal ends the process immediately. A failure of the service skips the drain delay.
 
@@ -78,7 +79,7 @@ class Server(uvicorn.Server):
             seconds.
         health: readiness of the service.
         drain_delay_s: seconds between the signal and the end of listening.
-        on_started: function that receives the URL of the service when it listens.
+        on_started: function that receives the URL of the service after the start of listening.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class Server(uvicorn.Server):
         self._health.stop("The service is shutting down.")
 
     async def on_tick(self, counter: int) -> bool:
-        """Check the timeouts and the shutdown. uvicorn calls this ten times per second."""
+        """Check the timeouts and the shutdown. uvicorn calls it ten times per second."""
         if self._signal_s is not None and not self._draining:
             self._drain()
         if self._signal_s is not None:

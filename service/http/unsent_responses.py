@@ -18,10 +18,10 @@ class Reader(Protocol):
 class UnsentResponses:
     """Limit on the bytes of large responses that clients have not read completely.
 
-    Above the limit it aborts the connections without progress for the longest time.
+    Above the limit, the connections without progress for the longest time are aborted.
 
     Args:
-        limit_bytes: limit over all connections. By default it is MAX_UNSENT_BYTES.
+        limit_bytes: limit over all connections, by default MAX_UNSENT_BYTES.
     """
 
     def __init__(self, limit_bytes: int | None = None) -> None:

@@ -36,7 +36,7 @@ def start_logging(level: str, style: Format, stream: TextIO | None = None) -> No
     Args:
         level: minimum severity of a logged message.
         style: json, text, or auto, which is text if the stream is a terminal.
-        stream: output stream. By default it is standard error.
+        stream: output stream, by default standard error.
     """
     stream = stream or sys.stderr
     text = style == "text" or (style == "auto" and stream.isatty())
@@ -58,7 +58,7 @@ def start_logging(level: str, style: Format, stream: TextIO | None = None) -> No
         )
     )
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # the service prints its own start message, which replaces those of uvicorn
+    # the service's own start message replaces the messages of uvicorn
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.captureWarnings(capture=True)
     sys.excepthook = _log_uncaught

@@ -80,7 +80,7 @@ class RequestStatistics:
         self._routes: dict[tuple[str, str], RouteStatistics] = {}
 
     def for_route(self, method: str, route: str) -> RouteStatistics:
-        """Return the statistics of a route. The first call for a route creates them.
+        """Return the statistics of a route. The first call for a route creates the statistics.
 
         Args:
             method: HTTP method. Unknown methods share one entry.

@@ -25,7 +25,7 @@ class Tracer(Protocol):
         ended_s: float,
         attributes: Mapping[str, int],
     ) -> None:
-        """Record the spans of a batch. The thread that computed the batch calls this.
+        """Record the spans of a batch. The thread that computed the batch calls this method.
 
         Args:
             requests: trace context and arrival time of each request in the batch.

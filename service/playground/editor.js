@@ -56,13 +56,13 @@ export class Editor {
     this.#draw();
   }
 
-  /** Set the initial text. Undo does not remove it. */
+  /** Set the initial text. Undo does not remove this text. */
   start(text) {
     this.#area.value = text;
     this.#draw();
   }
 
-  /** Replace the text and return the end of the change. Undo and the browser's undo revert it. */
+  /** Replace the text and return the end of the change. Undo and the browser's undo revert the change. */
   replace(text) {
     const { start, end, inserted } = difference(this.text, text);
     this.#insert(start, end, inserted);

@@ -1,6 +1,6 @@
 // Problems as sentences, which contain the message of the service if there is one.
 
-/** Return the sentence for a waiting Question. A missing key has no sentence, because it has its own form. */
+/** Return the sentence for a waiting Question. A missing key has its own form and no sentence. */
 export function waitingSentence({ kind, sentence, seconds }) {
   return {
     busy: `${sentence} The page tries again in ${seconds} s.`,

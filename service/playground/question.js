@@ -8,8 +8,8 @@ const DEFAULT_RETRY_S = 1;
 
 /**
  * A request with retries. During an overload there is one retry. While the service is starting or
- * unreachable, retries continue until it responds. If it requires an API key, the request is sent
- * again with each key that the visitor enters.
+ * unreachable, retries continue until the service responds. If the service requires an API key, the
+ * request is repeated with each key that the visitor enters.
  *
  * Each wait calls `on.waiting({kind, sentence, seconds})`, where `kind` is "busy", "starting",
  * "unreachable" or "key". The end calls `on.answer(answer)` or `on.refused(refusal)`. A cancelled

@@ -26,8 +26,8 @@ class ApiKeys:
 
     Only SHA-256 digests stay in memory. An instance checks the file for changes at most once per
     second, so that keys can rotate without a restart. If the file is missing or has no key, all
-    keys are invalid until it has one again. If the file is unreadable or has an invalid line, the
-    previous keys stay valid.
+    keys are invalid until the file has one again. If the file is unreadable or has an invalid line,
+    the previous keys stay valid.
 
     Args:
         path: file with the keys.

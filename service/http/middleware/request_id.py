@@ -23,7 +23,7 @@ class RequestIdMiddleware:
 
     The id is the client's X-Request-ID if that is valid, and otherwise a new one. The log of an
     unhandled exception has the id, the type of the exception and its traceback. The response has
-    only the id. Neither contains the exception message, which may quote text of the user.
+    only the id. Both omit the exception message, which may quote text of the user.
 
     Args:
         app: next ASGI application.

@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.observability.opentelemetry import OpenTelemetryTracer, record_route, record_status
 
-# probes and scrapers request these every few seconds
+# probes and scrapers request these paths every few seconds
 _UNTRACED = ("/health/", "/v2/health/", "/metrics")
 
 
