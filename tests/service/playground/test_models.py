@@ -111,7 +111,7 @@ def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
     facts = several.page.get_by_role("contentinfo")
     expect(facts).to_contain_text("Another one.")
     expect(facts).to_contain_text("100 tokens")
-    expect(several.page.get_by_label("Over 100 tokens")).to_be_visible()
+    expect(several.page.get_by_label("Above 100 tokens")).to_be_visible()
 
     several.fills.first.click()
     several.wait_until_answered()
