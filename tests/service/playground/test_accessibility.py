@@ -109,7 +109,7 @@ def test_structure_as_it_is_read_out(playground: Playground) -> None:
                 - radio "Your words"
                 - radio "Together"
               - spinbutton "Fills per mask"
-              - checkbox "Above 256 tokens, read windows around the masks"
+              - checkbox "Above 256 tokens, read around the masks"
           - region "Fills":
             - heading "Fills" [level=2]
             - list "Fills":

@@ -47,7 +47,7 @@ def words(playground: Playground) -> None:
     """Fill words in a window."""
     playground.mode("Whole words")
     playground.page.get_by_label("words of up to").select_option("1 token")
-    playground.page.get_by_label("windows around the masks").check()
+    playground.page.get_by_label("read around the masks").check()
     playground.write("very " * 300 + "[MASK].")
 
 
@@ -103,7 +103,7 @@ def test_the_code_gives_what_is_shown(
 ) -> None:
     """The languages are curl, Python and JavaScript."""
     if set_up is words:
-        playground.page.get_by_label("windows around the masks").check()
+        playground.page.get_by_label("read around the masks").check()
     set_up(playground)
     answer = run_curl(code_of(playground, "curl"), tmp_path)
     if set_up is scores:
