@@ -1,3 +1,3 @@
-"""Fill-mask service: the production code."""
+"""The fill-mask service, as it runs in production."""
 
 __version__ = "0.1.0"

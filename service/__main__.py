@@ -1,4 +1,4 @@
-"""The command fillmask-serve: serves models over HTTP until a signal stops it."""
+"""The fillmask-serve command, which serves models over HTTP."""
 
 import faulthandler
 import signal
@@ -12,17 +12,17 @@ def main() -> int:
     Returns:
         The exit code: 0 after SIGTERM or SIGINT, 1 if the service fails, 2 if it cannot start.
     """
-    # logs the location of a crash in native code
+    # prints the traceback of a crash in native code
     faulthandler.enable()
-    # first of all, because a signal may arrive during the imports
+    # before the imports, because a signal may arrive during them
     for number in (signal.SIGTERM, signal.SIGINT):
-        # no request can be unfinished before the server listens
+        # no request is pending before the server listens
         signal.signal(number, lambda *_: sys.exit(0))
     reload_requested = threading.Event()
     if sys.platform != "win32":
         signal.signal(signal.SIGHUP, lambda *_: reload_requested.set())
 
-    from service.serve import serve  # noqa: PLC0415 - see above
+    from service.serve import serve  # noqa: PLC0415 - after the signal handlers
 
     return serve(sys.argv[1:], reload_requested)
 

@@ -1,4 +1,4 @@
-"""The application: create_app connects models, endpoints, middleware and error handlers."""
+"""The ASGI application, which connects models, endpoints, middleware and error handlers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -42,15 +42,17 @@ from service.settings import Settings
 if TYPE_CHECKING:
     from service.observability.opentelemetry import OpenTelemetryTracer
 
+# Threads for work that blocks the event loop for too long. Two are enough, because such work is
+# rare. Each additional thread keeps memory.
 LONG_WORK_THREADS = 2
 
-# Memory that all requests share (docs/operations.md has the whole budget): for bodies with their
-# texts, and for responses. The first bytes of each request are free, because the budget counts them
-# with the request's connection.
+# Memory budgets of all requests together, for bodies with their texts and for responses.
+# docs/operations.md lists all budgets. The first bytes of each request count toward the budget of
+# the connections instead.
 BODIES_BYTES, FREE_BODY_BYTES = 48 * 2**20, 2**14
 ANSWERS_BYTES, FREE_ANSWER_BYTES = 64 * 2**20, 2**15
 
-# wraps an application in ASGI middleware
+# function that wraps an application in ASGI middleware
 Layer = Callable[[ASGIApp], ASGIApp]
 
 
@@ -65,8 +67,8 @@ class _Endpoint(NamedTuple):
 class FillMaskApp(FastAPI):
     """A FastAPI application that routes fill requests directly to their endpoint.
 
-    FastAPI's own routing costs 35 us of CPU per request; everything else that the service does for
-    a short text, including tokenization, costs 45 us.
+    FastAPI's own routing costs 35 us of CPU time per request. The other work for a short text,
+    including tokenization, costs 45 us.
 
     Attributes:
         fill_mask_endpoints: endpoints of POST requests for fills, by path.
@@ -76,13 +78,13 @@ class FillMaskApp(FastAPI):
     _layers: Sequence[Layer] = ()
 
     def add_layers(self, layers: Sequence[Layer]) -> None:
-        """Wrap all endpoints in middleware, the outermost first."""
+        """Wrap all endpoints in middleware, starting with the outermost layer."""
         self._layers = layers
         for layer in reversed(layers):
             self.add_middleware(layer)
 
     def openapi(self) -> dict[str, Any]:
-        """Return the OpenAPI document. It contains the names of the models once they are loaded."""
+        """Return the OpenAPI document with the names of the loaded models."""
         if self.openapi_schema is None:
             models: ModelRegistry | None = getattr(self.state, "models", None)
             names = [] if models is None else list(models.by_name)
@@ -91,7 +93,7 @@ class FillMaskApp(FastAPI):
         return self.openapi_schema
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
+        """Route one request."""
         if (
             scope["type"] == "http"
             and scope["method"] == "POST"
@@ -103,14 +105,15 @@ class FillMaskApp(FastAPI):
             await super().__call__(scope, receive, send)
 
     def retry_after_s(self, path: str, ahead: int) -> int | None:
-        """Check whether a request for fills would exceed the queue's limits.
+        """Return the value of Retry-After for a request that exceeds the limits of the queue.
 
         Args:
-            path: path of the request.
-            ahead: earlier requests that have no response yet.
+            path: path of a POST request.
+            ahead: number of earlier requests without a response.
 
         Returns:
-            Seconds after which the client should try again; None if the request is accepted.
+            Whole seconds until the client should try again, or None if the queue accepts the
+            request.
         """
         endpoint = self.fill_mask_endpoints.get(path)
         if endpoint is None or self.state.health.not_ready_reason is not None:
@@ -145,11 +148,12 @@ class FillMaskApp(FastAPI):
 def create_app(settings: Settings) -> FillMaskApp:
     """Create the application.
 
-    Its lifespan loads and verifies the models and closes them at the end. The server uses
-    `app.state.health`, `app.state.statistics` and `app.state.throttle`.
+    The lifespan of the application loads and verifies the models at the start and closes them at
+    the end. The server reads `app.state.health`, `app.state.statistics` and `app.state.throttle`.
 
     Raises:
-        StartupError: a setting is invalid. The lifespan raises it for an invalid bundle.
+        StartupError: a setting is invalid. The lifespan raises the same error for an invalid
+            bundle.
     """
     health = Health()
     statistics = ProcessStatistics()
@@ -160,7 +164,6 @@ def create_app(settings: Settings) -> FillMaskApp:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        # For work that would stall the event loop. It is rare, and each thread keeps memory.
         asyncio.get_running_loop().set_default_executor(
             ThreadPoolExecutor(LONG_WORK_THREADS, thread_name_prefix="fillmask-long-work")
         )
@@ -189,10 +192,10 @@ def create_app(settings: Settings) -> FillMaskApp:
         version=__version__,
         lifespan=lifespan,
         redirect_slashes=False,
-        # FastAPI's pages load scripts from other hosts; docs_page serves its own
+        # FastAPI's pages load scripts from other hosts, so docs_page replaces these pages
         docs_url=None,
         redoc_url=None,
-        # FastAPI's telemetry may send user input: bodies, queries, messages of exceptions
+        # FastAPI's telemetry may send user input, such as bodies, queries and exception messages
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     service.state.health = health
@@ -206,7 +209,7 @@ def create_app(settings: Settings) -> FillMaskApp:
         responses=answers,
         excluded_requests=excluded_requests,
     )
-    # the innermost, so that statistics count HEAD requests as HEAD
+    # the innermost middleware, so that statistics count HEAD requests as HEAD
     service.add_middleware(HeadMiddleware)
     service.add_layers([*_tracing(tracer), *_layers(settings, statistics, memory)])
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
@@ -227,7 +230,7 @@ def _create_tracer(settings: Settings) -> "OpenTelemetryTracer | None":
         from service.observability.opentelemetry import OpenTelemetryTracer  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
         raise SettingsError(
-            "Tracing is enabled but OpenTelemetry is not installed; install fillmask[otel], or set "
+            "Tracing is enabled but OpenTelemetry is not installed; install fillmask[otel] or set "
             "traces to off."
         ) from error
     return OpenTelemetryTracer()
@@ -236,14 +239,14 @@ def _create_tracer(settings: Settings) -> "OpenTelemetryTracer | None":
 def _tracing(tracer: "OpenTelemetryTracer | None") -> list[Layer]:
     if tracer is None:
         return []
-    from service.http.middleware.tracing import TracingMiddleware  # noqa: PLC0415 - as above
+    from service.http.middleware.tracing import TracingMiddleware  # noqa: PLC0415 - an optional dependency
 
     return [partial(TracingMiddleware, tracer=tracer)]
 
 
 def _layers(settings: Settings, statistics: ProcessStatistics, memory: Layer) -> list[Layer]:
     layers: list[Layer] = []
-    if settings.cors_origins:  # the outermost, so that pages can read all errors
+    if settings.cors_origins:  # the outermost middleware, so that pages can read all errors
         origins = [origin.strip() for origin in settings.cors_origins.split(",")]
         layers.append(partial(CorsMiddleware, origins=origins))
     access = partial(
@@ -268,17 +271,17 @@ async def _fill_mask_error(_request: Request, error: Exception) -> JSONResponse:
 
 
 async def _client_disconnected(_request: Request, _error: Exception) -> Response:
-    return Response(status_code=499)  # the status that nginx logs; the connection is closed
+    return Response(status_code=499)  # the status that nginx logs for a closed connection
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this type only
     message = f"{error.detail}."
     if error.status_code == 404:
-        message = "Unknown path; POST /fill-mask fills masks, and GET /docs lists all endpoints."
+        message = "Unknown path; GET /docs lists all endpoints, such as POST /fill-mask."
     headers = error.headers
     if error.status_code == 405 and headers:
-        # Starlette's own header has only the methods of the first route that matches
+        # Starlette's own header contains only the methods of the first matching route
         documented = allowed_methods(request.app.openapi(), request.url.path)
         methods = {*headers["Allow"].split(", "), *documented}
         if "GET" in methods:

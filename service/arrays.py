@@ -1,4 +1,4 @@
-"""NumPy arrays of the two element types that the served graph uses, and helpers that index them."""
+"""NumPy array types of the served graph, and helpers for indexing."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ FloatArray = NDArray[np.float32]
 
 
 def int_array(values: Sequence[int]) -> IntArray:
-    """Return the values as int64, the only integer type that the served graph takes."""
+    """Return the values as int64, the only integer type that the served graph accepts."""
     return np.array(values, dtype=np.int64)
 
 
@@ -23,7 +23,7 @@ def ordinals_in_group(groups: IntArray, group_count: int) -> IntArray:
     """Number the elements of each group from 0, in the order in which they appear.
 
     Args:
-        groups: group of each element, from 0.
+        groups: index of the group of each element.
         group_count: number of groups.
     """
     ordinals = np.empty(len(groups), dtype=np.int64)

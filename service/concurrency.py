@@ -1,4 +1,4 @@
-"""asyncio helpers: gather with cancellation, and a reference count that can be awaited."""
+"""asyncio helpers for concurrent coroutines and for reference counts."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -10,11 +10,13 @@ T = TypeVar("T")
 async def gather_or_cancel(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run coroutines concurrently and return their results in order.
 
+    The first error cancels the other coroutines.
+
     Raises:
-        BaseException: the error of the first coroutine that fails; the others are cancelled.
+        BaseException: the first error of a coroutine.
     """
     pending = list(coroutines)
-    if len(pending) == 1:  # saves a task
+    if len(pending) == 1:  # saves the creation of a task
         return [await pending[0]]
     try:
         async with asyncio.TaskGroup() as group:
@@ -45,7 +47,7 @@ class UseCounter:
             self._unused.set_result(None)
 
     async def wait_until_unused(self) -> None:
-        """Wait until the count is zero. No new `with` block may start meanwhile."""
+        """Wait until the count is zero. No new `with` block may start during the wait."""
         if self._count:
             self._unused = asyncio.get_running_loop().create_future()
             await self._unused

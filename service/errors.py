@@ -1,4 +1,4 @@
-"""Errors of the service, each with an HTTP status and a message for clients."""
+"""Errors of the service, for clients and for operators."""
 
 import json
 import traceback
@@ -8,11 +8,11 @@ MAX_QUOTED_CHARS = 80
 
 
 class FillMaskError(Exception):
-    """Base class of the errors that are sent to clients.
+    """Base class of the errors that clients receive.
 
     Attributes:
         status: HTTP status of the response.
-        text: one sentence for the client: what is wrong, where, and what is allowed.
+        text: one sentence that tells the client what is wrong and what is allowed.
     """
 
     status: ClassVar[int] = 500
@@ -23,34 +23,34 @@ class FillMaskError(Exception):
 
 
 class MalformedRequestError(FillMaskError):
-    """A body or header that cannot be parsed."""
+    """Error for a body or header with invalid syntax."""
 
     status = 400
 
 
 class ContentTypeError(FillMaskError):
-    """A content type other than JSON."""
+    """Error for a content type other than JSON."""
 
     status = 415
 
 
 class NotFoundError(FillMaskError):
-    """A model or version that is not served."""
+    """Error for an unknown model or version."""
 
     status = 404
 
 
 class InvalidRequestError(FillMaskError):
-    """A JSON body with invalid parameters or input."""
+    """Error for a JSON body with invalid parameters or input."""
 
     status = 422
 
 
 class OverloadedError(FillMaskError):
-    """A request beyond the limits of the queue.
+    """Error for a request during an overload.
 
     Attributes:
-        retry_after_s: estimated time until the requests in the queue are done, in whole seconds.
+        retry_after_s: estimated time until the end of the overload, in whole seconds.
     """
 
     status = 429
@@ -61,30 +61,30 @@ class OverloadedError(FillMaskError):
 
 
 def overloaded_text(retry_after_s: int) -> str:
-    """Return the message that clients receive with a 429."""
+    """Return the error message of a 429 response."""
     return f"The service is overloaded; try again in {retry_after_s} s."
 
 
 class NotReadyError(FillMaskError):
-    """A service that is starting, is stopping or has failed."""
+    """Error of a service that is starting, is stopping or has failed."""
 
     status = 503
 
 
 class StartupError(Exception):
-    """An error that prevents the start, as one sentence for the operator."""
+    """Error that stops the start, with one sentence for the operator."""
 
 
 class BundleError(StartupError):
-    """A bundle that cannot be read or fails verification."""
+    """Error for a bundle that is unreadable or invalid."""
 
 
 class SettingsError(StartupError):
-    """An unknown setting or an invalid value."""
+    """Error for an unknown setting or an invalid value."""
 
 
 def quote(text: str) -> str:
-    """Return the text in double quotes on one line, at most MAX_QUOTED_CHARS characters in all."""
+    """Return the text in double quotes on one line, with at most MAX_QUOTED_CHARS characters."""
     quoted = json.dumps(text[:MAX_QUOTED_CHARS], ensure_ascii=False)
     if len(quoted) <= MAX_QUOTED_CHARS:
         return quoted
@@ -94,7 +94,7 @@ def quote(text: str) -> str:
 def safe_traceback(error: BaseException) -> str:
     """Return the tracebacks and types of an error and its causes, without their messages.
 
-    The message of an exception may quote user input, which does not belong in a log.
+    An exception message may quote user input, which must not enter a log.
     """
     lines = []
     cause: BaseException | None = error

@@ -7,7 +7,9 @@ from pathlib import Path
 
 
 def usable_cpus(root: Path = Path("/")) -> int:
-    """Return the minimum of CPU affinity and cgroup quotas, rounded down, at least 1.
+    """Return the number of CPUs that the process may use, at least 1.
+
+    The number is the minimum of the CPU affinity and the cgroup quotas, rounded down.
 
     Args:
         root: directory that contains /proc and /sys.
@@ -51,22 +53,25 @@ def _v2_quota(directory: Path) -> Iterator[float]:
 
 
 def _v1_quota(directory: Path) -> Iterator[float]:
-    quota_us = read_text(directory / "cpu.cfs_quota_us").strip()  # -1: no quota
+    quota_us = read_text(directory / "cpu.cfs_quota_us").strip()  # -1 means no quota
     period_us = read_text(directory / "cpu.cfs_period_us").strip()
     if quota_us.isdecimal() and period_us.isdecimal():
         yield int(quota_us) / int(period_us)
 
 
 _MEMORY_FILES = ("memory.max", "memory.limit_in_bytes")  # cgroups v2 and v1
-# without a limit, v1 has the largest number of whole pages
+# without a limit, v1 reports a multiple of the page size just below 2**63
 _NO_LIMIT_BYTES = 2**60
 
 
 def memory_limit_bytes(root: Path = Path("/")) -> int | None:
-    """Return the smallest limit of the process's cgroups and their parents; None without a limit.
+    """Return the smallest memory limit of the process's cgroups and their parents.
 
     Args:
         root: directory that contains /proc and /sys.
+
+    Returns:
+        The limit in bytes, or None without a limit.
     """
     values = [
         read_text(directory / file).strip()
@@ -80,15 +85,15 @@ def memory_limit_bytes(root: Path = Path("/")) -> int | None:
 def cgroup_directories(controller: str, root: Path) -> Iterator[Path]:
     """Yield the cgroup directories that may limit the process, the innermost first.
 
-    A container often sees its path on the host, which does not exist in its own mount. Its limits
-    are in those of the directories that exist.
+    Some of the directories may not exist, because a container often sees the path of its cgroup on
+    the host. The existing directories contain the limits of the container.
 
     Args:
         controller: `cpu` or `memory`.
         root: directory that contains /proc and /sys.
     """
     mounts = root / "sys/fs/cgroup"
-    # without the list, the process is in the root of the mounted hierarchy
+    # a missing list means the root of the mounted hierarchy
     lines = read_text(root / "proc/self/cgroup").splitlines() or ["0::/", f"1:{controller}:/"]
     for line in lines:
         hierarchy, _, rest = line.partition(":")
@@ -101,7 +106,7 @@ def cgroup_directories(controller: str, root: Path) -> Iterator[Path]:
 
 
 def read_text(file: Path) -> str:
-    """Read a file of /proc or /sys; return an empty string if that fails."""
+    """Return the content of a file in /proc or /sys, or an empty string if it is unreadable."""
     try:
         return file.read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""The server process: its settings, sockets, event loop and exit code."""
+"""The server process with its settings, sockets, event loop and exit code."""
 
 import asyncio
 import contextlib
@@ -27,10 +27,10 @@ from service.settings import Settings, read_settings
 
 _log = logging.getLogger("service")
 
-# Longer than the keep-alive of most proxies, 60 s: the side that closes first may cut off a request
-# in transit.
+# Longer than the keep-alive timeout of most proxies, 60 s. A server that closes first may cut off a
+# request in transit.
 KEEP_ALIVE_S = 75
-_GC_THRESHOLD = 10_000  # new objects between garbage collections
+_GC_THRESHOLD = 10_000  # new objects between two garbage collections
 
 
 def serve(arguments: Sequence[str], reload_requested: threading.Event) -> int:
@@ -38,7 +38,7 @@ def serve(arguments: Sequence[str], reload_requested: threading.Event) -> int:
 
     Args:
         arguments: flags of the command.
-        reload_requested: set if SIGHUP arrived before the service could reload.
+        reload_requested: event of a SIGHUP that arrived before the service could reload.
 
     Returns:
         The exit code: 0 after SIGTERM or SIGINT, 1 if the service fails, 2 if it cannot start.
@@ -47,7 +47,7 @@ def serve(arguments: Sequence[str], reload_requested: threading.Event) -> int:
         settings = read_settings(arguments)
         start_logging(settings.log_level, settings.log_format)
         if settings.log_texts:
-            _log.warning("log_texts is on: the log contains the bodies of requests")
+            _log.warning("log_texts is on, so the log contains request bodies")
         return _serve(settings, reload_requested)
     except StartupError as error:
         print(error, file=sys.stderr)
@@ -64,20 +64,20 @@ def _serve(settings: Settings, reload_requested: threading.Event) -> int:
         unsent=UnsentResponses(),
         check_overload=_overload_check(app, settings),
     )
-    # uvicorn uses uvloop if it is installed; lifespan is "off" because _run enters it
+    # uvicorn uses uvloop if it is installed
     config = uvicorn.Config(
         app,
         http=cast("type[asyncio.Protocol]", connection),
-        lifespan="off",
+        lifespan="off",  # _run enters the lifespan
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # neither the client's address nor the scheme is used
+        proxy_headers=False,  # the service does not use the client's address or the scheme
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=settings.shutdown_grace_s,
     )
-    # bound before the model is loaded, so that a port in use fails at once
+    # bound before the models are loaded, so that a port in use fails immediately
     with contextlib.ExitStack() as closing:
         ports = [settings.port, *filter(None, [settings.metrics_port])]
         listeners = [closing.enter_context(_bind(settings.host, port)) for port in ports]
@@ -88,8 +88,9 @@ def _serve(settings: Settings, reload_requested: threading.Event) -> int:
 def _overload_check(app: FillMaskApp, settings: Settings) -> Callable[[str, int], int | None]:
     """Return the overload check that connections call before the application.
 
-    With CORS or a log of all requests the check never rejects, so that the application responds:
-    browsers can only read a response with CORS headers, and the access log is middleware.
+    With CORS or a log of all requests, the check accepts every request and leaves the rejection to
+    the application. Only the middleware of the application adds CORS headers, without which
+    browsers cannot read a response. Only the middleware writes the access log.
     """
     if settings.cors_origins or settings.access_log == "all":
         return lambda _path, _ahead: None
@@ -108,7 +109,7 @@ async def _run(
         print(f"fillmask {__version__} serves {names} on {url}, docs on {url}/docs", flush=True)
 
     def reload() -> None:
-        if health.not_ready_reason is None:  # a process that stops loads no model
+        if health.not_ready_reason is None:  # a stopping process loads no models
             models.start_reload()
 
     loop = asyncio.get_running_loop()
@@ -121,9 +122,9 @@ async def _run(
             loop.add_signal_handler(signal.SIGHUP, reload)
             if reload_requested.is_set():
                 reload()
-        # The objects of the start live as long as the process; scanning them in each collection
-        # would stall requests. A request creates hundreds of objects, so that with the default
-        # threshold every few requests start a collection.
+        # The current objects live as long as the process. Scanning these objects in each garbage
+        # collection delays requests. A request creates hundreds of objects, so that with the
+        # default threshold every few requests start a collection.
         gc.collect()
         gc.freeze()
         gc.set_threshold(_GC_THRESHOLD)
@@ -134,12 +135,15 @@ async def _run(
 def _bind(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        # asyncio turns Nagle's algorithm off only if the socket names its protocol; with it on, a
-        # response in two parts waits about 40 ms for the client's delayed acknowledgement
+        # asyncio disables Nagle's algorithm only if the socket names its protocol. With the
+        # algorithm, a response in two parts waits about 40 ms for the client's delayed
+        # acknowledgement.
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
     except OSError as error:
         reason = (error.strerror or "unknown").lower()
-        raise SettingsError(f"Cannot listen on {host} port {port}: {reason}.") from error
+        raise SettingsError(
+            f"Cannot listen on {host} port {port} ({reason}); set another host or port."
+        ) from error
     return listener

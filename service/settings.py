@@ -1,4 +1,4 @@
-"""Settings: flags take precedence over FILLMASK_ environment variables, and those over defaults.
+"""Settings from flags, FILLMASK_ environment variables and defaults, in this order of precedence.
 
 No other module reads the environment.
 """
@@ -22,8 +22,9 @@ from service.host import usable_cpus
 
 ENV_PREFIX = "FILLMASK_"
 _DECIMAL = re.compile(r"[0-9]+")
-# For a Service named NAME, Kubernetes sets NAME_SERVICE_HOST, NAME_SERVICE_PORT (and one for each
-# named port), NAME_PORT, NAME_PORT_80_TCP and three that start with the last name.
+# For a Service named NAME, Kubernetes sets NAME_SERVICE_HOST, NAME_SERVICE_PORT, NAME_PORT and
+# NAME_PORT_80_TCP. Each named port adds a NAME_SERVICE_PORT_ variable. Three more variables start
+# with NAME_PORT_80_TCP_.
 _SERVICE_LINK = re.compile(
     rf"{ENV_PREFIX}(\w+_)?"
     r"(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
@@ -40,47 +41,45 @@ class Settings(BaseSettings):
 
     host: str = Field(default="127.0.0.1", min_length=1, description="address to listen on")
     port: int = Field(
-        default=8000, ge=0, le=65535, description="port to listen on; 0 selects a free port"
+        default=8000, ge=0, le=65535, description="port to listen on, or 0 for any free port"
     )
     metrics_port: int = Field(
         default=0,
         ge=0,
         le=65535,
-        description="separate port, the only one that serves `GET /metrics`; "
-        "with 0 the main port serves it",
+        description="separate port for `GET /metrics`, or 0 for the main port",
     )
     bundle: Path = Field(
         default_factory=default_bundle_path,
-        description="directory of a bundle, or directory of several bundles; "
-        "the built-in model by default",
+        description="directory of a bundle or of several bundles (by default the built-in model)",
     )
     model: str = Field(
         default="",
-        description="name of the model for requests that name no model; the first model by default",
+        description="model for requests without a model name (by default the first model)",
     )
     reload_every_s: int = Field(
         default=0,
         ge=0,
-        description="seconds between checks for new or changed bundles; 0 checks only at SIGHUP",
+        description="seconds between checks for changed bundles, or 0 to check only at SIGHUP",
     )
     threads: int = Field(
         default_factory=usable_cpus,
         ge=1,
         le=1024,
-        description="batches computed at the same time, one thread each; "
-        "by default the number of usable CPUs",
+        description="number of worker threads, each of which computes one batch at a time "
+        "(by default the number of usable CPUs)",
     )
     api_keys_file: Path | None = Field(
         default=None,
-        description="file with one API key per line; requests must send one of them as "
-        "Authorization: Bearer; read again when it changes",
+        description="file with one API key per line, which is reloaded after changes. Requests "
+        "must send a key as `Authorization: Bearer KEY`",
     )
     cors_origins: str = Field(
         default="",
         pattern=r"^(\*|https?://[^/,\s]+(\s*,\s*https?://[^/,\s]+)*)?$",
         json_schema_extra={"allowed": "a list such as https://a.example,http://localhost:3000"},
         description="comma-separated origins whose pages may send requests, such as "
-        "https://app.example.com; none by default",
+        "https://app.example.com (by default none)",
     )
     max_body_bytes: int = Field(
         default=2**20, ge=1, description="maximum size of a request body in bytes"
@@ -93,53 +92,54 @@ class Settings(BaseSettings):
     max_passes: int = Field(
         default=512,
         ge=1,
-        description="maximum number of model passes for the scores or targets of a request; scores "
-        "take about one per token",
+        description="maximum number of model passes for the scores (about one pass per token) or "
+        "targets of a request",
     )
-    # measured with 32 clients on two CPUs (docs/log.md, 2026-11-20): 128 gave 10 % fewer
-    # requests/s; 256 gave the same number, higher latency and 3 MB more memory
+    # Measured with 32 clients on two CPUs (docs/log.md, 2026-11-20). A budget of 128 tokens gave
+    # 10 % fewer requests/s. A budget of 256 tokens gave equally many, with higher latency and 3 MB
+    # more memory.
     max_batch_tokens: int = Field(
         default=192,
         ge=1,
-        description="maximum number of tokens per batch; a longer text is computed alone",
+        description="maximum number of tokens per batch, unless a single text is longer",
     )
-    # 64 texts of 512 tokens: the largest request to a BERT, and a few seconds of work
+    # 64 texts of 512 tokens, the largest request to a BERT model, take a few seconds
     max_waiting_tokens: int = Field(
         default=32768,
         ge=1,
-        description="maximum number of tokens that are accepted and not yet answered; above it the "
-        "response is 429",
+        description="maximum number of tokens that wait or run in the interactive lane, above "
+        "which the response is 429",
     )
     max_wait_ms: int = Field(
         default=350,
         ge=1,
-        description="maximum estimated wait of a request in milliseconds, at the recent "
-        "throughput; above it the response is 429",
+        description="maximum estimated wait of a request in milliseconds at the recent throughput, "
+        "above which the response is 429",
     )
-    # one text of 512 tokens, scored token by token, has as many
+    # the tokens of all passes that score one text of 512 tokens
     max_bulk_tokens: int = Field(
         default=262144,
         ge=1,
-        description="maximum number of waiting tokens of requests with many passes, which yield to "
-        "other requests; above it the response is 429",
+        description="maximum number of tokens that wait or run in the bulk lane (requests of many "
+        "passes), above which the response is 429",
     )
     max_connections: int = Field(
         default=1024,
         ge=1,
-        description="maximum number of open connections; above it the response is 429",
+        description="maximum number of open connections, above which the response is 429",
     )
     request_timeout_ms: int = Field(
         default=30_000,
         ge=1,
         le=600_000,
         description="time limit in milliseconds of requests without the header "
-        "X-Request-Timeout-Ms; above it the response is 504",
+        "X-Request-Timeout-Ms, after which the response is 504",
     )
     drain_delay_s: int = Field(
         default=1,
         ge=0,
-        description="seconds after SIGTERM in which the service is not ready but still responds, "
-        "so that load balancers notice",
+        description="seconds after SIGTERM in which the service still responds but reports that it "
+        "is not ready, so that load balancers notice",
     )
     shutdown_grace_s: int = Field(
         default=30,
@@ -151,28 +151,27 @@ class Settings(BaseSettings):
     )
     log_format: Literal["auto", "json", "text"] = Field(
         default="auto",
-        description="json: one object per line; text: for people; auto: text on a terminal, json "
-        "elsewhere",
+        description="log format: one JSON object per line, text for people, or auto for text on a "
+        "terminal and json elsewhere",
     )
     access_log: Literal["off", "errors", "all"] = Field(
         default="errors",
-        description="requests to log, one line each; errors: those with a status of 500 or above",
+        description="requests to log, one line each (errors means a status of 500 or above)",
     )
     log_texts: bool = Field(
         default=False,
-        description="log the bodies of requests, which contain users' texts; requires log_level "
-        "debug",
+        description="log request bodies, which contain users' texts (requires log_level debug)",
     )
     traces: Literal["auto", "on", "off"] = Field(
         default="auto",
-        description="send traces to an OpenTelemetry collector; auto: only if "
-        "OTEL_EXPORTER_OTLP_ENDPOINT is set",
+        description="send traces to an OpenTelemetry collector (auto means only if "
+        "OTEL_EXPORTER_OTLP_ENDPOINT is set)",
     )
 
     @field_validator("*", mode="before")
     @classmethod
     def _read_decimal(cls, value: object, field: ValidationInfo) -> object:
-        """Reject spellings that pydantic accepts for an integer: 5.0, 1_0, surrounding spaces."""
+        """Reject integers such as 5.0, 1_0 and " 5 ", which pydantic accepts."""
         name = field.field_name or ""
         is_integer = cls.model_fields[name].annotation is int
         if is_integer and isinstance(value, str) and not _DECIMAL.fullmatch(value):
@@ -181,14 +180,14 @@ class Settings(BaseSettings):
 
     @property
     def tracing_enabled(self) -> bool:
-        """Return whether traces are sent."""
+        """True if the service sends traces."""
         if self.traces == "auto":
             return any(os.environ.get(variable) for variable in _COLLECTOR_VARIABLES)
         return self.traces == "on"
 
 
 def read_settings(arguments: Sequence[str]) -> Settings:
-    """Read the environment and the flags, such as `["--max-texts", "8"]`.
+    """Read the settings from the environment and from flags such as `["--max-texts", "8"]`.
 
     Raises:
         SettingsError: a flag or a FILLMASK_ variable is unknown or has an invalid value.
@@ -211,7 +210,10 @@ def read_settings(arguments: Sequence[str]) -> Settings:
             "0 to serve metrics on the main port."
         )
     if settings.log_texts and settings.log_level != "debug":
-        raise SettingsError(f"log_texts requires log_level debug (got {settings.log_level}).")
+        raise SettingsError(
+            f"log_texts requires log_level debug (got {settings.log_level}); set log_level to "
+            "debug or log_texts to false."
+        )
     return settings
 
 
@@ -232,14 +234,14 @@ def allowed(name: str) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that raises instead of printing its usage and exiting."""
+    """Argument parser that raises a SettingsError for invalid arguments."""
 
     def error(self, message: str) -> NoReturn:
         raise SettingsError(f"{message}; {self.prog} --help lists the flags.")
 
 
 def _read_flags(arguments: Sequence[str]) -> dict[str, Any]:
-    """Return the values of the flags by the name of the setting."""
+    """Return the values of the flags by the names of their settings."""
     parser = _Parser(
         prog="fillmask-serve",
         description="Serve a masked language model over HTTP.",
@@ -267,9 +269,8 @@ def _reject_unknown_variables() -> None:
     for variable in sorted(os.environ):
         if _is_service_link(variable.upper(), os.environ[variable]):
             raise SettingsError(
-                f"Kubernetes set {variable} for a Service whose name starts with fillmask, and "
-                "such variables conflict with the settings; set enableServiceLinks: false in the "
-                "pod."
+                f"The variable {variable}, which Kubernetes sets for a Service, conflicts with the "
+                "settings; set enableServiceLinks: false in the pod."
             )
         if variable.upper().startswith(ENV_PREFIX) and variable.upper() not in known:
             nearest = _nearest(variable.upper(), known)

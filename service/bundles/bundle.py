@@ -1,4 +1,4 @@
-"""Bundle: reading, and verification of its files by size and SHA-256."""
+"""Reading of bundles, and verification of their files by size and SHA-256."""
 
 import hashlib
 import json
@@ -42,39 +42,44 @@ __all__ = [
     "read_bundle",
 ]
 
-# what is read into memory whole: the largest known have 3 KB, 150 KB and 20 MB
+# Limits on files that are read into memory. The largest known ones have 3 KB, 150 KB and 20 MB.
 MAX_BYTES = {DESCRIPTION_FILE: 2**24, MODEL_FILE: 2**26, TOKENIZER_FILE: 2**28}
+
+_COPY_AGAIN = "copy or export the bundle again"
 
 
 class Bundle(Description):
-    """Verified bundle: its description and its directory."""
+    """A verified bundle, with its description and its directory."""
 
     _path: Path = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Keep the directory, which validation passes as its context."""
+        """Store the directory, which is the context of the validation."""
         self._path = context
 
     @property
     def path(self) -> Path:
-        """The directory."""
+        """Directory of the bundle."""
         return self._path
 
     @property
     def model_path(self) -> Path:
-        """The served graph."""
+        """Path of the served graph."""
         return self.path / MODEL_FILE
 
     @property
     def tokenizer_path(self) -> Path:
-        """The tokenizer, in Hugging Face's format."""
+        """Path of the tokenizer in Hugging Face's format."""
         return self.path / TOKENIZER_FILE
 
     def int8_figures(self) -> Int8Figures | None:
-        """Return the verification figures of int8; None for fp32 and for early bundles in int8.
+        """Return the figures from the verification of an int8 model.
+
+        Returns:
+            The figures, or None for models in fp32 and early bundles in int8.
 
         Raises:
-            BundleError: the figures are not numbers.
+            BundleError: a figure is missing or not a number.
         """
         if self.precision != "int8" or "int8" not in self.verification:
             return None
@@ -82,18 +87,18 @@ class Bundle(Description):
 
 
 def default_bundle_path() -> Path:
-    """The directory of the built-in model."""
+    """Return the directory of the built-in model."""
     return Path(__file__).parent / "default"
 
 
 def read_bundle(path: Path) -> Bundle:
-    """Read bundle.json and verify the size and SHA-256 of every file it names.
+    """Read bundle.json and verify the size and SHA-256 of each file.
 
     Raises:
-        BundleError: anything is missing, unknown, of the wrong type or not as recorded.
+        BundleError: a field is missing, unknown or invalid, or a file differs from its record.
     """
     if not path.is_dir():
-        refuse(f"{path} is not a directory")
+        refuse(f"{path} is not a directory; set bundle to the directory of a bundle")
     bundle = read_model(Bundle, _read_json(_inside(path, DESCRIPTION_FILE)), context=path)
     _verify_file(path, MODEL_FILE, bundle.files.model)
     _verify_file(path, WEIGHTS_FILE, bundle.files.weights)
@@ -105,22 +110,22 @@ def _verify_file(path: Path, name: str, recorded: FileRecord) -> None:
     file = _inside(path, name)
     actual_bytes = file.stat().st_size
     if actual_bytes != recorded.bytes:
-        refuse(f"{name} has {actual_bytes} bytes, and bundle.json says {recorded.bytes}")
+        refuse(f"{name} must have {recorded.bytes} bytes (got {actual_bytes}); {_COPY_AGAIN}")
     with file.open("rb") as stream:
         if hashlib.file_digest(stream, "sha256").hexdigest() != recorded.sha256.lower():
-            refuse(f"{name} is not the file bundle.json describes: its SHA-256 differs")
+            refuse(f"the SHA-256 of {name} differs from the one in bundle.json; {_COPY_AGAIN}")
 
 
 def _inside(path: Path, name: str) -> Path:
-    """Return the bundle's file of this name, which must be inside the directory."""
+    """Return the path of a file, which must be inside the directory."""
     file = path / name
     if not file.is_file():
-        refuse(f"{name} is missing from {path}")
+        refuse(f"{name} is missing from {path}; {_COPY_AGAIN}")
     most = MAX_BYTES.get(name)
     if most is not None and file.stat().st_size > most:
-        refuse(f"{name} has {file.stat().st_size} bytes; at most {most} are allowed")
+        refuse(f"{name} must have at most {most} bytes (got {file.stat().st_size})")
     if not file.resolve().is_relative_to(path.resolve()):
-        refuse(f"{name} is a link to a file outside of the bundle")
+        refuse(f"{name} is a link to a file outside of {path}; copy the file into the bundle")
     return file
 
 
@@ -128,7 +133,9 @@ def _read_json(file: Path) -> object:
     try:
         return json.loads(file.read_bytes(), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise BundleError(f"The bundle is refused: {file.name} is not valid JSON.") from error
+        raise BundleError(
+            f"The bundle is invalid: {file.name} is not valid JSON; {_COPY_AGAIN}."
+        ) from error
 
 
 def _refuse_constant(text: str) -> NoReturn:

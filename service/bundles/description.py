@@ -1,6 +1,6 @@
 """Strict pydantic models of bundle.json, and their error messages.
 
-Strict models convert no types: "1" is not a number and true is not 1. They reject unknown fields.
+Strict models do not convert types, such as the text "1" to a number. Unknown fields are errors.
 """
 
 import json
@@ -13,12 +13,12 @@ from service.errors import BundleError, quote
 
 SCHEMA_VERSION = 2
 MODEL_FILE: Final = "model.onnx"
-WEIGHTS_FILE: Final = "weights.bin"  # beside the graph: mapped, not read, and it may be above 2 GB
+WEIGHTS_FILE: Final = "weights.bin"  # a separate file, which may have more than 2 GB
 TOKENIZER_FILE: Final = "tokenizer.json"
 DESCRIPTION_FILE = "bundle.json"
 FILES = (MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE)
 
-# by pydantic's type of an error, with the context that it gives
+# phrases of error messages by pydantic's error type, as format strings for its context
 _EXPECTED = {
     "string_type": "a text",
     "bool_type": "true or false",
@@ -34,12 +34,13 @@ _EXPECTED = {
     "literal_error": "{expected}",
 }
 _MAX_VALUE_CHARS = 40
+_EXPORT_AGAIN = "export the checkpoint with this release of fillmask"
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _Entry = TypeVar("_Entry")
 Size = Annotated[int, Field(ge=1)]
 TokenId = Annotated[int, Field(ge=0)]
-List = Annotated[tuple[_Entry, ...], Field(strict=False)]  # JSON has lists, and a model is frozen
+List = Annotated[tuple[_Entry, ...], Field(strict=False)]  # JSON has no tuples
 FilledList = Annotated[tuple[_Entry, ...], Field(strict=False, min_length=1)]
 
 
@@ -48,7 +49,7 @@ class _Strict(BaseModel):
 
 
 class Architecture(_Strict):
-    """The encoder's sizes; `parameters` counts a tied table once."""
+    """Sizes of the encoder, where `parameters` counts a tied table once."""
 
     d_model: Size
     num_layers: Size
@@ -61,14 +62,14 @@ class Architecture(_Strict):
 
 
 class FileRecord(_Strict):
-    """The size and the hash of a file, which must both match."""
+    """Size and SHA-256 of a file, which must both match."""
 
     sha256: str
     bytes: Annotated[int, Field(ge=0)]
 
 
 class FileRecords(_Strict):
-    """Files of a bundle. Other names are rejected, so none can lead out of the directory."""
+    """Files of a bundle. No other names are valid, so that no path leaves the directory."""
 
     model: FileRecord = Field(alias=MODEL_FILE)
     weights: FileRecord = Field(alias=WEIGHTS_FILE)
@@ -76,28 +77,28 @@ class FileRecords(_Strict):
 
 
 class GoldenFill(_Strict):
-    """A token and its natural log-probability over the whole vocabulary."""
+    """A token and its natural log-probability over the entire vocabulary."""
 
     token: TokenId
     log_prob: float
 
 
 class GoldenPrompt(_Strict):
-    """A text and, for each of its masks, the expected fills, best first."""
+    """A text with the expected fills of each of its masks, the best first."""
 
     text: str
     fills: List[FilledList[GoldenFill]]
 
 
 class Golden(_Strict):
-    """Prompts with the answers they must have on every machine, within the tolerance."""
+    """Golden prompts, whose fills must match within the tolerance on every machine."""
 
     log_prob_tolerance: Annotated[float, Field(gt=0)]
     prompts: FilledList[GoldenPrompt]
 
 
 class Int8Figures(_Strict):
-    """Differences of log-probabilities between int8 and fp32, in nats, from verification."""
+    """Differences of log-probabilities between int8 and fp32, in nats."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -106,7 +107,7 @@ class Int8Figures(_Strict):
 
 
 class Description(_Strict):
-    """Content of bundle.json; `max_tokens` includes special tokens."""
+    """Content of bundle.json, where `max_tokens` includes special tokens."""
 
     schema_version: int
     name: str
@@ -128,8 +129,7 @@ class Description(_Strict):
     def _check_version(cls, version: int) -> int:
         if version != SCHEMA_VERSION:
             raise ValueError(
-                f"schema_version must be {SCHEMA_VERSION} (got {version}); export the checkpoint "
-                "with this release of fillmask"
+                f"schema_version must be {SCHEMA_VERSION} (got {version}); {_EXPORT_AGAIN}"
             )
         return version
 
@@ -143,8 +143,8 @@ class Description(_Strict):
             )
         if self.mask_token_id not in self.special_token_ids:
             raise ValueError(
-                f"special_token_ids must contain mask_token_id, {self.mask_token_id}, "
-                "or the mask could fill itself"
+                f"special_token_ids must contain mask_token_id, {self.mask_token_id} "
+                f"(got {list(self.special_token_ids)})"
             )
         if (largest := max(self.special_token_ids)) >= sizes.vocab_size:
             raise ValueError(
@@ -155,8 +155,8 @@ class Description(_Strict):
 
 
 def refuse(reason: str) -> NoReturn:
-    """Raise the BundleError that gives this reason."""
-    raise BundleError(f"The bundle is refused: {reason}.")
+    """Raise a BundleError with this reason."""
+    raise BundleError(f"The bundle is invalid: {reason}.")
 
 
 def read_model(
@@ -165,14 +165,14 @@ def read_model(
     """Read JSON fields into a model.
 
     Args:
-        model: a strict model.
-        fields: as read from JSON.
-        where: the path of the fields in bundle.json.
-        context: as pydantic passes it on.
+        model: class of the strict model.
+        fields: value from a JSON text.
+        where: path of the fields in bundle.json.
+        context: value for the validators of the model.
 
     Raises:
-        BundleError: a field is missing, unknown or not as the model says; the first is named by its
-            path, with what is expected and what was found.
+        BundleError: a field is missing, unknown or invalid. The message has the path of the first
+            such field with its expected and its actual value.
     """
     try:
         return model.model_validate(fields, context=context)
@@ -180,12 +180,12 @@ def read_model(
         first = error.errors(include_url=False)[0]
     path = _path((*where, *first["loc"]))
     match first["type"]:
-        case "value_error":  # from the validators above
+        case "value_error":  # raised by the validators above
             refuse(str(first["ctx"]["error"]))
         case "missing":
-            refuse(f"{path} is missing")
+            refuse(f"{path} is missing; {_EXPORT_AGAIN}")
         case "extra_forbidden":
-            refuse(f"{path} is not a field that this fillmask knows")
+            refuse(f"{path} is an unknown field; {_EXPORT_AGAIN}")
         case kind if kind in _EXPECTED:
             expected = _EXPECTED[kind].format_map(first.get("ctx", {}))
             refuse(f"{path} must be {expected} (got {_shown(first['input'])})")
@@ -193,7 +193,7 @@ def read_model(
 
 
 def _path(location: tuple[str | int, ...]) -> str:
-    """Write a location as in `golden.prompts[0].fills` or `files["model.onnx"]`."""
+    """Return a location as a path such as `golden.prompts[0].fills` or `files["model.onnx"]`."""
     path = ""
     for step in location:
         if isinstance(step, int):

@@ -1,4 +1,4 @@
-"""Discovery of bundles in a directory, and of changes to their files."""
+"""Discovery of bundles in a directory, and detection of changes to their files."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -11,10 +11,10 @@ class FileState(NamedTuple):
     """Identity and modification times of a file.
 
     Attributes:
-        inode: with the number of its device.
-        size_bytes: of the file.
-        modified_ns: time of the last change of the content; a copy may set it back.
-        changed_ns: time of the last change of content, name or rights.
+        inode: numbers of the device and of the inode.
+        size_bytes: size of the file.
+        modified_ns: time of the last change of the content. Copies may keep an older time.
+        changed_ns: time of the last change of content, name or permissions.
     """
 
     inode: tuple[int, int]
@@ -23,18 +23,19 @@ class FileState(NamedTuple):
     changed_ns: int
 
 
-# file name -> state; None for a missing file
+# states of files by name, with None for a missing file
 Fingerprint = dict[str, FileState | None]
 
 
 def find_bundles(path: Path) -> list[Path]:
-    """Return the bundle at a path, or all bundles in that directory, sorted by directory name.
+    """Return the directories of the bundles at a path, sorted by name.
 
-    Hidden directories, which Kubernetes volumes have, and directories without bundle.json, such as
-    incomplete copies, are ignored.
+    The path is the directory of one bundle or the parent of several such directories. Hidden
+    directories, which Kubernetes volumes have, are ignored. Directories without bundle.json, such
+    as incomplete copies, are ignored too.
 
     Raises:
-        BundleError: there is no bundle.
+        BundleError: the directory contains no bundle.
     """
     if (path / DESCRIPTION_FILE).is_file() or not path.is_dir():
         return [path]
@@ -45,21 +46,22 @@ def find_bundles(path: Path) -> list[Path]:
     ]
     if not found:
         raise BundleError(
-            f"The bundle is refused: neither {path} nor a directory in it has a {DESCRIPTION_FILE}."
+            f"No bundle found: neither {path} nor a directory in it has a {DESCRIPTION_FILE}; set "
+            "bundle to the directory of a bundle."
         )
     return found
 
 
 def fingerprint(path: Path) -> Fingerprint:
-    """Identify the files of a bundle and their last changes, without reading them.
+    """Return the states of the files of a bundle, without reading the files.
 
-    The result changes as soon as a file is replaced, written to or removed.
+    The result changes if a file is written, replaced or removed.
     """
     return {name: file_state(path / name) for name in (DESCRIPTION_FILE, *FILES)}
 
 
 def file_state(file: Path) -> FileState | None:
-    """Identify a file and its last change; None where it cannot be found."""
+    """Return the state of a file. The state of a missing file is None."""
     try:
         stat = file.stat()
     except OSError:

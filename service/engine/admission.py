@@ -1,22 +1,22 @@
-"""Admission of requests by the tokens that wait and the recent throughput."""
+"""Admission of requests by the number of accepted tokens and the recent throughput."""
 
 import math
 
 from service.errors import InvalidRequestError, OverloadedError, overloaded_text
 from service.observability.statistics import BatchStatistics, QueueLoad
 
-# share of the sums that decays with each batch
+# share by which each new batch reduces the sums of tokens and seconds
 _DECAY = 0.1
 
 
 class Throughput:
     """Recent throughput of a worker in tokens per second, over its large batches.
 
-    A long queue is computed in large batches. Small batches compute fewer tokens per second, a
-    third where each is one short text, and do not predict how long a long queue takes.
+    The throughput predicts the duration of a long queue, which workers compute in large batches.
+    Small batches have a lower throughput, which is a third for batches of one short text.
 
     Args:
-        min_batch_tokens: smallest batch that counts.
+        min_batch_tokens: tokens of the smallest batch to record.
     """
 
     def __init__(self, min_batch_tokens: int) -> None:
@@ -25,37 +25,36 @@ class Throughput:
         self._seconds = 0.0
 
     def record(self, tokens: int, seconds: float) -> None:
-        """Record a batch."""
+        """Record a batch if it is large enough."""
         if tokens >= self._min_batch_tokens:
             self._tokens += tokens - _DECAY * self._tokens
             self._seconds += seconds - _DECAY * self._seconds
 
     @property
     def tokens_per_s(self) -> float | None:
-        """Decayed tokens divided by decayed seconds; None before the first large batch."""
+        """Decayed tokens per decayed second. The value is None before the first large batch."""
         return self._tokens / self._seconds if self._seconds else None
 
 
 MAX_RETRY_AFTER_S = 30
-# weight of the latest request in the typical size of a request
+# weight of the latest request in the moving average of request sizes
 _LATEST_WEIGHT = 0.05
-# by whether the lane is the bulk lane
+# names of the lanes, where True is the bulk lane
 _LANES = {False: "interactive", True: "bulk"}
 
 
 class Admission:
-    """Counts the accepted tokens of each lane and rejects requests above its limits.
+    """Admission control by the accepted tokens of each lane and the estimated wait.
 
-    Not thread-safe.
+    An instance is not thread-safe.
 
     Args:
-        workers: number of batches computed at the same time.
+        workers: number of worker threads.
         max_batch_tokens: token budget of a batch.
-        max_waiting_tokens: most unanswered tokens of the interactive lane, waiting or running.
-        max_bulk_tokens: most unanswered tokens of the bulk lane.
-        max_wait_s: longest estimated wait in the interactive lane, at the recent throughput;
-            interactive requests above it are rejected.
-        statistics: counts rejections.
+        max_waiting_tokens: limit on the tokens of the interactive lane, waiting or running.
+        max_bulk_tokens: limit on the tokens of the bulk lane, waiting or running.
+        max_wait_s: limit on the estimated wait in the interactive lane at the recent throughput.
+        statistics: counters of rejections.
 
     Attributes:
         throughput: recent throughput of one worker.
@@ -72,7 +71,7 @@ class Admission:
     ) -> None:
         self.throughput = Throughput(math.ceil(max_batch_tokens / 2))
         self._workers = workers
-        # by whether the lane is the bulk lane
+        # limits of the lanes, where True is the bulk lane
         self._max_tokens = {False: max_waiting_tokens, True: max_bulk_tokens}
         self._accepted = {False: 0, True: 0}
         self._max_wait_s = max_wait_s
@@ -81,12 +80,12 @@ class Admission:
 
     @property
     def tokens(self) -> int:
-        """Accepted and unanswered tokens of both lanes."""
+        """Tokens that wait or run in both lanes."""
         return sum(self._accepted.values())
 
     @property
     def load(self) -> QueueLoad:
-        """Load by lane: `interactive` is computed before `bulk`."""
+        """Load of both lanes and of the workers."""
         throughput = self.throughput.tokens_per_s
         return QueueLoad(
             {_LANES[bulk]: tokens for bulk, tokens in self._accepted.items()},
@@ -97,15 +96,15 @@ class Admission:
 
     @property
     def estimated_wait_s(self) -> float:
-        """Estimated time to compute the interactive lane; 0 before the throughput is known."""
+        """Estimated time to compute the interactive lane. It starts at 0."""
         return self._seconds_for(self._accepted[False])
 
     def accept(self, tokens: int, *, bulk: bool) -> None:
-        """Count the tokens of a request as accepted.
+        """Accept a request and count its tokens.
 
         Raises:
-            OverloadedError: too many tokens wait already.
-            InvalidRequestError: the request has more tokens than its lane ever accepts.
+            OverloadedError: the request exceeds the free capacity of its lane.
+            InvalidRequestError: the request alone exceeds the limit of its lane.
         """
         self.check(tokens, bulk=bulk)
         self._accepted[bulk] += tokens
@@ -116,8 +115,8 @@ class Admission:
         """Raise the errors of `accept` without counting the tokens.
 
         Raises:
-            OverloadedError: too many tokens wait already.
-            InvalidRequestError: the request has more tokens than its lane ever accepts.
+            OverloadedError: the request exceeds the free capacity of its lane.
+            InvalidRequestError: the request alone exceeds the limit of its lane.
         """
         max_tokens = self._max_tokens[bulk]
         if tokens > max_tokens:
@@ -130,29 +129,29 @@ class Admission:
             raise OverloadedError(overloaded_text(retry_after_s), retry_after_s)
 
     def retry_after_s(self, ahead: int) -> int | None:
-        """Return when to retry a request that has not been read yet, or None to read it now.
+        """Return the time after which a client should retry an interactive request.
 
         Args:
-            ahead: earlier requests without a response. Those still being read will be submitted
-                first, so each counts as a request of typical size.
+            ahead: number of earlier requests without a response. Requests that have not joined
+                the queue count with the average size.
 
         Returns:
-            Whole seconds until the estimated end of the overload; None without overload.
+            Whole seconds until the estimated end of the overload, or None without overload.
         """
         unread_tokens = max(0, int(ahead * self._typical_tokens) - self._accepted[False])
         overloaded = self._is_overloaded(1, bulk=False, unread_tokens=unread_tokens)
         return self._retry_after_s(bulk=False) if overloaded else None
 
     def release(self, tokens: int, *, bulk: bool) -> None:
-        """Uncount tokens that are answered or no longer wanted."""
+        """Subtract the tokens of completed or cancelled passes."""
         self._accepted[bulk] -= tokens
 
     def release_all(self) -> None:
-        """Uncount all tokens, because nothing is answered any more."""
+        """Set the counts of both lanes to 0."""
         self._accepted = {False: 0, True: 0}
 
     def _is_overloaded(self, tokens: int, *, bulk: bool, unread_tokens: int = 0) -> bool:
-        """Check the limits of a lane, and count a rejection if one is exceeded."""
+        """Check the limits of a lane and count a rejection."""
         accepted_tokens = self._accepted[bulk] + unread_tokens
         if accepted_tokens + tokens > self._max_tokens[bulk]:
             self._statistics.record_rejection("queue_full")

@@ -1,17 +1,16 @@
 """First-fit packing of a batch's texts into attention rows, so that short texts share a row.
 
-Attention is the only part of the graph that needs a rectangle, and its cost grows with the square
-of the rectangle's width. Padding every text to the longest would make attention cost more than the
-rest of the graph.
+Only attention needs a rectangular input. The cost of attention grows with the square of the width.
+With all texts padded to the longest one, attention costs more than the rest of the graph.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Each text starts at a multiple of the float32 count of the widest vector register. Each of its
-# values then meets the same lane of the same sums as if the text were alone, and the result has the
-# same bits. Row widths are such multiples too: the kernels are slow on a remainder (docs/log.md,
-# 2026-11-20).
+# Number of float32 values in the widest vector register. Each text starts at a multiple, so that
+# vector instructions add its values in the same order as in a row of its own. The result then
+# has the same bits. Row widths are multiples too, because the kernels are slow on a remainder
+# (docs/log.md, 2026-11-20).
 ALIGNMENT = 16
 
 
@@ -22,8 +21,9 @@ class RowPacking:
     Attributes:
         rows: row of each text.
         offsets: first slot of each text in its row.
-        count: B.
-        width: W, the tokens of the longest text, rounded up to the alignment.
+        count: number of rows, B.
+        width: number of slots of each row, W. The length of the longest text determines W, rounded
+            up to a multiple of ALIGNMENT.
     """
 
     rows: tuple[int, ...]
@@ -36,7 +36,7 @@ class RowPacking:
         """Put each text, longest first, into the first row with enough free slots.
 
         Args:
-            lengths: tokens of each text; at least one text.
+            lengths: number of tokens of each text, for one or more texts.
         """
         width = _aligned(max(lengths))
         free: list[int] = []  # first free aligned slot of each row

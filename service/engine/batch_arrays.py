@@ -1,9 +1,16 @@
-"""Inputs and outputs of the runtime as arrays: a model pass, a batch of passes, and their outputs.
+"""Arrays of model passes, of batches and of their outputs.
 
-Shape legend: N texts; T tokens of a text; R tokens of all texts, packed end to end without padding;
-B attention rows of W slots (`attention_rows`); Q masks of the row with the most masks, at least 2;
-M masks of all texts, ordered by text and position; K targets of the mask with the most targets;
-k = top_k. A lower-case m counts the masks of one text.
+Shape legend:
+    N: texts
+    T: tokens of one text
+    R: tokens of all texts, packed end to end without padding
+    B: attention rows (`attention_rows`)
+    W: slots of one attention row
+    Q: masks of the row with the most masks, at least 2
+    M: masks of all texts, ordered by text and position
+    m: masks of one text
+    K: targets of the mask with the most targets
+    k: top_k
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,8 +21,8 @@ import numpy as np
 from service.arrays import FloatArray, IntArray, int_array, ordinals_in_group, start_offsets
 from service.engine.attention_rows import RowPacking
 
-# With one query per row, the runtime's attention takes another code path, whose last bits differ.
-# The result of a text would then depend on the masks of the texts that share its row.
+# The runtime's attention has a separate code path for one query per row, which rounds differently.
+# With at least two queries, the result of a text does not depend on other masks in its row.
 MIN_QUERIES = 2
 
 
@@ -27,7 +34,7 @@ class ModelPass:
         input_ids: (T,) int64, including special tokens.
         mask_positions: (m,) int64, ascending positions in input_ids.
         top_k: number of ids to return for each mask, at least 1.
-        target_ids: (m, K) int64, ids whose log-probabilities are returned; K may be 0.
+        target_ids: (m, K) int64, ids to score. K may be 0.
     """
 
     input_ids: IntArray
@@ -37,12 +44,12 @@ class ModelPass:
 
     @property
     def tokens(self) -> int:
-        """Cost of the pass: the length of its text in tokens."""
+        """Length of the text in tokens, which is the cost of the pass."""
         return len(self.input_ids)
 
 
 def no_targets(masks: int) -> IntArray:
-    """Return the target_ids of a pass without targets, (m, 0)."""
+    """Return empty target ids for a pass without targets, (m, 0)."""
     return np.empty((masks, 0), dtype=np.int64)
 
 
@@ -63,10 +70,10 @@ class BatchOutputs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PassOutputs(BatchOutputs):
-    """The part of a batch's outputs that belongs to one pass; M is the m of that pass."""
+    """Outputs of one pass, where M is the number of masks of this pass."""
 
 
-# computes passes and returns their outputs in the same order
+# function that computes passes and returns their outputs in the same order
 Submit = Callable[[Sequence[ModelPass]], Awaitable[Sequence[PassOutputs]]]
 
 
@@ -75,17 +82,17 @@ class Batch:
     """Inputs of the served graph, all int64.
 
     Attributes:
-        passes: the packed passes, in this order.
+        passes: the passes, in the order of their texts in the arrays.
         input_ids: (R,) tokens of all texts, end to end.
         positions: (R,) position of each token in its text, from 0.
-        pad_index: (B, W) index of the token in each slot, among the R; 0 in unused slots.
-        slot_texts: (B, W) index of the text in each slot; -1 in unused slots.
+        pad_index: (B, W) index of the token in each slot (0 in unused slots).
+        slot_texts: (B, W) index of the text in each slot (-1 in unused slots).
         unpad_index: (R,) flat slot b*W + w of each token.
-        query_index: (B, Q) index of the token at each row's q-th mask; 0 in unused entries.
-        query_texts: (B, Q) index of the text of that mask; -1 in unused entries.
+        query_index: (B, Q) index of the token at each row's q-th mask (0 in unused entries).
+        query_texts: (B, Q) index of the text of each row's q-th mask (-1 in unused entries).
         mask_slots: (M,) flat entry b*Q + q of each mask.
         top_k: (1,) the largest top_k of the passes.
-        target_ids: (M, K) ids to score; 0 in unused entries.
+        target_ids: (M, K) ids to score (0 in unused entries).
     """
 
     passes: tuple[ModelPass, ...]
@@ -102,10 +109,10 @@ class Batch:
 
     @classmethod
     def pack(cls, passes: Sequence[ModelPass]) -> "Batch":
-        """Lay the texts of the passes end to end.
+        """Pack passes into a batch.
 
         Args:
-            passes: at least one, each with at least one token.
+            passes: one or more passes, each with at least one token.
         """
         lengths = [len(p.input_ids) for p in passes]
         packing = RowPacking.first_fit(lengths)
@@ -146,12 +153,12 @@ class Batch:
 
     @property
     def tokens(self) -> int:
-        """R, the tokens of all texts."""
+        """Number of tokens of all texts, R."""
         return len(self.input_ids)
 
     @property
     def slots(self) -> int:
-        """B * W, the slots that attention computes; slots without a token are padding."""
+        """Number of slots that attention computes, B * W, including padding."""
         return self.pad_index.size
 
     def unpack(self, outputs: BatchOutputs) -> list[PassOutputs]:
@@ -173,7 +180,7 @@ class Batch:
 
 
 def _empty_grids(rows: int, width: int) -> tuple[IntArray, IntArray]:
-    """Return a grid of token indices and one of text indices in which every entry is unused."""
+    """Return a grid of token indices and a grid of text indices, both without used entries."""
     shape = (rows, width)
     return np.zeros(shape, dtype=np.int64), np.full(shape, -1, dtype=np.int64)
 

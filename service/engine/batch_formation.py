@@ -1,4 +1,4 @@
-"""Batch formation: two lanes of waiting items, and the choice of the next batch."""
+"""Batch formation from two lanes of waiting items."""
 
 import math
 from collections import deque
@@ -7,9 +7,9 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
-# A request of more tokens than this many batches waits in the bulk lane.
+# a request with more tokens than this number of full batches joins the bulk lane
 MAX_INTERACTIVE_BATCHES = 8
-# One batch in this many comes from the bulk lane, even if the interactive lane is never empty.
+# Number of batches of which one comes from the bulk lane while the interactive lane is not empty.
 BATCHES_PER_BULK_BATCH = 8
 
 
@@ -17,34 +17,34 @@ def exceeds_interactive_lane(tokens: int, max_batch_tokens: int) -> bool:
     """Return whether a request is too long for the interactive lane.
 
     Args:
-        tokens: tokens of all passes of the request.
+        tokens: number of tokens in all passes of the request.
         max_batch_tokens: token budget of a batch.
     """
     return tokens > MAX_INTERACTIVE_BATCHES * max_batch_tokens
 
 
 def batch_budget(unanswered_tokens: int, workers: int, max_batch_tokens: int) -> int:
-    """Return the most tokens of a worker's next batch: its equal share, up to the token budget.
+    """Return the token limit of a worker's next batch.
 
-    Workers that share a queue equally finish together. A worker that took a full batch would leave
-    the others idle.
+    The limit is an equal share of all tokens, up to the token budget. Workers that share a queue
+    equally finish together. After a full batch for one worker, the others may be idle.
 
     Args:
-        unanswered_tokens: tokens of all passes that wait or run.
-        workers: number of workers.
+        unanswered_tokens: tokens that wait or run in both lanes.
+        workers: number of worker threads.
         max_batch_tokens: token budget of a batch.
     """
     return min(math.ceil(unanswered_tokens / workers), max_batch_tokens)
 
 
 class LaneQueue(Generic[Item]):
-    """Two first-in-first-out lanes, interactive and bulk. Not thread-safe.
+    """A queue with two first-in-first-out lanes, interactive and bulk.
 
-    A long request, such as the scores of a text token by token, is hundreds of passes. In a single
-    queue, each interactive request would wait for all of them.
+    A long request has hundreds of passes, such as one per token for the scores of a text. In a
+    single lane, each later request waits for all these passes. An instance is not thread-safe.
 
     Args:
-        tokens: returns the tokens of an item.
+        tokens: function that returns the number of tokens of an item.
     """
 
     def __init__(self, tokens: Callable[[Item], int]) -> None:
@@ -61,10 +61,10 @@ class LaneQueue(Generic[Item]):
         (self._bulk if bulk else self._interactive).extend(items)
 
     def next_batch(self, budget_tokens: int) -> list[Item]:
-        """Remove and return the oldest items of one lane, empty only if the queue is empty.
+        """Remove and return the oldest items of one lane.
 
         Args:
-            budget_tokens: most tokens of the batch; a larger item is a batch of its own.
+            budget_tokens: token budget of the batch. A larger item is its own batch.
         """
         turn = self._interactive_batches >= BATCHES_PER_BULK_BATCH - 1
         lane = self._bulk if self._bulk and (turn or not self._interactive) else self._interactive

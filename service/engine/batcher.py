@@ -1,4 +1,4 @@
-"""Scheduler of model passes: admits requests, forms batches and runs them on worker threads."""
+"""Scheduler that forms batches of model passes and computes them on worker threads."""
 
 import asyncio
 import logging
@@ -20,25 +20,26 @@ _log = logging.getLogger(__name__)
 class Batcher:
     """A queue of model passes, and worker threads that compute them in batches.
 
-    A free worker immediately takes the oldest passes, up to its equal share of the tokens that
-    wait or run and up to the token budget. Workers never delay a batch to fill it, and they share
-    a long queue equally. A pass above the share or the budget runs alone. Passes are not sorted by
-    length: the graph packs long and short texts together almost without loss (`attention_rows`).
-    Requests of many passes wait in the bulk lane, which has its own limit, so that they do not
-    delay interactive requests. Create and close the batcher on the event loop that submits.
+    An idle worker immediately takes the passes that have waited longest, up to the token budget.
+    Each worker also takes at most an equal share of all accepted tokens, so that the workers share
+    a long queue. Workers never delay a batch to fill it. A pass above the share or the budget runs
+    alone. The queue does not sort passes by length, because the graph packs long and short texts
+    together almost without loss (`attention_rows`).
+
+    Requests of many passes wait in the bulk lane, so that they do not delay interactive requests.
+    The bulk lane has its own limit. Create and close the batcher on the event loop that submits.
 
     Args:
-        run: computes a batch; called from several workers at a time.
-        workers: number of threads.
+        run: function that computes a batch. Several workers call the function at the same time.
+        workers: number of worker threads.
         max_batch_tokens: token budget of a batch.
-        max_waiting_tokens: most unanswered tokens of the interactive lane, waiting or running.
-        max_bulk_tokens: most unanswered tokens of the bulk lane.
-        max_wait_s: longest estimated wait in the interactive lane, at the recent throughput;
-            interactive requests above it are rejected.
-        on_failure: called on the event loop with an error message when a worker thread has
-            failed and the batcher has stopped.
-        statistics: records batches; by default the batcher has its own.
-        tracer: records batches too, if requests are traced.
+        max_waiting_tokens: limit on the tokens of the interactive lane, waiting or running.
+        max_bulk_tokens: limit on the tokens of the bulk lane, waiting or running.
+        max_wait_s: limit on the estimated wait in the interactive lane at the recent throughput.
+        on_failure: function that receives an error message on the event loop after a worker thread
+            has failed.
+        statistics: statistics of batches, by default new statistics.
+        tracer: tracer that records the batches. By default there is none.
     """
 
     def __init__(
@@ -59,9 +60,9 @@ class Batcher:
         self._statistics = statistics or BatchStatistics()
         self._tracer = tracer
         self._loop = asyncio.get_running_loop()
-        # guards all below
+        # guards all attributes below
         self._lock = threading.Lock()
-        # idle workers, the last one to work last: its CPU's caches are the warmest
+        # idle workers, of which the last one has the warmest CPU caches
         self._idle: list[threading.Condition] = []
         self._queue: LaneQueue[QueuedPass] = LaneQueue(lambda queued: queued.model_pass.tokens)
         self._admission = Admission(
@@ -84,34 +85,35 @@ class Batcher:
 
     @property
     def accepted_tokens(self) -> int:
-        """Tokens of all passes that wait or run."""
+        """Tokens that wait or run in both lanes."""
         with self._lock:
             return self._admission.tokens
 
     def record_throughput(self, tokens: int, seconds: float) -> None:
-        """Record the throughput of a worker before the first batch."""
+        """Record the throughput that a worker had in the warm-up."""
         self._admission.throughput.record(tokens, seconds)
 
     async def submit(self, passes: Sequence[ModelPass], *, bulk: bool = False) -> list[PassOutputs]:
-        """Compute passes, which are admitted together or rejected together.
+        """Compute the passes of one request.
 
-        A cancelled call removes its passes from the queue.
+        The queue accepts or rejects the passes together. Cancellation of the call removes
+        the passes.
 
         Args:
-            passes: at least one.
-            bulk: whether the passes wait in the bulk lane. Requests that
-                exceed the interactive lane (`batch_formation`) always do.
+            passes: one or more passes.
+            bulk: whether the passes join the bulk lane. Requests that exceed the interactive lane
+                (`batch_formation`) always join it.
 
         Returns:
             The outputs of each pass, in the same order.
 
         Raises:
-            OverloadedError: too many tokens wait already.
-            InvalidRequestError: the passes have more tokens than their lane ever accepts.
+            OverloadedError: the passes exceed the free capacity of their lane.
+            InvalidRequestError: the passes alone exceed the limit of their lane.
             NotReadyError: the batcher is closing, or a worker has failed.
-            Exception: the error that `run` raised for one of the passes alone.
+            Exception: the error of `run` for one of the passes alone.
         """
-        assert passes, "a request without passes is never answered"  # noqa: S101
+        assert passes, "a request needs at least one pass"  # noqa: S101
         tokens = sum(model_pass.tokens for model_pass in passes)
         bulk |= exceeds_interactive_lane(tokens, self._max_batch_tokens)
         span = None if self._tracer is None else self._tracer.current_context()
@@ -124,49 +126,49 @@ class Batcher:
             self._wake(len(queued))
         try:
             return await request.future
-        except BaseException:  # the caller was cancelled, or one pass failed: drop the rest
+        except BaseException:  # after a cancellation or the failure of one pass
             self._discard(request)
             raise
 
     @property
     def last_batch_s(self) -> float:
-        """Time of the end of the last batch, by the monotonic clock."""
+        """End of the last batch, in seconds of the monotonic clock."""
         return self._last_batch_s
 
     @property
     def load(self) -> QueueLoad:
-        """Load by lane: `interactive` is computed before `bulk`."""
+        """Load of both lanes and of the workers."""
         return self._admission.load
 
     @property
     def estimated_wait_s(self) -> float:
-        """Estimated time to compute the interactive lane; 0 before the throughput is known."""
+        """Estimated time to compute the interactive lane. It starts at 0."""
         return self._admission.estimated_wait_s
 
     def raise_if_overloaded(self, *, bulk: bool = False) -> None:
         """Reject a request early, before its size is known. `submit` checks again.
 
         Raises:
-            OverloadedError: too many tokens wait already.
+            OverloadedError: the lane has no free capacity.
             NotReadyError: the batcher is closing, or a worker has failed.
         """
         self._raise_if_stopped()
         self._admission.check(1, bulk=bulk)
 
     def retry_after_s(self, ahead: int = 0) -> int | None:
-        """Return when to retry a request that has not been read yet, or None to read it now.
+        """Return the time after which a client should retry an interactive request.
 
         Args:
-            ahead: earlier requests without a response. Those still being read will be submitted
-                first, so each counts as a request of typical size.
+            ahead: number of earlier requests without a response. Requests that have not joined
+                the queue count with the average size.
 
         Returns:
-            Whole seconds until the estimated end of the overload; None without overload.
+            Whole seconds until the estimated end of the overload, or None without overload.
         """
         return self._admission.retry_after_s(ahead)
 
     async def close(self) -> None:
-        """Reject new requests, answer the accepted ones and stop the workers."""
+        """Reject new requests, compute the accepted ones and stop the workers."""
         with self._lock:
             self._closing = True
             self._wake(len(self._workers))
@@ -192,7 +194,7 @@ class Batcher:
                 results = self._compute(batch)
                 self._release(batch, time.perf_counter() - started_s)
                 self._deliver(batch, results)
-        except BaseException as error:  # noqa: BLE001 - callers must learn that the thread has ended, whatever the error
+        except BaseException as error:  # noqa: BLE001 - any error ends the thread
             self._fail(batch, error)
 
     def _wake(self, workers: int) -> None:
@@ -200,7 +202,7 @@ class Batcher:
             self._idle.pop().notify()
 
     def _next_batch(self) -> list[QueuedPass]:
-        """Wait for the next batch and return it; empty if the batcher is closed and drained."""
+        """Wait for the next batch. An empty batch means that the batcher is closed."""
         with self._lock:
             while not self._queue and not self._closing:
                 woken = threading.Condition(self._lock)
@@ -215,11 +217,11 @@ class Batcher:
         try:
             batch = Batch.pack([one.model_pass for one in queued])
             results: list[PassOutputs | Exception] = [*batch.unpack(self._run(batch))]
-        except Exception as error:  # noqa: BLE001 - the caller receives the error, whatever it is
+        except Exception as error:  # noqa: BLE001 - the caller receives any error
             self._statistics.record_failure()
             if len(queued) == 1:
                 return [error]
-            _log.warning("a batch failed; computing each pass alone:\n%s", safe_traceback(error))
+            _log.warning("a batch failed, so each pass runs alone:\n%s", safe_traceback(error))
             return [result for one in queued for result in self._compute([one])]
         ended_s = time.perf_counter()
         self._statistics.record_batch(
@@ -229,7 +231,7 @@ class Batcher:
             ended_s - started_s,
         )
         if self._tracer is not None:
-            requests = {one.request: None for one in queued}  # each once, in order
+            requests = {one.request: None for one in queued}  # without duplicates, in order
             self._tracer.record_batch(
                 [(request.span, request.arrived_s) for request in requests],
                 started_s,
@@ -243,7 +245,8 @@ class Batcher:
         with self._lock:
             for queued in batch:
                 self._admission.release(queued.model_pass.tokens, bulk=queued.bulk)
-            if not batch[0].bulk:  # bulk passes may cost more per token and delay nobody
+            # bulk passes may cost more per token and do not delay other requests
+            if not batch[0].bulk:
                 self._admission.throughput.record(tokens, elapsed_s)
             self._last_batch_s = time.monotonic()
 
@@ -257,9 +260,9 @@ class Batcher:
         self._loop.call_soon_threadsafe(set_results)
 
     def _fail(self, batch: list[QueuedPass], error: BaseException) -> None:
-        """Fail all pending requests, because a failed worker leaves the rest in unknown state."""
-        _log.critical("a worker has died:\n%s", safe_traceback(error))
-        failure = "The service has failed and must be restarted."
+        """Fail all pending requests, because a failed worker may have left an invalid state."""
+        _log.critical("a worker thread failed:\n%s", safe_traceback(error))
+        failure = "The service has failed; restart it."
         with self._lock:
             self._failure = failure
             self._closing = True

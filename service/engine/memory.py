@@ -1,4 +1,4 @@
-"""Memory of the process: huge pages, free memory, and weights copied out of their file."""
+"""Management of process memory, such as huge pages and the release of free memory."""
 
 import asyncio
 import ctypes
@@ -18,15 +18,16 @@ _ANONYMOUS_MAPPING = re.compile(
 def collapse_heap() -> int:
     """Ask Linux to move the memory allocated so far into huge pages.
 
-    With the weights there, batches of three texts took 5.8 to 6.0 ms instead of 6.4 to 6.8, and 8
-    HTTP clients got 760 and 724 requests/s instead of 693 and 679, at the same peak of memory.
-    `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` gains half of that and must be set outside.
+    With the weights in huge pages, batches of three texts took 5.8 to 6.0 ms instead of 6.4 to
+    6.8 ms. Eight HTTP clients got 760 and 724 requests/s instead of 693 and 679, at the same peak
+    of memory. `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` gains half as much. A process cannot set that
+    variable for itself.
 
-    This is a hint. Nothing changes on other systems, on older kernels and where no huge page is
-    free.
+    The function has no effect on other systems, on kernels before Linux 6.1 and without free huge
+    pages.
 
     Returns:
-        Bytes of address space that were moved.
+        Size of the moved address space in bytes.
     """
     try:
         maps = Path("/proc/self/maps").read_text()
@@ -45,15 +46,15 @@ def collapse_heap() -> int:
 
 
 RETURN_EVERY_S = 5
-# requests that take less leave little free memory behind
+# smaller bursts leave little free memory
 BURST_BYTES = 32 * 2**20
 
 
 def return_free_memory() -> None:
     """Ask glibc to return free memory to the system.
 
-    By itself, glibc keeps free memory between blocks that are still in use. Other C libraries have
-    no such function, and nothing changes.
+    By default, glibc keeps free memory between blocks in use. The function has no effect with
+    other C libraries.
     """
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
@@ -62,11 +63,11 @@ def return_free_memory() -> None:
 async def return_after_bursts(taken_bytes: Callable[[], int]) -> None:
     """Return free memory to the system after each burst of requests, until cancelled.
 
-    Bursts of different requests free blocks of different sizes, which add up: under a mix of
-    attacks a process grew to 530 MB.
+    Bursts of different requests leave free blocks of different sizes, which add up. Under a mix of
+    attacks, the memory of a process grew to 530 MB.
 
     Args:
-        taken_bytes: returns the bytes that all requests so far have taken.
+        taken_bytes: function that returns the bytes that all requests so far have claimed.
     """
     before = taken_bytes()
     while True:
@@ -77,18 +78,19 @@ async def return_after_bursts(taken_bytes: Callable[[], int]) -> None:
 
 
 _FILE_MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S{3}p \S+ \S+ \S+ +(/.*)$", re.MULTILINE)
-# An embedding table of 85,000 tokens by 768 bytes. Of a larger table a service reads few rows, in
-# pages that the system can drop. A copy would add 200 MB to an XLM-RoBERTa in int8.
+# The size of an embedding table of 85,000 tokens by 768 bytes. A service reads only a few rows of a
+# larger table. The system can drop the other rows of a mapped file, but not of a copy. A copy adds
+# 200 MB to an XLM-RoBERTa model in int8.
 MAX_COPIED_BYTES = 2**26
 _MAP_FAILED = ctypes.c_void_p(-1).value
 _MREMAP_MAYMOVE, _MREMAP_FIXED = 1, 2
 
 
 def copy_mapped_file(file: Path) -> bool:
-    """Replace each mapping of a file by a copy in memory, at the same address.
+    """Replace each mapping of a file with a copy in memory, at the same address.
 
-    Nothing may use the mappings during the call. Mappings of more than MAX_COPIED_BYTES together,
-    and mappings on other systems than Linux, stay as they are.
+    No thread may read the mappings during the call. The function has no effect if the mappings
+    exceed MAX_COPIED_BYTES together, or on systems other than Linux.
 
     Returns:
         True if the file is no longer mapped.

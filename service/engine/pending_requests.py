@@ -11,9 +11,9 @@ class PendingRequest:
     """A request that waits for the outputs of all its passes, or for the first failure.
 
     Attributes:
-        future: receives the outputs or the failure; belongs to the caller's event loop.
-        span: the caller's tracing span, if requests are traced.
-        arrived_s: time of the request, by the performance counter.
+        future: future of the outputs or the failure, on the caller's event loop.
+        span: trace context of the request, if the request has one.
+        arrived_s: arrival of the request, in seconds of the performance counter.
 
     Args:
         count: number of passes.
@@ -29,7 +29,7 @@ class PendingRequest:
         self._count = count
 
     def set_result(self, index: int, result: PassOutputs | Exception) -> None:
-        """Store the result of one pass. Call it on the event loop only."""
+        """Store the result of one pass. Only the event loop may call this method."""
         if self.future.done():
             return
         if isinstance(result, Exception):
@@ -42,11 +42,11 @@ class PendingRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueuedPass:
-    """A pass in the queue, with the request that receives its outputs.
+    """A pass in the queue, with its request.
 
     Attributes:
         model_pass: the pass to compute.
-        request: the request that the pass belongs to.
+        request: the request that receives the outputs of the pass.
         index: position of the pass in the request.
         bulk: whether the pass waits in the bulk lane.
     """

@@ -1,4 +1,4 @@
-"""Readiness probe of a model: checks its last batch, or runs a small test pass."""
+"""Readiness probe of a model, which checks its last batch or runs a small test pass."""
 
 import asyncio
 import time
@@ -14,11 +14,11 @@ TIMEOUT_S = 5
 
 
 class Probe:
-    """Checks that a model still computes; concurrent checks share one test pass.
+    """Readiness probe of one model. Concurrent checks share one test pass.
 
     Args:
-        batcher: the model's.
-        token_id: the only token of the test pass.
+        batcher: batcher of the model.
+        token_id: id of the only token in the test pass.
     """
 
     def __init__(self, batcher: Batcher, token_id: int) -> None:
@@ -34,11 +34,15 @@ class Probe:
 
     @property
     def last_failure(self) -> str | None:
-        """Result of the last check."""
+        """Reason why the last check failed. The reason is None if the check succeeded."""
         return self._last_failure
 
     async def failure_reason(self) -> str | None:
-        """Check the model, and return why it does not compute; None if it does."""
+        """Check the model.
+
+        Returns:
+            The reason why the check failed, or None if the check succeeded.
+        """
         if time.monotonic() - self._batcher.last_batch_s < RECENT_S:
             self._last_failure = None
             return None
@@ -53,7 +57,7 @@ class Probe:
             async with asyncio.timeout(TIMEOUT_S):
                 await self._batcher.submit([self._test_pass])
         except TimeoutError:
-            return f"The model has not answered for {TIMEOUT_S} s."
+            return f"No test pass has finished within {TIMEOUT_S} s; restart the service."
         except FillMaskError as error:
             return error.text
         except Exception:  # noqa: BLE001 - any error means that the model does not compute

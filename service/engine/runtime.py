@@ -1,12 +1,12 @@
-"""Inference session of the served graph: the only module that imports onnxruntime."""
+"""Inference session of the served graph. No other module imports onnxruntime."""
 
 import functools
 import os
 from pathlib import Path
 
-# onnxruntime sends usage records to its maker and writes an id for them under the home directory.
-# Only this variable, set before the import, prevents that: onnxruntime's own
-# disable_telemetry_events() comes too late.
+# onnxruntime sends telemetry to its maker and writes an id for it under the home directory. Only
+# this variable prevents that, if it is set before the import. The function
+# disable_telemetry_events() only becomes available after the import.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import onnxruntime as ort
@@ -18,7 +18,7 @@ from service.errors import BundleError
 from service.host import may_saturate_int8
 
 _INT64, _FLOAT32 = "tensor(int64)", "tensor(float)"
-# name -> (element type, number of axes); service.engine.batch_arrays explains the axes
+# Element type and number of axes by name. service.engine.batch_arrays explains the axes.
 _INPUTS = {
     "input_ids": (_INT64, 1),
     "positions": (_INT64, 1),
@@ -42,18 +42,19 @@ class Runtime:
     """A loaded graph that any number of threads may run at the same time.
 
     Args:
-        model_path: the ONNX file.
-        threads_per_run: threads that share one run. With 1, a run stays on the calling thread, and
-            one run per CPU at the same time gives the most throughput.
-        pack: repack the weights for faster products, which takes their memory a second time.
+        model_path: path of the ONNX file.
+        threads_per_run: number of threads that share one run. With 1, a run stays on the calling
+            thread. One such run per CPU at the same time gives the highest throughput.
+        pack: whether to repack the weights for faster products. Repacked weights take their memory
+            a second time.
 
     Attributes:
         weights_copied: whether all weights are in memory, so that changes of the file cannot
             change results.
 
     Raises:
-        BundleError: the file cannot be loaded, or its inputs and outputs differ from those of the
-            served graph.
+        BundleError: onnxruntime cannot load the file, or its inputs or outputs differ from those
+            of the served graph.
     """
 
     def __init__(self, model_path: Path, threads_per_run: int = 1, *, pack: bool = True) -> None:
@@ -61,19 +62,18 @@ class Runtime:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads_per_run
         options.inter_op_num_threads = 1
-        # errors only: they are raised too, and nobody can act on the warnings
+        # logs errors only, because users cannot act on warnings
         options.log_severity_level = 3
-        # Masked attention leaves weights so small (denormal) that Intel's CPUs compute each in
-        # microcode (measured: attention 4 times as slow). The first session of the process sets
-        # this mode for the thread that creates it; threads inherit it from the thread that starts
-        # them.
+        # Masked attention produces denormal weights. Intel CPUs compute them in microcode, so that
+        # attention is 4 times as slow. The first session of the process turns denormals into zeros
+        # in its own thread. New threads inherit this mode from the thread that starts them.
         options.add_session_config_entry("session.set_denormal_as_zero", "1")
-        # memory plans hold for one shape, and each batch has another
+        # a memory plan is valid for one shape only, but the shapes of batches differ
         options.enable_mem_pattern = False
         options.add_session_config_entry("session.use_env_allocators", "1")
         options.add_session_config_entry("session.disable_prepacking", str(int(not pack)))
         if may_saturate_int8():
-            # exact int8 products: they are slower, and on other CPUs the fast ones are exact too
+            # Selects exact int8 products, which are slower. Other CPUs have fast exact products.
             options.add_session_config_entry("session.x64quantprecision", "1")
         # a thread pool that spins between runs takes the CPU from other runs
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -84,30 +84,30 @@ class Runtime:
             )
         except Exception as error:  # onnxruntime's exceptions have no public base class
             raise BundleError(
-                f"The bundle is refused: onnxruntime cannot load {model_path.name}; "
+                f"The bundle is invalid: onnxruntime cannot load {model_path.name}; "
                 "export the bundle again."
             ) from error
         _check_nodes(model_path.name, "input", self._session.get_inputs(), _INPUTS)
         _check_nodes(model_path.name, "output", self._session.get_outputs(), _OUTPUTS)
         self.weights_copied = copy_mapped_file(model_path.with_name(WEIGHTS_FILE))
-        collapse_heap()  # now that the weights are at their final addresses
+        collapse_heap()  # after the weights have their final addresses
 
     def run(self, batch: Batch) -> BatchOutputs:
-        """Compute a batch, without holding the interpreter lock."""
+        """Compute a batch without the interpreter lock."""
         feed = {name: getattr(batch, name) for name in _INPUTS}
         return BatchOutputs(*self._session.run(list(_OUTPUTS), feed))
 
     def close(self) -> None:
-        """Free the weights. Call it when no run is in progress."""
+        """Free the weights. No run may be in progress."""
         del self._session
         return_free_memory()
 
 
 @functools.cache
 def _register_arena() -> None:
-    """Make the arena grow by the requested size, not to the next power of two.
+    """Make the memory arena grow by the requested size instead of the next power of two.
 
-    onnxruntime has one such allocator for the whole process.
+    onnxruntime has one such allocator per process.
     """
     memory = ort.OrtMemoryInfo(
         "Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT
@@ -132,7 +132,8 @@ def _check_nodes(
     problem = "is unknown" if name not in contract else "is missing"
     if name in found and name in contract:
         element, axes = contract[name]
-        problem = f"must be a {element} of {axes} axes"
+        found_element, found_axes = found[name]
+        problem = f"must be {element} of {axes} axes (got {found_element} of {found_axes})"
     raise BundleError(
-        f"The bundle is refused: in {file} the {kind} {name} {problem}; export the bundle again."
+        f"The bundle is invalid: in {file} the {kind} {name} {problem}; export the bundle again."
     )

@@ -1,4 +1,4 @@
-"""Warm-up: runs two batches at the start, to allocate memory and to measure the throughput."""
+"""Warm-up of a model with two batches, which allocate memory and measure the throughput."""
 
 import time
 from collections.abc import Callable
@@ -8,9 +8,9 @@ import numpy as np
 from service.engine.batch_arrays import Batch, BatchOutputs, ModelPass
 from service.errors import BundleError
 
-# longer texts are rare, and one of 8,192 tokens would delay every start by half a minute
+# Longer texts are rare. A text of 8,192 tokens delays every start by half a minute.
 MAX_WARM_UP_TOKENS = 1024
-# a sentence
+# tokens of a typical sentence
 _TYPICAL_TOKENS = 32
 
 
@@ -22,18 +22,18 @@ def warm_up(
     max_masks: int,
     top_k: int,
 ) -> tuple[int, float]:
-    """Run a full batch of the longest texts, up to 1,024 tokens each, then a batch of sentences.
+    """Run a batch of the longest texts, up to 1,024 tokens each, and a batch of sentences.
 
     Args:
-        run: computes a batch.
-        token_id: the only token of the texts.
-        max_tokens: longest text that the model reads.
-        max_batch_tokens: token budget of a batch; a longer text is a batch of its own.
-        max_masks: masks of the first batch.
-        top_k: ids to return for each mask.
+        run: function that computes a batch.
+        token_id: id of every token in the texts.
+        max_tokens: maximum length of a text in tokens.
+        max_batch_tokens: token budget of a batch. A longer text is its own batch.
+        max_masks: number of masks in the first batch.
+        top_k: number of ids to return for each mask.
 
     Returns:
-        Tokens of the batch of sentences, and the seconds that it took.
+        The number of tokens in the batch of sentences, and its duration in seconds.
 
     Raises:
         BundleError: the graph fails on a batch.
@@ -51,7 +51,7 @@ def warm_up(
     except Exception as error:  # onnxruntime's exceptions have no public base class
         raise BundleError(
             f"The bundle does not work on this machine: the model fails on {texts} texts of "
-            f"{length} tokens with {masks} masks each."
+            f"{length} tokens with {masks} masks each; export the bundle again."
         ) from error
 
 

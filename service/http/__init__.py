@@ -1,1 +1,1 @@
-"""HTTP server: connections, request parsing, responses and middleware."""
+"""HTTP server with connections, request parsing, responses and middleware."""

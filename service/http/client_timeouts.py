@@ -1,19 +1,19 @@
-"""Timeouts of a client: to send its request, to read the response, and between requests."""
+"""Timeouts for sending a request, for reading its response, and between requests."""
 
 from typing import Literal
 
-REQUEST_TIMEOUT_S = 30  # to send a request, from its first byte to its last
-RESPONSE_TIMEOUT_S = 60  # to read a response
+REQUEST_TIMEOUT_S = 30  # for sending a request, from its first byte to its last
+RESPONSE_TIMEOUT_S = 60  # for reading a response
 
 ExpiredTimeout = Literal["request", "response", "keep-alive"]
 
 
 class ClientTimeouts:
-    """Timers of one connection, in seconds of the event loop's clock.
+    """Timers of one connection.
 
     Args:
         keep_alive_s: timeout between a response and the next request.
-        now_s: time of the connection, at which the timer of its first request starts.
+        now_s: start of the first request's timer, in seconds of the event loop's clock.
     """
 
     def __init__(self, keep_alive_s: float, now_s: float) -> None:
@@ -23,7 +23,7 @@ class ClientTimeouts:
         self._unread_since_s: float | None = None
 
     def record_request(self, *, begun: bool, complete: bool, now_s: float) -> None:
-        """Record how much of the current request has arrived."""
+        """Record the progress of the current request."""
         if complete:
             self._request_since_s = self._idle_since_s = None
         elif begun:
@@ -34,14 +34,14 @@ class ClientTimeouts:
             self._idle_since_s = now_s
 
     def record_unread(self, unread_bytes: int, now_s: float) -> None:
-        """Record how many bytes of a response the client has not read yet."""
+        """Record the number of response bytes that the client has not read."""
         if not unread_bytes:
             self._unread_since_s = None
         elif self._unread_since_s is None:
             self._unread_since_s = now_s
 
     def expired(self, now_s: float) -> ExpiredTimeout | None:
-        """Return the timeout that has expired, or None."""
+        """Return the timeout that has expired, if any."""
         timeouts: list[tuple[ExpiredTimeout, float | None, float]] = [
             ("response", self._unread_since_s, RESPONSE_TIMEOUT_S),
             ("keep-alive", self._idle_since_s, self._keep_alive_s),

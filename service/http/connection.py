@@ -1,4 +1,4 @@
-"""HTTP connection with limits on slow and silent clients, as a protocol class for uvicorn."""
+"""HTTP connection for uvicorn, with limits on slow and silent clients."""
 
 from __future__ import annotations
 
@@ -20,34 +20,35 @@ from service.http.throttle import LoopThrottle
 from service.http.unsent_responses import UnsentResponses
 from service.observability.statistics import ProcessStatistics
 
-READ_BYTES = 16 * 1024  # per read, and the limit of bytes held for pipelined requests
-# The system takes a short response in one write; more stays unsent only for slow readers.
+READ_BYTES = 16 * 1024  # per read, and limit on the bytes of pipelined requests
+# The system accepts a short response in one write. More bytes stay unsent only for slow clients.
 _UNSENT_BYTES = 16 * 1024
-# A client that has closed its writing side may still read. One that has disconnected resets the
-# connection at the first write, which the second write detects.
+# A client that has closed its writing side may still read. A disconnected client resets the
+# connection after the first write. The second write detects the reset.
 _DISCONNECT_CHECK_S = 0.1
 _DISCONNECT_CHECKS = 2
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_LINGER_S = 2  # after an error response, which a reset would discard (RFC 9112, 9.6)
+# delay from an error response to the close, because a reset discards the response (RFC 9112, 9.6)
+_LINGER_S = 2
 _NEXT_WRITE = b"the next write is a response head"
 
-# one for all connections, as each read is copied before the event loop starts the next
+# shared by all connections, because each read is copied before the next one starts
 _buffer = memoryview(bytearray(READ_BYTES))
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Reads requests one at a time, passes them to the application and enforces the limits.
+    """HTTP connection that passes one request at a time to the application.
 
-    It rejects requests itself during an overload, as soon as they have been read. A task and a
-    rejection by the application cost several times as much CPU time, which others need then.
+    During an overload the connection itself rejects each request after reading it. A rejection by
+    the application needs a task and several times as much CPU time, which delays other requests.
 
     Args:
-        max_connections: limit above which a connection gets a 429 response and is closed.
-        statistics: counts open and rejected connections.
-        throttle: pauses the event loop, except when a client connects.
-        unsent: limits the unread bytes of responses over all connections.
-        check_overload: takes the path of a POST request and the number of open requests; returns
-            the seconds for Retry-After, or None to accept the request.
+        max_connections: limit above which a connection gets a 429 response and closes.
+        statistics: counters of open and rejected connections.
+        throttle: throttle of the event loop. A new connection skips the pause.
+        unsent: limit on the unread bytes of responses over all connections.
+        check_overload: function of the path of a POST request and the number of open requests. It
+            returns the seconds for Retry-After. None accepts the request.
         config: configuration of uvicorn.
         server_state: connections, tasks and default headers of uvicorn's server.
         app_state: state of the ASGI lifespan.
@@ -79,13 +80,13 @@ class Connection(asyncio.BufferedProtocol):
         self._parser = RequestParser(self)
         self._exchange: Exchange | None = None
         self._rejected: tuple[RequestHead, int] | None = None
-        self._head: bytes | None = None  # of a response whose body has not started
+        self._head: bytes | None = None  # response head that waits for its body
         self._half_closed = False
         self._lingers = False
         self._timeouts = ClientTimeouts(config.timeout_keep_alive, self._loop.time())
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Count a new connection, and reject it above the limit."""
+        """Count a new connection and reject it above the limit."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(_UNSENT_BYTES)
         self._flow = PipelineFlowControl(self._transport, self._parser)
@@ -105,7 +106,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._exchange is not None:
             self._exchange.notify_disconnect()
         self._flow.resume_writing()
-        # breaks the cycle that would keep received bytes until the next garbage collection
+        # breaks a cycle that keeps received bytes until the next garbage collection
         self._exchange = None
         self._parser.close()
 
@@ -127,7 +128,7 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def pause_writing(self) -> None:
-        """Stop the application from sending until the client has read more."""
+        """Stop the application from sending until the client reads again."""
         self._flow.pause_writing()
 
     def resume_writing(self) -> None:
@@ -142,7 +143,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def hold_head(self) -> None:
-        """Delay the next write, a response head, and send it with the first part of the body."""
+        """Delay the next write, a response head, until the first part of the body."""
         self._head = _NEXT_WRITE
 
     def write(self, data: bytes) -> None:
@@ -178,7 +179,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def check_timeouts(self) -> None:
-        """Close the connection if a timeout has expired; the server calls this once per second."""
+        """Close the connection after a timeout. The server calls this method once per second."""
         now_s = self._loop.time()
         self._timeouts.record_unread(self._transport.get_write_buffer_size(), now_s)
         expired = self._timeouts.expired(now_s)
@@ -192,7 +193,7 @@ class Connection(asyncio.BufferedProtocol):
             self._reject(408, "slow_client", message)
 
     def on_request(self, head: RequestHead) -> None:
-        """Start the application, or reject the request, when its head has arrived."""
+        """Pass a request to the application or reject it, when its head is complete."""
         path, _, query = head.target.partition(b"?")
         text = path.decode("ascii")
         self._exchange = None
@@ -227,7 +228,7 @@ class Connection(asyncio.BufferedProtocol):
             self._exchange.add_body(body)
 
     def on_request_end(self) -> None:
-        """Complete the current request, whose last byte has arrived."""
+        """Complete the current request after its last byte."""
         if self._exchange is not None:
             self._exchange.end_body()
         elif self._rejected is not None:
@@ -250,7 +251,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._rejected is not None
 
     def _parse(self, data: bytes) -> None:
-        """Parse new bytes, and then the held ones as long as no request is pending."""
+        """Parse new bytes, then held bytes while no request is pending."""
         try:
             if data:
                 self._parser.feed(data)
@@ -291,7 +292,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def _reject(self, status: int, reason: str, message: str) -> None:
-        """Send an error unless a response has started, then close the connection."""
+        """Close the connection, after an error response if no response has started."""
         self._statistics.rejected_connections[reason] += 1
         if self._exchange is None or not self._exchange.response_started:
             headers = self._server_state.default_headers

@@ -1,4 +1,4 @@
-"""Cancel the work for a request when its client disconnects."""
+"""Cancellation of the work for a request when its client disconnects."""
 
 import asyncio
 from types import TracebackType
@@ -6,21 +6,23 @@ from typing import Self
 
 from starlette.types import Receive
 
-# A faster response costs one timer, 1 us of CPU time. Watching costs a task, about 3 us more.
+# Time until a task starts to watch the client. A faster response needs only a timer, which costs
+# 1 us of CPU time. The task costs about 3 us more.
 WATCH_AFTER_S = 0.02
 
 
 class ClientDisconnectedError(Exception):
-    """The client disconnected before its response was ready."""
+    """Error for a client that disconnected before its response was ready."""
 
 
 class CancelOnDisconnect:
-    """Cancels its `with` block when the client disconnects, like `asyncio.timeout` after a time.
+    """Context manager that cancels its `with` block when the client disconnects.
 
-    It then raises ClientDisconnectedError at the end of the block.
+    The end of a cancelled block raises ClientDisconnectedError, as `asyncio.timeout` raises
+    TimeoutError.
 
     Args:
-        receive: ASGI receive function of the request, after its body has been read.
+        receive: ASGI receive function of a request whose body has been read.
     """
 
     __slots__ = ("_cancelling", "_disconnected", "_receive", "_task", "_timer", "_watch")

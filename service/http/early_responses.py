@@ -17,7 +17,7 @@ def error_response(status: int, message: str, headers: Headers) -> bytes:
 
     Args:
         status: HTTP status.
-        message: message for the client.
+        message: error message for the client.
         headers: headers in addition to Content-Type, Content-Length and Connection.
     """
     body = error_json(message)
@@ -26,7 +26,7 @@ def error_response(status: int, message: str, headers: Headers) -> bytes:
 
 
 def overloaded_response(head: RequestHead, retry_after_s: int, headers: Headers) -> bytes:
-    """Return a 429 response identical to the application's own.
+    """Return a 429 response that is identical to the response of the application.
 
     Args:
         head: head of the request.
@@ -50,7 +50,7 @@ def _lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
 
 
 async def too_many_connections(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """Send 429 and close: the ASGI application of connections above the limit."""
+    """Respond with 429, as the ASGI application of connections above the limit."""
     headers = [(b"retry-after", b"1"), (b"connection", b"close")]
     message = "The service has too many open connections; try again in 1 s."
     await send_error_message(send, 429, message, headers)

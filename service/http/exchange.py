@@ -1,4 +1,4 @@
-"""One request and its response as ASGI messages, on top of uvicorn's implementation."""
+"""One request and its response as ASGI messages, based on uvicorn's implementation."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from uvicorn.server import ServerState
 from service.http.request_parser import RequestHead, RequestParser
 from service.http.unsent_responses import Reader, UnsentResponses
 
-# chunk of a large response; the next one is sent when the client has read the last
+# Size of a chunk of a large response. The next chunk waits until the client has read the last one.
 CHUNK_BYTES = 64 * 1024
 _log = logging.getLogger("uvicorn.error")
 
 
 class Client(Reader, Protocol):
-    """Connection that receives the response."""
+    """Interface of a connection that sends the response."""
 
     def hold_head(self) -> None:
-        """Delay the next write, a response head, and send it with the one that follows."""
+        """Delay the next write, a response head, until the write after it."""
 
     def write(self, data: bytes) -> None:
         """Send a part of the response."""
@@ -39,20 +39,20 @@ class Client(Reader, Protocol):
 
 
 class PipelineFlowControl(FlowControl):
-    """Flow control that stops reading while bytes of pipelined requests wait to be parsed."""
+    """Flow control that stops reading while the parser holds bytes of pipelined requests."""
 
     def __init__(self, transport: asyncio.Transport, parser: RequestParser) -> None:
         super().__init__(transport)
         self._parser = parser
 
     def resume_reading(self) -> None:
-        """Resume reading unless bytes of later requests are held already."""
+        """Resume reading unless the parser holds bytes of later requests."""
         if self.read_paused and not self._parser.held:
             super().resume_reading()
 
 
 class Exchange(RequestResponseCycle):
-    """Sends large responses in chunks and counts their bytes until the client has read them.
+    """A request and its response, with large responses in chunks.
 
     Args:
         client: connection of the client.
@@ -60,7 +60,7 @@ class Exchange(RequestResponseCycle):
         head: head of the request.
         scope: ASGI scope of the request.
         state: state of uvicorn's server.
-        unsent: counts the bytes of large responses.
+        unsent: count of the unread bytes of large responses.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Exchange(RequestResponseCycle):
     def send(self, message: Any) -> Coroutine[Any, Any, None]:
         """Send an ASGI message of the application."""
         if self.waiting_for_100_continue:
-            # without a 100 the client may or may not send its body (RFC 9110, 10.1.1)
+            # a client that receives no 100 may still send its body (RFC 9110, 10.1.1)
             self.keep_alive = False
         if message["type"] == "http.response.start":
             if self.scope["method"] != "HEAD":

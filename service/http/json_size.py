@@ -1,18 +1,18 @@
 """Limit on the number of values in a JSON text, checked before parsing.
 
-One byte of JSON may become 24 bytes of Python objects: `[[],[],` has a list of 64 bytes for every
-three bytes. A megabyte of text in a few strings remains a megabyte.
+One byte of JSON can become 24 bytes of Python objects. For example, three bytes of `[[],[],` become
+a list of 64 bytes and a reference to it. A megabyte of text in a few strings remains a megabyte.
 """
 
 import numpy as np
 
 from service.errors import InvalidRequestError
 
-# enough for 10,000 targets; 65,536 values take up to 8 MB
+# Enough for 10,000 targets. 65,536 values take up to 8 MB.
 MAX_VALUES = 2**16
-# lets bodies above the default size limit have more values
+# allows more values in bodies above the default size limit
 _BYTES_PER_VALUE = 16
-# every value except the first follows one of these
+# every value except the first follows one of these bytes
 _MARKS = b"[{,:"
 _QUOTE = ord('"')
 _CHUNK_BYTES = 2**16
@@ -26,10 +26,11 @@ def check_value_count(content: bytes, label: str) -> None:
         label: name of the text in the error message.
 
     Raises:
-        InvalidRequestError: it has more than MAX_VALUES values and more than one per 16 bytes.
+        InvalidRequestError: the text has more than MAX_VALUES values and more than one per 16
+            bytes.
     """
     most = max(MAX_VALUES, len(content) // _BYTES_PER_VALUE)
-    # counting the marks inside strings too is cheap and accepts almost every body
+    # a cheap count, which includes marks inside strings, accepts almost every body
     if len(content) <= most or sum(content.count(mark) for mark in _MARKS) <= most:
         return
     if (values := _marks_outside_strings(content)) > most:
@@ -37,7 +38,7 @@ def check_value_count(content: bytes, label: str) -> None:
 
 
 def _marks_outside_strings(content: bytes) -> int:
-    """Count in chunks, as arrays of the full length would take several times its memory."""
+    """Count the marks in chunks, because whole arrays take several times the memory of the text."""
     if b"\\" in content:
         content = content.replace(rb"\\", b"").replace(rb"\"", b"")
     characters = np.frombuffer(content, dtype=np.uint8)

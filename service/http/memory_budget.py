@@ -1,4 +1,4 @@
-"""Limit on the memory that all requests hold together for one purpose."""
+"""Limit on the memory that all requests together use for one purpose."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Self
 from service.errors import OverloadedError
 
 RETRY_AFTER_S = 1
-# a claim may be evicted after growing for this long; few honest clients need longer for a megabyte
+# Time after which the budget may evict a growing claim. Few clients need longer for a megabyte.
 EVICTABLE_AFTER_S = 0.5
 
 
@@ -18,15 +18,13 @@ class MemoryBudget:
     Args:
         label: purpose of the memory, for error messages.
         max_bytes: limit of all claims together.
-        free_bytes: bytes of each claim that are not counted, so that requests of this size are
-            never rejected. The limit on connections bounds their sum.
+        free_bytes: uncounted first bytes of each claim, so that requests of this size are never
+            rejected. The limit on connections bounds their sum.
 
     Attributes:
-        max_bytes: as above.
-        free_bytes: as above.
         held_bytes: counted bytes of the current claims.
-        taken_bytes: counted bytes of all claims so far, released ones included.
-        growing: claims that may be evicted, the oldest first.
+        taken_bytes: counted bytes of all claims so far, including released claims.
+        growing: claims that the budget may evict, the oldest first.
     """
 
     def __init__(self, label: str, max_bytes: int, free_bytes: int) -> None:
@@ -41,10 +39,10 @@ class MemoryBudget:
         return Claim(self)
 
     def take(self, size_bytes: int, claim: "Claim") -> None:
-        """Count bytes of a claim, and evict other claims if necessary.
+        """Count bytes of a claim and evict other claims if necessary.
 
         Raises:
-            OverloadedError: the budget is exhausted and no other claim may be evicted.
+            OverloadedError: the budget is exhausted by claims that it may not evict.
         """
         while self.held_bytes + size_bytes > self.max_bytes:
             oldest = next((one for one in self.growing if one is not claim), None)
@@ -63,14 +61,14 @@ class MemoryBudget:
 
 
 class Claim:
-    """Bytes of a budget that one request holds.
+    """Bytes of a budget that one request uses.
 
     Args:
         budget: budget to claim from.
 
     Attributes:
         begun_s: monotonic time of the first counted byte.
-        evicted: whether another claim took its bytes because it grew too slowly.
+        evicted: whether another claim took the bytes of this claim.
     """
 
     __slots__ = ("_budget", "_counted_bytes", "_on_eviction", "_size_bytes", "begun_s", "evicted")
@@ -119,15 +117,15 @@ class Claim:
         self._counted_bytes += more_bytes
 
     def grow(self, on_eviction: Callable[[], object]) -> None:
-        """Allow eviction until `settle`, in case the claim grows slowly.
+        """Allow eviction of the growing claim until `settle`.
 
         Args:
-            on_eviction: frees the memory of the claim.
+            on_eviction: function that frees the memory of the claim.
         """
         self._on_eviction = on_eviction
 
     def settle(self) -> None:
-        """Forbid eviction, as the claim is complete."""
+        """Forbid eviction of the complete claim."""
         self._on_eviction = None
         self._budget.growing.pop(self, None)
 

@@ -1,7 +1,7 @@
 """Strict parser of HTTP/1.1 requests (RFC 9112) with bounded memory, on top of llhttp.
 
-llhttp checks the grammar. This module adds what llhttp leaves to its users: limits on the size of
-heads and chunk framing, the fields that decide where a request ends, and the Upgrade field.
+llhttp checks the grammar. This module limits the size of heads and chunk framing. The module also
+checks the fields that decide where a request ends, and removes the Upgrade field.
 """
 
 import re
@@ -9,20 +9,22 @@ from typing import Protocol
 
 import httptools
 
+from service.errors import quote
+
 MAX_HEAD_BYTES = 32 * 1024
-# framing of a chunk of up to 16 MB: its size in hexadecimal and two line ends
+# framing of a chunk of up to 16 MB, which is its size in hexadecimal and two line ends
 _CHUNK_FRAME_BYTES = 10
 # 18 digits exceed any limit on bodies and fit in 64 bits
 _MAX_LENGTH_DIGITS = 18
 _HEAD_END = b"\r\n\r\n"
-# uri-host [ ":" port ] of RFC 9110, 7.2; empty if the target has no authority
+# uri-host [ ":" port ] of RFC 9110, 7.2, which is empty for a target without authority
 _HOST = re.compile(rb"[A-Za-z0-9\-._~!$&'()*+,;=%:\[\]]*")
 
 _CLOSE = re.compile(rb"(?i)(^|,)[ \t]*close[ \t]*(,|$)")
 
 
 class HttpError(Exception):
-    """A request that violates HTTP, after which the connection must be closed.
+    """Error for a request that violates HTTP, after which the connection must close.
 
     Attributes:
         status: HTTP status of the response.
@@ -57,7 +59,8 @@ class RequestHead:
         http_version: 1.0 or 1.1.
         headers: fields in the order received, names in lower case, without trailers.
         keep_alive: whether the client wants to use the connection again.
-        expects_continue: whether it waits for 100 Continue before the body (RFC 9110, 10.1.1).
+        expects_continue: whether the client waits for 100 Continue before it sends the body
+            (RFC 9110, 10.1.1).
     """
 
     __slots__ = ("expects_continue", "headers", "http_version", "keep_alive", "method", "target")
@@ -72,17 +75,17 @@ class RequestHead:
 
 
 class RequestParser:
-    """Parses the bytes of a connection into requests.
+    """Parser of the bytes of a connection into requests.
 
-    After a complete request it holds further bytes unparsed until `next_request`. Therefore
+    After a complete request the parser keeps further bytes unparsed until `next_request`. Therefore
     pipelined requests take no more memory than their bytes.
 
     Args:
-        receiver: receives the parts of each request.
+        receiver: receiver of the parts of each request.
 
     Attributes:
-        begun: whether the current request has started; line ends before it do not count.
-        complete: whether the current request has arrived to its last byte.
+        begun: whether the current request has started. Line ends before a request do not count.
+        complete: whether the last byte of the current request has arrived.
         held: unparsed bytes of later requests.
     """
 
@@ -136,7 +139,7 @@ class RequestParser:
         del self._parser, self._receiver
 
     def _next_end(self, data: bytes) -> int:
-        """Return the length up to the next empty line, where a head or a last chunk may end."""
+        """Return the length up to the next empty line, which may end a head or a last chunk."""
         tail = self._tail
         found = (tail + data).find(_HEAD_END) if tail else data.find(_HEAD_END)
         end = len(data) if found < 0 else found + len(_HEAD_END) - len(tail)
@@ -186,9 +189,10 @@ class RequestParser:
     def _finish_head(self) -> None:
         head = RequestHead(self._parser)
         if head.http_version not in {"1.0", "1.1"}:
-            raise HttpError(505, "The HTTP version is not supported; send HTTP/1.1.")
+            version = head.http_version
+            raise HttpError(505, f"HTTP/{version} is not supported; send HTTP/1.1.")
         if head.method == b"CONNECT":
-            raise HttpError(501, "The method CONNECT is not supported; the service is not a proxy.")
+            raise HttpError(501, "The method CONNECT is not supported; use GET or POST.")
         head.target = _path_and_query(self._target)
         head.headers = self._headers
         self._read_fields(head)
@@ -204,23 +208,24 @@ class RequestParser:
                 hosts += 1
                 if not _HOST.fullmatch(value):
                     allowed = "send a host name or address, optionally with a port"
-                    raise HttpError(400, f"The Host header is invalid; {allowed}.")
+                    host = quote(value.decode("latin-1"))
+                    raise HttpError(400, f"The Host header {host} is invalid; {allowed}.")
             elif name == b"content-length":
                 self._length_left = _content_length(value)
             elif name == b"transfer-encoding":
                 _check_transfer_encoding(value, head.http_version)
-            elif name == b"connection" and _CLOSE.search(value):  # llhttp misses it in a list
+            elif name == b"connection" and _CLOSE.search(value):  # llhttp ignores lists
                 head.keep_alive = False
             elif name == b"expect" and value.lower() == b"100-continue":
                 head.expects_continue = head.http_version != "1.0"
         if hosts > 1 or (not hosts and head.http_version == "1.1"):
-            raise HttpError(400, "The request must have exactly one Host header.")
+            raise HttpError(400, f"The request must have one Host header (got {hosts}).")
 
     def _parse_without_upgrade(self, head: RequestHead) -> None:
         """Parse the head again without its Upgrade field, which a server may ignore.
 
-        llhttp treats all bytes after a head with that field as another protocol, even the body
-        (RFC 9110, 7.8; RFC 9113, 3.1 in its first edition: h2c with a body).
+        llhttp treats all bytes after a head with that field as another protocol (RFC 9110, 7.8).
+        However, such a request may have a body, for example if it offers h2c (RFC 7540, 3.2).
         """
         head.headers = [field for field in head.headers if field[0] != b"upgrade"]
         fields = b"".join(b"%b: %b\r\n" % field for field in head.headers)
@@ -269,17 +274,18 @@ def _content_length(value: bytes) -> int:
 
 def _check_transfer_encoding(value: bytes, http_version: str) -> None:
     if http_version == "1.0":
-        raise HttpError(400, "HTTP/1.0 has no Transfer-Encoding; send Content-Length.")
+        raise HttpError(400, "HTTP/1.0 has no Transfer-Encoding; send Content-Length instead.")
     if value.lower() != b"chunked":
+        encoding = quote(value.decode("latin-1"))
         raise HttpError(
-            501, "The Transfer-Encoding is not supported; send chunked or a Content-Length."
+            501, f"The Transfer-Encoding {encoding} is not supported; send chunked or none."
         )
 
 
 def _path_and_query(target: bytes) -> bytes:
-    """Return the target in origin form; proxies may send the absolute form (RFC 9112, 3.2)."""
+    """Return the target in origin form. Proxies may send the absolute form (RFC 9112, 3.2)."""
     if b"#" in target:
-        raise HttpError(400, "The request target must not contain a fragment.")
+        raise HttpError(400, "The request target must not contain a fragment; encode # as %23.")
     if target[:1] == b"/" or target == b"*":
         return target
     authority_and_path = target.partition(b"://")[2]

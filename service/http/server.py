@@ -21,9 +21,9 @@ from service.observability.health import Health
 
 _SO_ATTACH_FILTER = 26
 # A Berkeley Packet Filter program (McCanne and Jacobson 1993), which Linux runs on each segment
-# that a socket receives: drop segments with SYN and without ACK, accept all others.
+# that a socket receives. The program drops segments with SYN and without ACK.
 _LOAD_BYTE, _AND, _JUMP_IF_EQUAL, _RETURN = 0x30, 0x54, 0x15, 0x06
-_FLAGS, _SYN, _SYN_AND_ACK = 13, 0x02, 0x12  # offset of the flags in the TCP header, and masks
+_FLAGS, _SYN, _SYN_AND_ACK = 13, 0x02, 0x12  # offset of the flags in the TCP header, and two masks
 _PROGRAM = (
     (_LOAD_BYTE, 0, 0, _FLAGS),
     (_AND, 0, 0, _SYN_AND_ACK),
@@ -34,13 +34,13 @@ _PROGRAM = (
 
 
 def drop_new_connections(listener: socket.socket) -> None:
-    """Drop new connection attempts and let those that have started complete.
+    """Drop new connection attempts and let earlier attempts complete.
 
-    Closing a listening socket resets the connections that are not accepted yet, although their
-    requests may have arrived: one of some thousands under load. Accepting the rest in a loop first
-    still lost two in ten restarts behind nginx. The filter lost none in 50 rounds of SIGTERM and 20
-    restarts. New clients get no reply, try again a second later and find the port closed. Without
-    support for filters the function does nothing.
+    Closing a listening socket resets the connections that the server has not accepted yet. Under
+    load, that lost one request of some thousands. Accepting all remaining connections in a loop
+    before the close still lost two in ten restarts behind nginx. The filter lost none in 50 rounds
+    of SIGTERM and 20 restarts. New clients get no reply. When clients retry a second later, the
+    port is closed. The function has no effect without support for filters.
     """
     if sys.platform != "linux":
         return
@@ -54,7 +54,7 @@ def drop_new_connections(listener: socket.socket) -> None:
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-# after the end of the grace period, for requests that ignore their cancellation
+# time after the grace period in which cancelled requests must end
 _FORCED_EXIT_AFTER_S = 5
 _LAST_REQUESTS_S = 0.2
 _CLOSE = (b"connection", b"close")
@@ -66,17 +66,20 @@ _log = logging.getLogger(__name__)
 class Server(uvicorn.Server):
     """uvicorn's server with a shutdown in steps.
 
-    After a signal the service reports that it is not ready and keeps serving for the drain delay,
-    so that load balancers notice. It closes each connection after its next response. Then it stops
-    listening, gives accepted requests the grace period to finish, and cancels the rest. If requests
-    ignore that, the process exits by force 5 s later. A second signal ends the process immediately.
-    A failure of the service skips the drain delay.
+    1. After a signal, the service reports that it is not ready. During the drain delay the service
+       still responds, so that load balancers notice. Each response closes its connection.
+    2. The server stops listening. Accepted requests can finish within the grace period.
+    3. The server cancels the remaining requests. If requests ignore the cancellation, the
+       process exits 5 s later.
+
+    A second signal ends the process immediately. A failure of the service skips the drain delay.
 
     Args:
-        config: configuration of uvicorn; timeout_graceful_shutdown is the grace period in seconds.
+        config: configuration of uvicorn, with the grace period as timeout_graceful_shutdown in
+            seconds.
         health: readiness of the service.
         drain_delay_s: seconds between the signal and the end of listening.
-        on_started: called with the URL when the service listens.
+        on_started: function that receives the URL of the service after the start of listening.
     """
 
     def __init__(
@@ -94,7 +97,7 @@ class Server(uvicorn.Server):
         self._draining = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start listening, and call `on_started`."""
+        """Start listening and call `on_started`."""
         await super().startup(sockets)
         for listener in (sockets or [])[:1]:  # a second listener serves metrics
             host, port = listener.getsockname()[:2]
@@ -110,7 +113,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle signals; uvicorn would raise them again at the end and kill the process."""
+        """Handle signals. uvicorn's own method also raises them again and kills the process."""
         for number in SIGNALS:
             signal.signal(number, self.handle_exit)
         yield
@@ -123,7 +126,7 @@ class Server(uvicorn.Server):
         self._health.stop("The service is shutting down.")
 
     async def on_tick(self, counter: int) -> bool:
-        """Check timeouts and the progress of the shutdown, ten times per second."""
+        """Check the timeouts and the shutdown. uvicorn calls it ten times per second."""
         if self._signal_s is not None and not self._draining:
             self._drain()
         if self._signal_s is not None:
@@ -142,11 +145,11 @@ class Server(uvicorn.Server):
         self.server_state.default_headers.append(_CLOSE)
         grace_s = self.config.timeout_graceful_shutdown or 0
         limit_s = self._drain_delay_s + grace_s + _FORCED_EXIT_AFTER_S
-        forced_exit = threading.Timer(limit_s, _force_exit)
+        forced_exit = threading.Timer(limit_s, _force_exit, [limit_s])
         forced_exit.daemon = True
         forced_exit.start()
 
 
-def _force_exit() -> None:
-    _log.critical("the shutdown did not finish in time; the process exits now")
+def _force_exit(limit_s: float) -> None:
+    _log.critical("the shutdown did not finish within %g s, so the process exits now", limit_s)
     os._exit(1)

@@ -1,4 +1,4 @@
-"""Overload protection: requests excluded from the load estimate, and pauses of the event loop."""
+"""Overload protection, with an estimate of the load and pauses of the event loop."""
 
 import asyncio
 import time
@@ -11,9 +11,8 @@ _EXCLUDED = "fillmask.excluded"
 class ExcludedRequests:
     """Count of requests that wait for their client or a thread, or are in the model's queue.
 
-    The overload check subtracts it from the number of open requests to estimate the work ahead of a
-    new one. Otherwise clients that send or read slowly would count as work, and others would be
-    rejected for it.
+    The overload check subtracts this count from the number of open requests to estimate the work
+    ahead of a new request. Therefore clients that send or read slowly cause no rejections.
 
     Attributes:
         count: number of excluded requests.
@@ -23,29 +22,30 @@ class ExcludedRequests:
         self.count = 0
 
     def exclude(self, scope: MutableMapping[str, Any]) -> None:
-        """Exclude a request; a second call has no effect."""
+        """Exclude a request. A second call has no effect."""
         if _EXCLUDED not in scope:
             scope[_EXCLUDED] = True
             self.count += 1
 
     def include(self, scope: MutableMapping[str, Any]) -> None:
-        """Include a request again, before it joins the queue or when it has ended."""
+        """Include a request again, before it joins the queue or at its end."""
         if scope.pop(_EXCLUDED, False):
             self.count -= 1
 
 
 PAUSE_S = 0.01
-# long enough that a pause adds little latency and no worker runs out of work
+# A queue of this length keeps the workers busy during a pause. The pause adds little latency.
 THROTTLE_ABOVE_WAIT_S = 5 * PAUSE_S
 
 
 class LoopThrottle:
-    """Pauses the event loop between iterations during an overload.
+    """Throttle that pauses the event loop between iterations during an overload.
 
-    Waking the loop for each request takes 100 us of CPU time from the workers, against 17 us per
-    request when the loop handles several at once: 252 of 261 requests/s at capacity with pauses,
-    228 of 263 without. Clients that retry immediately get one attempt per iteration. 256 of them
-    left 50 % of the capacity to other clients without pauses, and leave 75 % with them.
+    An iteration for a single request takes 100 us of CPU time from the workers. An iteration for
+    several requests takes 17 us per request. Under overload the service answered 252 of 261
+    possible requests/s with pauses, and 228 of 263 without. Clients that retry immediately get one
+    attempt per iteration. With 256 such clients, the others got 75 % of the capacity with pauses
+    and 50 % without.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class LoopThrottle:
             asyncio.get_running_loop().call_soon(self._pause)
 
     def record_connection(self) -> None:
-        """Skip the pause of this iteration, as each iteration accepts only one connection."""
+        """Skip the pause of this iteration, because each iteration accepts only one connection."""
         self._has_new_connection = True
 
     def _pause(self) -> None:

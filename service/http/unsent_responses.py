@@ -9,19 +9,19 @@ MAX_UNSENT_BYTES = 32 * 2**20
 
 
 class Reader(Protocol):
-    """A client that reads a response."""
+    """Interface of a client that reads a response."""
 
     def abort_slow_client(self) -> None:
         """Abort the connection and discard the unread bytes."""
 
 
 class UnsentResponses:
-    """Counts the bytes of large responses until their clients have read them.
+    """Limit on the bytes of large responses that clients have not read completely.
 
-    Above the limit it aborts the connections that have made no progress for the longest time.
+    Above the limit, the connections without progress for the longest time are aborted.
 
     Args:
-        limit_bytes: limit over all connections; MAX_UNSENT_BYTES by default.
+        limit_bytes: limit over all connections, by default MAX_UNSENT_BYTES.
     """
 
     def __init__(self, limit_bytes: int | None = None) -> None:
@@ -32,7 +32,7 @@ class UnsentResponses:
 
     @property
     def total_bytes(self) -> int:
-        """Size of the responses being sent now."""
+        """Size of the unfinished large responses."""
         return self._total
 
     @contextmanager

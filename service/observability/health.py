@@ -1,8 +1,11 @@
-"""Readiness of the service."""
+"""Readiness of the service, with the reason if it is not ready."""
 
 
 class Health:
-    """Readiness state: not ready at first, and never ready again after a stop or a failure."""
+    """Readiness of the service.
+
+    The service is not ready at first, and never again after a stop or a failure.
+    """
 
     def __init__(self) -> None:
         self._reason: str | None = "The service is starting."
@@ -11,7 +14,7 @@ class Health:
 
     @property
     def not_ready_reason(self) -> str | None:
-        """Reason why the service is not ready; None when it is ready."""
+        """Reason why the service is not ready. The reason is None if the service is ready."""
         return self._reason
 
     @property
@@ -20,12 +23,12 @@ class Health:
         return self._failed
 
     def ready(self) -> None:
-        """Mark the service ready: its models are loaded and verified."""
+        """Mark the service as ready, unless it is stopping."""
         if not self._stopped:
             self._reason = None
 
     def stop(self, reason: str) -> None:
-        """Mark the service as stopping; the first reason stays."""
+        """Mark the service as stopping. The reason of the first call stays."""
         if not self._stopped:
             self._stopped = True
             self._reason = reason

@@ -1,6 +1,6 @@
-"""Logging: one JSON object per line, or text for a terminal, without text of clients.
+"""Logging as one JSON object per line or as text for a terminal, without text of clients.
 
-Messages of libraries, warnings and uncaught exceptions go through Python's logging too. The log has
+Python's logging also handles messages of libraries, warnings and uncaught exceptions. The log has
 the type and traceback of an exception but not its message, which may quote text of a client.
 """
 
@@ -21,7 +21,7 @@ from service.observability.request_context import CURRENT_SCOPE, REQUEST_ID, TRA
 
 Format = Literal["auto", "json", "text"]
 
-# allowed extra fields; those of libraries may contain anything
+# allowed extra fields, because those of libraries may contain text of clients
 FIELDS = (
     *("method", "route", "status", "duration_ms", "answer_bytes", "model"),
     *("body", "body_bytes"),
@@ -34,9 +34,9 @@ def start_logging(level: str, style: Format, stream: TextIO | None = None) -> No
     """Send all log messages of this process to one stream.
 
     Args:
-        level: least severe level to log.
-        style: json, text, or auto: text if the stream is a terminal.
-        stream: stream to write to; standard error by default.
+        level: minimum severity of a logged message.
+        style: json, text, or auto, which is text if the stream is a terminal.
+        stream: output stream, by default standard error.
     """
     stream = stream or sys.stderr
     text = style == "text" or (style == "auto" and stream.isatty())
@@ -58,7 +58,7 @@ def start_logging(level: str, style: Format, stream: TextIO | None = None) -> No
         )
     )
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # the start line of the service replaces uvicorn's messages about its start and stop
+    # the service's own start message replaces the messages of uvicorn
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.captureWarnings(capture=True)
     sys.excepthook = _log_uncaught
@@ -67,7 +67,7 @@ def start_logging(level: str, style: Format, stream: TextIO | None = None) -> No
 
 
 def log_loop_error(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log an error of the event loop, without the arguments that asyncio would quote."""
+    """Log an error of the event loop without the arguments that asyncio quotes."""
     if (error := context.get("exception")) is None:
         _log.error("error in the event loop: %s", context["message"])
     else:

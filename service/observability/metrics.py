@@ -1,4 +1,4 @@
-"""Metrics of the process in the format of Prometheus."""
+"""Metrics of the process in Prometheus format."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ from service.observability.statistics import (
 _MODEL = ("model",)
 _ROUTE = ("method", "route")
 _OVERDUE = 504
-# shown from the start, at 0: an alert cannot see a counter that first appears at 1
+# shown as 0 from the start, because an alert cannot detect a counter that first appears as 1
 REJECTED_CONNECTIONS = ("connections", "slow_client", "large_head", "not_http")
 REJECTED_REQUESTS = ("queue_full", "wait_too_long")
 
@@ -39,7 +39,8 @@ class ModelState:
         name: name of the model.
         labels: further labels of its info metric, such as its precision.
         load: load of its batcher.
-        failure: reason why the last probe of the model failed; None if it did not.
+        failure: reason why the last probe of the model failed. The reason is None if the probe
+            succeeded.
     """
 
     name: str
@@ -53,8 +54,9 @@ class Metrics:
 
     Args:
         statistics: counters of the process.
-        models: returns the models served now.
-        not_ready_reason: returns the reason why the service is not ready; None when it is ready.
+        models: function that returns the states of the served models.
+        not_ready_reason: function that returns the reason why the service is not ready. The reason
+            is None if the service is ready.
     """
 
     def __init__(
@@ -105,17 +107,17 @@ class _Service(Collector):
     def _of_process(self, *, ready: bool) -> Iterable[Metric]:
         statistics = self._statistics
         build = GaugeMetricFamily(
-            "fillmask_build_info", "Version of the service; always 1.", labels=["version"]
+            "fillmask_build_info", "Version of the service, with the value 1.", labels=["version"]
         )
         build.add_metric([__version__], 1)
         yield build
-        text = "1 if the service is ready, as the last /health/ready reported, else 0."
+        text = "1 if the last readiness check found the service ready, else 0."
         yield GaugeMetricFamily("fillmask_ready", text, value=ready)
         text = "Open client connections."
         yield GaugeMetricFamily("fillmask_connections", text, value=statistics.open_connections)
         reloads = CounterMetricFamily(
             "fillmask_reloads",
-            "Bundles reloaded while the service runs, by outcome.",
+            "Reloads of bundles since the start, by outcome.",
             labels=["outcome"],
         )
         for outcome in ("taken", "refused"):
@@ -123,7 +125,7 @@ class _Service(Collector):
         yield reloads
         limit = GaugeMetricFamily(
             "fillmask_memory_limit_bytes",
-            "Memory that the process may use; absent without a limit.",
+            "Memory limit of the process (absent without a limit).",
         )
         if self._memory_limit_bytes is not None:
             limit.add_metric([], self._memory_limit_bytes)
@@ -132,7 +134,7 @@ class _Service(Collector):
     def _of_requests(self) -> Iterable[Metric]:
         responses = CounterMetricFamily(
             "fillmask_requests",
-            "Requests by method, route and HTTP status; 499 if the client disconnected.",
+            "Requests by method, route and HTTP status (499 if the client disconnected).",
             labels=[*_ROUTE, "status"],
         )
         seconds = HistogramMetricFamily(
@@ -153,8 +155,7 @@ class _Service(Collector):
     def _rejected(self, overdue: int) -> Metric:
         rejected = CounterMetricFamily(
             "fillmask_rejected",
-            "Requests and connections rejected for overload, a timeout or invalid HTTP, not for "
-            "their content, by reason.",
+            "Requests and connections rejected for overload, a timeout or invalid HTTP, by reason.",
             labels=["reason", "model"],
         )
         rejected.add_metric(["deadline", ""], overdue)
@@ -169,11 +170,11 @@ class _Service(Collector):
 def _of_models(models: Sequence[ModelState]) -> Iterable[Metric]:
     labels = sorted({label for model in models for label in model.labels})
     info = GaugeMetricFamily(
-        "fillmask_model_info", "A served model; always 1.", labels=["model", *labels]
+        "fillmask_model_info", "A served model, with the value 1.", labels=["model", *labels]
     )
     waiting = GaugeMetricFamily(
         "fillmask_waiting_tokens",
-        "Accepted tokens without a result, by lane.",
+        "Tokens that wait or run, by lane.",
         labels=["model", "lane"],
     )
     most = GaugeMetricFamily(
@@ -183,11 +184,11 @@ def _of_models(models: Sequence[ModelState]) -> Iterable[Metric]:
     )
     speed = GaugeMetricFamily(
         "fillmask_tokens_per_second",
-        "Recent throughput of all workers together in large batches; absent before the first.",
+        "Recent throughput of all workers in large batches (absent before the first).",
         labels=_MODEL,
     )
     workers = GaugeMetricFamily(
-        "fillmask_workers", "Batches computed at the same time.", labels=_MODEL
+        "fillmask_workers", "Worker threads that compute batches.", labels=_MODEL
     )
     for model in models:
         info.add_metric([model.name, *(model.labels[label] for label in labels)], 1)
@@ -219,7 +220,7 @@ def _of_batches(batches: Sequence[tuple[str, BatchStatistics]]) -> Iterable[Metr
     )
     slots = CounterMetricFamily(
         "fillmask_attention_slots",
-        "Slots of the rows that attention computed; those without a token are padding.",
+        "Slots that attention computed, including padding.",
         labels=_MODEL,
     )
     failures = CounterMetricFamily("fillmask_failed_batches", "Batches that failed.", labels=_MODEL)

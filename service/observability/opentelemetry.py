@@ -1,7 +1,8 @@
 """Traces of requests with OpenTelemetry, whose packages are optional.
 
-Each request has a span after the semantic conventions for HTTP, with child spans named tokenize,
-queue and compute. Spans have no text of clients: no path, query, header or exception message.
+Each request has a span that follows the semantic conventions for HTTP, with the child spans
+tokenize, queue and compute. Spans contain no text of clients, such as a path, a query, a header or
+an exception message.
 """
 
 import asyncio
@@ -31,12 +32,12 @@ from service.observability.tracing import Arguments, Result
 
 Scope = MutableMapping[str, Any]
 
-# to send the last spans: an unreachable collector must not delay the end of the process further
+# Time for sending the last spans. An unreachable collector must not delay the shutdown further.
 CLOSE_TIMEOUT_S = 3
 
 
 class OpenTelemetryTracer:
-    """Sends spans over OTLP, as configured by the OTEL_ environment variables."""
+    """Tracer that sends spans over OTLP, configured by the OTEL_ environment variables."""
 
     def __init__(self) -> None:
         own = Resource({"service.name": "fillmask", "service.version": __version__})
@@ -53,7 +54,11 @@ class OpenTelemetryTracer:
         await asyncio.to_thread(closing.join, CLOSE_TIMEOUT_S)
 
     def current_context(self) -> Context | None:
-        """Return the trace context of the current request; None outside of requests."""
+        """Return the trace context of the current request.
+
+        Returns:
+            The context, or None outside of requests.
+        """
         span = get_current_span()
         valid = span.get_span_context().is_valid
         return set_span_in_context(span, Context()) if valid else None
@@ -61,7 +66,7 @@ class OpenTelemetryTracer:
     def traced(
         self, name: str, function: Callable[Arguments, Result]
     ) -> Callable[Arguments, Result]:
-        """Wrap a function in a span of this name per call; calls outside of requests have none."""
+        """Return a function that records a span per call, except for calls outside of requests."""
 
         def call_in_span(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
             if self.current_context() is None:
@@ -81,7 +86,7 @@ class OpenTelemetryTracer:
         attributes: Mapping[str, int],
     ) -> None:
         """Record the queue and compute spans of each request in a batch."""
-        # spans have the time of day, batches the performance counter
+        # spans need the time of day, but batches have times of the performance counter
         offset_ns = time.time_ns() - time.perf_counter_ns()
         started_ns, ended_ns = (offset_ns + round(at * 1e9) for at in (started_s, ended_s))
         for context, arrived_s in requests:
@@ -97,7 +102,7 @@ class OpenTelemetryTracer:
             compute.end(ended_ns)
 
     def start_request_span(self, scope: Scope) -> Span:
-        """Start the span of a request, a child of the span in its trace headers if there is one.
+        """Start the span of a request, as a child of the span in its trace headers.
 
         Args:
             scope: ASGI scope of the request.
@@ -121,7 +126,7 @@ class OpenTelemetryTracer:
 
 
 def record_status(span: Span, status: int) -> None:
-    """Record the status of a response; 500 and above are errors."""
+    """Record the status of a response. Any status of 500 or above is an error."""
     span.set_attribute("http.response.status_code", status)
     if status >= 500:
         span.set_attribute("error.type", str(status))

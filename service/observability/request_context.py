@@ -1,4 +1,4 @@
-"""Values that a request carries through the layers: its id, model, route and trace."""
+"""Context of a request, such as its id, model, route and trace."""
 
 import re
 from collections.abc import Iterable, MutableMapping
@@ -12,14 +12,17 @@ _TRACEPARENT = re.compile(
 
 
 def trace_id(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """Return the trace id of a valid traceparent header, 32 hexadecimal digits, or None.
+    """Return the trace id of a valid traceparent header.
 
     Args:
-        headers: headers of the request, names in lower case.
+        headers: headers of the request, with names in lower case.
+
+    Returns:
+        The 32 hexadecimal digits of the id, or None without a valid header.
     """
     found = [value for name, value in headers if name == HEADER]
     match = _TRACEPARENT.fullmatch(found[0].strip()) if len(found) == 1 else None
-    # only versions after 00 may append further fields
+    # only versions after 00 may append fields
     if match is None or (match[1] == b"00" and match[3] is not None):
         return None
     return match[2].decode()
@@ -31,7 +34,7 @@ MODEL = "fillmask.model"  # name of the requested model, str
 RESERVE = "fillmask.reserve"  # function that reserves the memory of the response
 TRACE_ID = "fillmask.trace_id"  # str, set only when this service traces the request
 
-# an unknown path, a static file, or a request rejected before routing
+# route of an unknown path, of a static file, and of a request rejected before routing
 OTHER_ROUTE = "other"
 
 # scope of the request that the current task handles

@@ -12,14 +12,15 @@ from itertools import accumulate
 class Histogram:
     """Histogram of values. Writers in several threads must hold a lock.
 
-    A value takes 0.15 to 0.2 us, in a histogram of prometheus-client 1 us and a lock. That library
-    only formats the counts at a scrape.
+    Recording a value takes 0.15 to 0.2 us. A histogram of prometheus-client takes 1 us and a lock.
+    The service uses that library only to format the counts at a scrape.
 
     Attributes:
         total: sum of the values.
 
     Args:
-        bounds: largest value of each bucket, ascending; one more bucket takes larger values.
+        bounds: largest value of each bucket, in ascending order. An additional bucket counts larger
+            values.
     """
 
     __slots__ = ("_bounds", "_counts", "total")
@@ -36,7 +37,7 @@ class Histogram:
 
     @property
     def cumulative(self) -> list[tuple[float, int]]:
-        """Upper bound of each bucket, infinity last, and the number of values up to it."""
+        """Pairs of an upper bound and the number of values up to it, ending with infinity."""
         return list(zip((*self._bounds, math.inf), accumulate(self._counts), strict=True))
 
 
@@ -68,7 +69,7 @@ class RouteStatistics:
         self.seconds.record(seconds)
 
     def record_rejected(self, status: int) -> None:
-        """Count a request rejected on arrival; it has no duration."""
+        """Count a request that was rejected on arrival and has no duration."""
         self.statuses[status] = self.statuses.get(status, 0) + 1
 
 
@@ -79,12 +80,12 @@ class RequestStatistics:
         self._routes: dict[tuple[str, str], RouteStatistics] = {}
 
     def for_route(self, method: str, route: str) -> RouteStatistics:
-        """Return the statistics of a route, created on first use.
+        """Return the statistics of a route. The first call for a route creates the statistics.
 
         Args:
-            method: HTTP method; unknown methods share one entry.
-            route: template such as `/models/{name}`. A path with text of the client would grow the
-                table without bound, as entries are never removed.
+            method: HTTP method. Unknown methods share one entry.
+            route: template such as `/models/{name}`. Paths with text of clients are not allowed,
+                because the table keeps all entries.
         """
         found = self._routes.get((method, route))
         if found is None:
@@ -94,7 +95,7 @@ class RequestStatistics:
 
     @property
     def routes(self) -> list[tuple[tuple[str, str], RouteStatistics]]:
-        """Every method and route used so far."""
+        """Statistics by method and route, for every route used so far."""
         return list(self._routes.items())
 
 
@@ -111,11 +112,11 @@ class QueueLoad:
     """Load of a batcher.
 
     Attributes:
-        waiting_tokens: accepted tokens without a result, by lane.
+        waiting_tokens: tokens that wait or run, by lane.
         most_waiting_tokens: limit of the waiting tokens, by lane.
-        tokens_per_s: recent throughput of all workers together in large batches; None before the
-            first one.
-        workers: number of batches computed at the same time.
+        tokens_per_s: recent throughput of all workers in large batches. The value is None before
+            the first large batch.
+        workers: number of worker threads.
     """
 
     waiting_tokens: Mapping[str, int]
@@ -125,16 +126,16 @@ class QueueLoad:
 
 
 class BatchStatistics:
-    """Statistics of the batches of one model, safe to write from several threads and batchers.
+    """Thread-safe statistics of the batches of one model.
 
     Attributes:
         queue_seconds: wait of each pass, from its admission to the start of its batch.
         compute_seconds: duration of each batch.
         tokens: tokens of each batch.
         sequences: sequences of each batch.
-        slots: total slots of the attention rows; those without a token are padding.
+        slots: total slots of the attention rows, including padding.
         failures: number of failed batches.
-        rejections: number of passes that were not admitted, by reason.
+        rejections: number of requests that the queue rejected, by reason.
     """
 
     def __init__(self) -> None:
@@ -174,13 +175,13 @@ class BatchStatistics:
             self.failures += 1
 
     def record_rejection(self, reason: str) -> None:
-        """Count a request that the queue did not admit."""
+        """Count a request that the queue rejected."""
         with self._lock:
             self.rejections[reason] += 1
 
 
 class ProcessStatistics:
-    """Counters of the process, read when metrics are scraped.
+    """Counters of the process for its metrics.
 
     Attributes:
         requests: statistics of HTTP requests.
@@ -197,10 +198,10 @@ class ProcessStatistics:
         self._batches: dict[str, BatchStatistics] = {}
 
     def for_model(self, name: str) -> BatchStatistics:
-        """Return the statistics of a model; they survive a reload, as counters never decrease."""
+        """Return the statistics of a model, which a reload of its bundle does not reset."""
         return self._batches.setdefault(name, BatchStatistics())
 
     @property
     def batches(self) -> list[tuple[str, BatchStatistics]]:
-        """Every model loaded so far."""
+        """Names and statistics of all models loaded so far."""
         return list(self._batches.items())

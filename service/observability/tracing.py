@@ -1,4 +1,4 @@
-"""Interface to a tracer of requests; no tracer is installed by default."""
+"""Interface of an optional tracer of requests."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import ParamSpec, Protocol, TypeVar
@@ -8,15 +8,15 @@ Result = TypeVar("Result")
 
 
 class Tracer(Protocol):
-    """Receives spans. Times are seconds of the performance counter."""
+    """Interface of a tracer, with times in seconds of the performance counter."""
 
     def current_context(self) -> object:
-        """Return the trace context of the current request, the parent of later spans."""
+        """Return the trace context of the current request, which is the parent of later spans."""
 
     def traced(
         self, name: str, function: Callable[Arguments, Result]
     ) -> Callable[Arguments, Result]:
-        """Wrap a function in a span of this name per call."""
+        """Return a function that records a span of this name per call."""
 
     def record_batch(
         self,
@@ -25,11 +25,11 @@ class Tracer(Protocol):
         ended_s: float,
         attributes: Mapping[str, int],
     ) -> None:
-        """Record the spans of a batch, from the thread that computed it.
+        """Record the spans of a batch. The thread that computed the batch calls this method.
 
         Args:
-            requests: trace context and arrival time of each request with a part in the batch.
-            started_s: time at which its computation started.
-            ended_s: time at which its computation ended.
+            requests: trace context and arrival time of each request in the batch.
+            started_s: start of the computation.
+            ended_s: end of the computation.
             attributes: span attributes of the batch.
         """

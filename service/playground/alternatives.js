@@ -1,4 +1,4 @@
-// Alternatives to a token: fills of the text with that token masked.
+// Alternatives to a token, which are fills of the text with that token masked.
 
 import { el } from "./dom.js";
 import { FillsView } from "./fills_view.js";
@@ -15,7 +15,7 @@ export class Alternatives {
   #request;
   #current;
 
-  /** Calls `on.choose(fill)`, and `on.settled(request)` once a response or an error is shown. */
+  /** Calls `on.choose(fill)` for a chosen fill and `on.settled(request)` after a response or an error. */
   constructor(on) {
     this.view = new FillsView({ choose: on.choose, point: () => {} });
     this.#problem.append(" ", this.#again);
@@ -61,13 +61,13 @@ export class Alternatives {
     this.#question.ask(request);
   }
 
-  /** Show why a request is impossible. */
+  /** Show the reason why a request is impossible. */
   refuse(sentence) {
     this.drop();
     this.#tell(sentence, "error");
   }
 
-  /** Drop the open request. */
+  /** Cancel the open request. */
   drop() {
     this.#question.drop();
     this.view.stale = true;

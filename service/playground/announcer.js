@@ -1,4 +1,4 @@
-// Announcements for screen readers: the latest one, after a pause without newer ones.
+// Announcements for screen readers. A newer announcement within the pause replaces an older one.
 
 import { byId } from "./dom.js";
 

@@ -1,10 +1,10 @@
-// One request to the service. URLs are relative, because a proxy may add a prefix.
+// Requests to the service. URLs are relative, because a proxy may add a prefix.
 
 import { currentKey } from "./key.js";
 
 /**
- * An error response: status, the service's message, seconds until the next try, and whether the
- * service requires an API key.
+ * An error response with its status, its message, the seconds until the next attempt, and whether
+ * the service requires an API key.
  */
 export class Refusal extends Error {
   constructor(status, sentence, { retryAfterS, wantsKey }) {
@@ -15,13 +15,13 @@ export class Refusal extends Error {
   }
 }
 
-/** The service did not respond. */
+/** An error for a request without a response. */
 export class Unreachable extends Error {}
 
-/** The absolute URL of a path of the service. */
+/** Return the absolute URL of a path of the service. */
 export const address = (path) => new URL(path, document.baseURI.split("#")[0]).href;
 
-/** The service's response; with a body the request is a POST. */
+/** Send a request and return the parsed response. A request with a body is a POST. */
 export async function ask(path, body, signal) {
   const key = currentKey();
   const headers = {
@@ -45,12 +45,12 @@ export async function ask(path, body, signal) {
   const wantsKey = response.status === 401 && /^bearer/i.test(response.headers.get("WWW-Authenticate"));
   throw new Refusal(
     response.status,
-    answer?.error ?? `The answer has status ${response.status} and is not the service's own.`,
+    answer?.error ?? `The response with status ${response.status} is not from the service; check the proxy.`,
     { retryAfterS: Number.isNaN(retryAfterS) ? undefined : retryAfterS, wantsKey },
   );
 }
 
-/** A text as a string of its UTF-8 bytes, because header values hold bytes only. */
+/** Return the UTF-8 bytes of a text as characters, because header values contain bytes only. */
 const bytes = (text) => String.fromCharCode(...new TextEncoder().encode(text));
 
 function parsed(text) {

@@ -1,4 +1,4 @@
-// Copying, with or without the clipboard API, which browsers offer on https and localhost only.
+// Copying of texts. Browsers have the clipboard API only for https and localhost.
 
 import { el } from "./dom.js";
 
@@ -21,7 +21,7 @@ async function byApi(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
-  } catch { // missing or forbidden
+  } catch { // the API is missing or forbidden
     return false;
   }
 }

@@ -13,7 +13,7 @@ export class CodePanel {
   #language = "curl";
   #code = null;
 
-  /** `say(sentence)` announces to screen readers. */
+  /** Calls `say(sentence)` for announcements to screen readers. */
   constructor(say) {
     const tabs = roving(byId("languages"), "[role=tab]", { onMove: (tab) => this.#select(tab) });
     tabs.refresh();
@@ -22,7 +22,7 @@ export class CodePanel {
     byId("copy").addEventListener("click", () => copy(this.#snippet.textContent, byId("copy"), say));
   }
 
-  /** Show a request, or nothing for null. */
+  /** Show a request as code. The request null clears the panel. */
   show(request) {
     this.#code = request && snippets(address(request.path), request, { withKey: currentKey() !== null });
     this.#draw();

@@ -1,8 +1,8 @@
-// Creating and finding elements. Text always becomes a text node.
+// Helpers that create and find elements. Text always becomes a text node.
 
 export const byId = (id) => document.getElementById(id);
 
-/** Create an element with attributes and children; omit attributes of undefined, null or false. */
+/** Create an element. Attributes that are undefined, null or false are omitted. */
 export function el(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -13,7 +13,7 @@ export function el(name, attributes = {}, ...children) {
   return element;
 }
 
-/** Set an attribute, or remove it if the value is null. */
+/** Set an attribute. The value null removes the attribute. */
 export function setAttribute(element, name, value) {
   if (value === null) element.removeAttribute(name);
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);

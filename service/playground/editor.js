@@ -1,10 +1,10 @@
-// The text area, and behind it a mirror of its text in which the masks are drawn.
+// The text area. A mirror of the text behind it draws the masks.
 
 import { byId, el, setAttribute } from "./dom.js";
 import { difference, findMasks, maskingAt } from "./text.js";
 
 const MAX_STEPS = 100;
-const TYPING_MS = 500; // after a key press, before the button names a word again
+const TYPING_MS = 500; // from a key press until the button shows a word again
 const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 
 export class Editor {
@@ -12,14 +12,14 @@ export class Editor {
   #mirror = byId("mirror");
   #button = byId("mask");
   #undo = byId("undo");
-  #steps = []; // edits made by the page: {before, after}
-  #maskToken = null; // unknown until the models are loaded; nothing is masked before
+  #steps = []; // edits by the page, as {before, after}
+  #maskToken = null; // null until the models are loaded
   #isInserting = false;
   #typedAt = -Infinity;
   #timer;
   #onChange;
 
-  /** Calls `onChange(typed)`: true for typing, false for a choice of the visitor. */
+  /** Calls `onChange(typed)` with true for typing and false for other changes. */
   constructor(onChange) {
     this.#onChange = onChange;
     this.#label();
@@ -30,12 +30,12 @@ export class Editor {
     document.addEventListener("selectionchange", () => this.#labelSoon());
     document.addEventListener("keydown", (event) => {
       if (!event.altKey || event.ctrlKey || event.metaKey) return;
-      // on a Mac, Alt changes the key's character
+      // on a Mac, Alt changes the character of a key
       if (event.key.toLowerCase() !== "m" && !(MAC && event.code === "KeyM")) return;
       event.preventDefault();
       this.#mask();
     });
-    // keeps the focus in the text, and a phone's keyboard open
+    // keeps the focus in the text, so that a phone's keyboard stays open
     this.#button.addEventListener("pointerdown", (event) => event.preventDefault());
     this.#button.addEventListener("click", () => this.#mask());
     this.#undo.addEventListener("click", () => this.#takeBack());
@@ -47,7 +47,7 @@ export class Editor {
     return this.#area.value;
   }
 
-  /** Set the mask token, and rewrite masks in the text. */
+  /** Set the mask token and replace the previous one in the text. */
   set maskToken(maskToken) {
     const rewritten = (text) => (this.#maskToken ? text.replaceAll(this.#maskToken, maskToken) : text);
     if (rewritten(this.text) !== this.text) this.#area.value = rewritten(this.text);
@@ -56,20 +56,20 @@ export class Editor {
     this.#draw();
   }
 
-  /** Set the initial text, which cannot be undone. */
+  /** Set the initial text. Undo does not remove this text. */
   start(text) {
     this.#area.value = text;
     this.#draw();
   }
 
-  /** Replace the text; Undo and the browser's undo revert it. Returns the end of the change. */
+  /** Replace the text and return the end of the change. Undo and the browser's undo revert the change. */
   replace(text) {
     const { start, end, inserted } = difference(this.text, text);
     this.#insert(start, end, inserted);
     return start + inserted.length;
   }
 
-  /** Highlight a mask; null for none. */
+  /** Highlight a mask. The index null highlights none. */
   point(index) {
     this.#mirror.querySelectorAll(".mask").forEach((mask, at) => {
       mask.classList.toggle("pointed", at === index);
@@ -94,7 +94,7 @@ export class Editor {
     this.#selectMask(plan.start);
   }
 
-  /** Mask the word after a double click, and select the mask so that typing replaces it. */
+  /** Mask the word of a double click and select the mask, so that typing replaces it. */
   #maskSelected() {
     const { selectionStart: at, selectionEnd } = this.#area;
     if (!this.text.slice(at, selectionEnd).trim()) return;
@@ -115,7 +115,7 @@ export class Editor {
     this.#area.focus({ preventScroll: true });
     this.#area.setSelectionRange(start, end);
     this.#isInserting = true;
-    // deprecated, but the only edit that the browser's undo records
+    // deprecated, but the only edit that the undo of browsers records
     const isDone = document.execCommand(inserted ? "insertText" : "delete", false, inserted);
     if (!isDone) this.#area.setRangeText(inserted, start, end, "end");
     this.#isInserting = false;
@@ -153,7 +153,7 @@ export class Editor {
       parts.push(el("span", { class: "mask", "data-number": number }, this.#maskToken));
       at = end;
     });
-    // a final line break needs a character behind it to make a line
+    // a final line break only starts a line if a character follows
     this.#mirror.replaceChildren(...parts, this.text.slice(at), "\u200b");
     this.#undo.hidden = this.#steps.at(-1)?.after !== this.text;
     this.#labelSoon();

@@ -1,4 +1,4 @@
-// Example sentences, one for each feature of the service.
+// Example sentences, one per feature of the service.
 
 import { byId, el } from "./dom.js";
 
@@ -15,10 +15,10 @@ const EXAMPLES = [
     options: { mode: "targets", targets: ["tea", "coffee", "hot chocolate", "sand"] },
   },
   { name: "Whole words", text: (mask) => `She works as a ${mask}.`, options: { mode: "word" } },
-  { name: "What does not fit", text: () => "The dog parked at the mailman." },
+  { name: "Surprisal", text: () => "The dog parked at the mailman." },
 ];
 
-/** Create their buttons, which call `choose(text, options)`. Returns the first example's text. */
+/** Create buttons that call `choose(text, options)`, and return the text of the first example. */
 export function showExamples(maskToken, choose) {
   byId("examples").replaceChildren(
     ...EXAMPLES.map(({ name, text, options }) => {

@@ -9,8 +9,8 @@ export function showFacts({ precision, description, license, limits, architectur
   const facts = {
     Parameters: whole(architecture.parameters),
     Vocabulary: `${whole(architecture.vocab_size)} tokens`,
-    "Longest text": `${whole(limits.max_tokens)} tokens`,
-    "Most masks": whole(limits.max_masks),
+    "Maximum text length": `${whole(limits.max_tokens)} tokens`,
+    "Maximum masks per request": whole(limits.max_masks),
     "Maximum fills per mask": whole(limits.max_top_k),
     "Maximum passes per request": whole(limits.max_passes),
     "Model licence": license,

@@ -1,9 +1,10 @@
-// A response of /fill-mask of any shape as lists to show.
+// Conversion of responses of /fill-mask, which have several shapes, to lists of fills.
 
 /**
- * The lists of a response: one per mask, or a single one for masks filled jointly. Each has its
- * `fills` and the `window` that the model saw. Each fill has the `words` it inserts, its `share`
- * (the length of its bar), the `probability` over the vocabulary if that differs, and `sequence`.
+ * Return the lists of a response. There is one list per mask, or a single list for masks filled
+ * jointly. A list has its `fills` and the `window` that the model read. A fill has the `words` that
+ * it inserts, the `sequence` with them, and its `share`, which is the length of its bar. A fill also has
+ * the `probability` over the vocabulary if its share differs.
  */
 export function listsOf(answer) {
   const several = Array.isArray(answer[0]);
@@ -19,7 +20,7 @@ export function listsOf(answer) {
   }));
 }
 
-/** A token without the leading space that some models include; white space alone as a symbol. */
+/** Return a token without leading space, or a symbol for a token of white space only. */
 function shown(tokenStr) {
   return tokenStr.trim() || tokenStr.replace(/\n/g, "⏎").replace(/\s/g, "␣");
 }

@@ -1,16 +1,16 @@
-// Lists of fills as bars; each fill is a button that inserts it into the text.
+// Lists of fills as bars. Each fill is a button that inserts it into the text.
 
 import { el, setAttribute } from "./dom.js";
 import { ceiling, percent, whole } from "./numbers.js";
 import { roving } from "./roving.js";
 
-const MANY_ROWS = 200; // without animation from here on
+const MANY_ROWS = 200; // more rows have no animation
 
 export class FillsView {
   #lists = [];
   #on;
 
-  /** Calls `on.choose(fill, list)`, and `on.point(list)` with the hovered or focused list, or null. */
+  /** Calls `on.choose(fill, list)` for a chosen fill and `on.point(list)` for a hovered or focused list. */
   constructor(on) {
     this.#on = on;
     this.root = el("div", { class: "lists" });
@@ -20,9 +20,9 @@ export class FillsView {
    * Show lists.
    *
    * @param lists from `listsOf`.
-   * @param contexts the text before and after each list's mask; omitted for a single mask.
-   * @param current the token that the text has now.
-   * @return the meaning of a full bar.
+   * @param contexts the text before and after the mask of each list. A single mask has no contexts.
+   * @param current the token in the text.
+   * @return the legend of a full bar.
    */
   render(lists, { contexts = [], current } = {}) {
     const most = ceiling(lists.flatMap(({ fills }) => fills.map(({ share }) => share)));
@@ -53,12 +53,12 @@ export class FillsView {
     return `Full bar: ${Math.round(most * 100)} %`;
   }
 
-  /** Mark the fills as outdated; outdated fills cannot be chosen. */
+  /** Mark the fills as outdated. Visitors cannot choose outdated fills. */
   set stale(stale) {
     this.root.classList.toggle("stale", stale);
   }
 
-  /** Focus the best fill of a mask, or of the last one. */
+  /** Focus the best fill of a mask, or of the last mask if the index is too large. */
   focus(index) {
     this.#lists[Math.min(index, this.#lists.length - 1)]?.rows[0]?.button.focus();
   }

@@ -1,4 +1,4 @@
-// The visitor's API key: requested if the service requires one, kept until the page is closed.
+// The visitor's API key, which the page keeps until it is closed.
 
 import { byId, setAttribute } from "./dom.js";
 import { showProblem } from "./problem.js";
@@ -14,17 +14,17 @@ form.addEventListener("submit", (event) => {
   goOn();
 });
 
-/** The key, or null. */
+/** Return the key. A missing key is null. */
 export const currentKey = () => key;
 
-/** Ask the visitor for a key or for another one; resolves when the request can be sent again. */
+/** Ask the visitor for a key. The promise resolves when the page can send the request again. */
 export function askForKey(signal) {
   const isFirst = key === null;
   const sentence = isFirst ? "The service requires an API key. This page keeps it until you close it." : "The API key is invalid. Enter another one.";
   showProblem(byId("key-problem"), sentence, isFirst ? "notice" : "error");
   setAttribute(field, "aria-invalid", isFirst ? null : "true");
   form.hidden = false;
-  // does not take the focus from the text
+  // the focus stays in the text
   if (!document.activeElement?.matches("input, select, textarea")) field.focus();
   return new Promise((resolve, reject) => {
     steps.addEventListener("go on", resolve, { once: true, signal });

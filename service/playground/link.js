@@ -13,7 +13,7 @@ const CHOICES = {
   maxWordTokens: ["1", "2", "3", "4", "5"],
 };
 
-/** The fragment for a text, options and a model, without defaults. */
+/** Return the fragment for a text, options and a model, without defaults. */
 export function toFragment(text, options, model) {
   const parameters = new URLSearchParams({ text });
   if (model && !model.isDefault) parameters.set("model", model.name);
@@ -25,8 +25,8 @@ export function toFragment(text, options, model) {
 }
 
 /**
- * Parse a fragment into `{text, model, options, unread}`: `model` is a name or missing, `unread`
- * names the parts that cannot be used. Returns null without a text.
+ * Parse a fragment into `{text, model, options, unread}`. `model` is undefined without a model name.
+ * `unread` contains the names of invalid parts. A fragment without a text returns null.
  */
 export function fromFragment(fragment) {
   const parameters = new URLSearchParams(fragment.slice(1));

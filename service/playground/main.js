@@ -1,4 +1,4 @@
-// The page: sends a request whenever the text or an option changes, and shows the response.
+// The page, which sends a request after each change of the text or the options.
 
 import { Alternatives } from "./alternatives.js";
 import { say } from "./announcer.js";
@@ -22,9 +22,9 @@ import { ScoreView } from "./score_view.js";
 import { around, findMasks } from "./text.js";
 
 const TYPING_MS = 150;
-const BULK_TYPING_MS = 300; // before requests that take many passes of the model
-const MOST_ANNOUNCED = 5; // masks
-const EMPTY = "Write a sentence. Insert a mask to get words for it, or leave all words to see how surprising each is.";
+const BULK_TYPING_MS = 300; // before requests that need many passes
+const MOST_ANNOUNCED = 5; // masks in an announcement
+const EMPTY = "Write a sentence. Insert a mask to get fills for it. Without a mask, you get the surprisal of each token.";
 
 const results = byId("results");
 const editor = new Editor(changed);
@@ -67,7 +67,7 @@ byId("copy-link").addEventListener("click", () => {
 function listed(answer) {
   served = answer;
   if (served.length === 1) started(served[0]);
-  else info.ask({ path: "info" }); // to learn the default
+  else info.ask({ path: "info" }); // to get the default model
 }
 
 function started({ name }) {
@@ -78,7 +78,7 @@ function started({ name }) {
   else if (!beginWithLink()) begin(example);
 }
 
-/** Use the chosen model from now on. Returns an initial text. */
+/** Use the chosen model and return an initial text. */
 function useModel() {
   const { mask_token: maskToken, limits } = models.current;
   editor.maskToken = maskToken;
@@ -101,7 +101,7 @@ function beginWithLink() {
   useModel();
   begin(link.text, link.options);
   const names = link.unread.join(", ");
-  showProblem(byId("link-problem"), names && `The link has parts that this page cannot use: ${names}.`, "error");
+  showProblem(byId("link-problem"), names && `This page ignores invalid parts of the link: ${names}.`, "error");
   return true;
 }
 
@@ -224,7 +224,7 @@ function setStale(stale) {
   if (!stale) setUsable(true);
 }
 
-/** Mark the shown result as outdated, unless a response is about to replace it. */
+/** Enable or disable the shown result. */
 function setUsable(usable) {
   const within = byId("view").contains(document.activeElement);
   byId("view").inert = !usable;

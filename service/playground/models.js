@@ -12,7 +12,7 @@ export class Models {
     this.#select.addEventListener("change", onChange);
   }
 
-  /** Show the models and choose the default; several appear as a selection. */
+  /** Show the models and choose the default. Several models appear as a selection. */
   show(served, defaultName) {
     this.#served = served.map((one) => ({ ...one, isDefault: one.name === defaultName }));
     this.#default = this.#served.find(({ isDefault }) => isDefault) ?? this.#served[0];
@@ -21,14 +21,14 @@ export class Models {
     this.choose();
   }
 
-  /** Choose a model by name, or else the default. Returns whether the name exists. */
+  /** Choose a model by name, or the default. Return whether the name exists. */
   choose(name = this.#default.name) {
     const found = this.#served.findIndex((one) => one.name === name);
     this.#select.selectedIndex = found < 0 ? this.#served.indexOf(this.#default) : found;
     return found >= 0;
   }
 
-  /** The chosen model; undefined before `show`. */
+  /** The chosen model. Before `show`, the model is undefined. */
   get current() {
     return this.#served[this.#select.selectedIndex];
   }

@@ -1,9 +1,9 @@
-// Formatting of numbers.
+// Number formats of the page.
 
 const CEILINGS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
 const BITS = [2, 5, 9, 13]; // upper bounds of the levels of surprisal
 
-/** 0.7278 as "72.78 %"; small values keep two digits: "0.0087 %", "3.6e−9 %". */
+/** Return 0.7278 as "72.78 %". Small values have two digits, such as "0.0087 %" or "3.6e−9 %". */
 export function percent(share) {
   const hundredths = share * 100;
   if (hundredths >= 0.01 || hundredths === 0) return `${hundredths.toFixed(2)} %`;
@@ -13,7 +13,7 @@ export function percent(share) {
 
 export const bits = (surprisal) => `${surprisal.toFixed(1)} bits`;
 
-/** About three digits, with a real minus sign: "−31.2". */
+/** Return a number with about three digits and a real minus sign, such as "−31.2". */
 export function figure(number) {
   const digits = Math.abs(number) >= 1000 ? 0 : 1;
   const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
@@ -22,13 +22,13 @@ export function figure(number) {
 
 export const whole = (number) => number.toLocaleString("en");
 
-/** The smallest round share that no bar exceeds; the longest bar stands for it. */
+/** Return the smallest round share that no bar exceeds, which a full bar represents. */
 export function ceiling(shares) {
   const largest = Math.max(0, ...shares);
   return CEILINGS.find((one) => largest <= one) ?? 1;
 }
 
-/** Level of surprisal from 0 (expected) to 4. */
+/** Return the level of surprisal, from 0 (expected) to 4. */
 export function level(surprisal) {
   const found = BITS.findIndex((limit) => surprisal < limit);
   return found < 0 ? BITS.length : found;

@@ -1,4 +1,4 @@
-// Options of filling. Four modes exclude combinations that the service does not support.
+// Options of fills. The four modes exclude combinations that the service does not support.
 
 import { byId, setAttribute } from "./dom.js";
 import { whole } from "./numbers.js";
@@ -10,7 +10,7 @@ export class Options {
   #topK = byId("top-k");
   #targets = byId("targets");
 
-  /** Calls `onChange(typed)` as the editor does. */
+  /** Calls `onChange(typed)` with true for typing and false for other changes. */
   constructor(onChange) {
     this.#root.addEventListener("input", ({ target }) => {
       this.#show();
@@ -38,7 +38,7 @@ export class Options {
     };
   }
 
-  /** Choose options; missing ones get their defaults. */
+  /** Choose options. Missing options get their defaults. */
   set value(given) {
     const { mode, topK, targets, maxWordTokens, order, windowed } = { ...DEFAULTS, ...given };
     this.#root.querySelector(`[name=mode][value=${mode}]`).checked = true;
@@ -50,7 +50,7 @@ export class Options {
     this.#show();
   }
 
-  /** Why a request with these options is impossible, or undefined. */
+  /** The reason why the options are invalid. Valid options have no reason. */
   get problem() {
     const { mode, targets } = this.value;
     if (mode === "targets") return targets.length ? undefined : "Write the words to rank, separated by commas.";
@@ -68,7 +68,7 @@ export class Options {
     }
     const isRanking = this.#mode === "targets";
     byId("count").hidden = isRanking;
-    // an empty list is not shown as an error
+    // an empty list is not an error
     showProblem(byId("option-problem"), this.problem, isRanking ? "hint" : "error");
     setAttribute(this.#topK, "aria-invalid", this.#topK.checkValidity() ? null : "true");
   }

@@ -1,18 +1,18 @@
-// Problems as sentences; the service's own message if it has one.
+// Problems as sentences, which contain the message of the service if there is one.
 
-/** The sentence for the state of a Question; none for a key, which has its own form. */
+/** Return the sentence for a waiting Question. A missing key has its own form and no sentence. */
 export function waitingSentence({ kind, sentence, seconds }) {
   return {
-    busy: `${sentence} Asking again in ${seconds} s.`,
-    starting: `${sentence} Asking again as soon as it is ready.`,
-    unreachable: "The server cannot be reached. Retrying until it can.",
+    busy: `${sentence} The page tries again in ${seconds} s.`,
+    starting: `${sentence} The page tries again as soon as the service is ready.`,
+    unreachable: "The service is unreachable. The page tries again every second.",
   }[kind];
 }
 
-/** Whether a retry may succeed. */
+/** Return whether a retry may succeed. */
 export const isPassing = ({ status }) => status === 429 || status >= 500;
 
-/** Show a sentence in a paragraph, or hide the paragraph without one. */
+/** Show a sentence in a paragraph. Without a sentence, hide the paragraph. */
 export function showProblem(paragraph, sentence, kind) {
   paragraph.querySelector("span").textContent = sentence ?? "";
   paragraph.hidden = !sentence;

@@ -1,4 +1,4 @@
-// One request at a time: a newer one replaces an older one, whose response is never shown.
+// One request at a time. A newer request replaces an older one, whose response is ignored.
 
 import { ask, Refusal, Unreachable } from "./api.js";
 import { askForKey, currentKey, goOn } from "./key.js";
@@ -7,12 +7,13 @@ const POLL_MS = 1000;
 const DEFAULT_RETRY_S = 1;
 
 /**
- * Sends a request and retries it: once if the service is overloaded, until it responds if it is
- * starting or cannot be reached, and with each key that the visitor enters if it requires one.
+ * A request with retries. During an overload there is one retry. While the service is starting or
+ * unreachable, retries continue until the service responds. If the service requires an API key, the
+ * request is repeated with each key that the visitor enters.
  *
- * `on.waiting(problem)` is called with `{kind: "busy" | "starting" | "unreachable" | "key",
- * sentence, seconds}`, `on.answer(answer)` and `on.refused(refusal)` at the end. A dropped request
- * calls nothing.
+ * Each wait calls `on.waiting({kind, sentence, seconds})`, where `kind` is "busy", "starting",
+ * "unreachable" or "key". The end calls `on.answer(answer)` or `on.refused(refusal)`. A cancelled
+ * request calls no function.
  */
 export class Question {
   #controller = new AbortController();
@@ -22,13 +23,13 @@ export class Question {
     this.#on = on;
   }
 
-  /** Drop the open request, if any. */
+  /** Cancel the open request, if any. */
   drop() {
     this.#controller.abort();
     this.#controller = new AbortController();
   }
 
-  /** Send a request after a delay; drops the one before. */
+  /** Cancel the open request, and send a new one after a delay. */
   async ask({ path, body }, delayMs = 0) {
     this.drop();
     const { signal } = this.#controller;

@@ -1,4 +1,4 @@
-// The request for a text and options.
+// HTTP requests for a text and options.
 
 import { findMasks } from "./text.js";
 
@@ -7,8 +7,8 @@ export const DEFAULTS = {
 };
 
 /**
- * The request to a model: `{path, body, masks}`. Scores a text without masks, fills others. Omits
- * the service's defaults except the number of fills.
+ * Return the request to a model as `{path, body, masks}`. A text without masks is scored. The
+ * request omits the service's defaults, except for the number of fills.
  */
 export function requestFor(text, options, { name, isDefault, mask_token: maskToken }) {
   const masks = findMasks(text, maskToken).length;

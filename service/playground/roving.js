@@ -1,7 +1,7 @@
-// Arrow keys move inside a group of buttons, which is a single tab stop.
+// Keyboard navigation in a group of buttons, which is a single tab stop (roving tabindex).
 
 /**
- * Let arrow keys move between the elements that match, Home and End to the first and last.
+ * Let arrow keys move between the elements that match. Home and End move to the first and the last.
  *
  * Call `refresh` after adding or removing elements, so that one of them remains a tab stop.
  */

@@ -1,4 +1,4 @@
-// A text with tokens coloured by surprisal; each token is a button for its alternatives.
+// A text with tokens coloured by surprisal. Each token is a button that shows its alternatives.
 
 import { el, setAttribute } from "./dom.js";
 import { bits, figure, level, levels, percent } from "./numbers.js";
@@ -19,9 +19,9 @@ export class ScoreView {
   #on;
 
   /**
-   * Calls `on.open(piece)` and `on.close()` when a token is selected or released.
+   * Calls `on.open(piece)` for a selected token and `on.close()` for a released one.
    *
-   * @param panel shows the alternatives to the selected token.
+   * @param panel element with the alternatives to the selected token.
    */
   constructor(panel, on) {
     this.#on = on;
@@ -47,7 +47,7 @@ export class ScoreView {
     this.#panelId = panel.id;
   }
 
-  /** Show a response of /score. Returns the piece with the highest surprisal. */
+  /** Show a response of /score and return the piece with the highest surprisal. */
   render(text, answer) {
     this.close();
     this.#pieces = piecesOf(text, answer.tokens);
@@ -74,7 +74,7 @@ export class ScoreView {
     this.#on.close();
   }
 
-  /** The selected piece, or null. */
+  /** The selected piece. Without a selection, the piece is null. */
   get chosen() {
     return this.#open === null ? null : this.#pieces[this.#open];
   }
@@ -84,7 +84,7 @@ export class ScoreView {
     this.root.classList.toggle("stale", stale);
   }
 
-  /** Focus the token that ends at an offset of the text, or the last one before it. */
+  /** Focus the last token that starts before an offset of the text. */
   focus(unit) {
     const at = this.#pieces.findLastIndex(({ tokens, start }) => tokens && start < unit);
     (this.#buttons[at] ?? this.#buttons.find(Boolean))?.focus();

@@ -1,10 +1,10 @@
-// A request as code. JSON strings are also valid in Python and JavaScript.
+// Requests as code. JSON strings are also valid in Python and JavaScript.
 
 const PYTHON_KEY = 'os.environ["FILLMASK_API_KEY"]';
 
 /**
- * The request as `curl`, `python` and `javascript`, each printing the figures that the page shows.
- * They read an API key from their environment; the code never contains it.
+ * Return a request as code for `curl`, `python` and `javascript`, which prints the figures of the
+ * page. The code reads the API key at run time and never contains it.
  */
 export function snippets(url, request, { withKey }) {
   const answer = shape(request);
@@ -24,10 +24,10 @@ function curl(url, body, withKey) {
   -d ${shell(spaced(body))}`;
 }
 
-/** Quote for a shell: single quotes protect everything except a single quote. */
+/** Quote a text for a shell. Single quotes protect all characters except a single quote. */
 const shell = (text) => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
-/** Whether huggingface_hub's client supports the request: one mask and a number of fills. */
+/** Return whether the client of huggingface_hub supports the request. */
 function isPlain({ body, masks }) {
   return masks === 1 && Object.keys(body.parameters).join() === "top_k";
 }
@@ -86,7 +86,7 @@ if (!response.ok) throw new Error(answer.error);
 ${loop}`;
 }
 
-/** The loops over a response and the fields to print. */
+/** Return the loops over a response and the fields to print. */
 function shape({ body, masks }) {
   if (masks === 0) {
     return { one: "token", figure: "surprisal", digits: 1, text: "token_str", tokens: true };
@@ -101,7 +101,7 @@ function shape({ body, masks }) {
   };
 }
 
-/** JSON on one line, with spaces after colons and commas. */
+/** Return JSON on one line, with spaces after colons and commas. */
 function spaced(value) {
   if (Array.isArray(value)) return `[${value.map(spaced).join(", ")}]`;
   if (typeof value !== "object") return JSON.stringify(value);
@@ -109,7 +109,7 @@ function spaced(value) {
   return `{${fields.join(", ")}}`;
 }
 
-/** An object with one line per field, valid in Python and JavaScript. */
+/** Return an object with one line per field, valid in Python and JavaScript. */
 function block(object, indent) {
   const fields = Object.entries(object).map(
     ([key, one]) => `${indent}${JSON.stringify(key)}: ${spaced(one)},\n`,

@@ -1,10 +1,10 @@
-// Offsets in a text. The service counts characters, JavaScript counts UTF-16 units.
+// Offsets in a text. The service counts characters, but JavaScript counts UTF-16 units.
 
 const WORDS = new Intl.Segmenter(undefined, { granularity: "word" });
-const NEAR = 64; // units around an offset in which a word is searched
+const NEAR = 64; // UTF-16 units around an offset to search for a word
 const OPENS = /[\s(\[{"'“‘„«¿¡/-]$/u;
 
-/** The first UTF-16 unit of each character of a text, and of its end. */
+/** Return the UTF-16 offset of each character and of the end of a text. */
 export function unitOffsets(text) {
   const offsets = [];
   let unit = 0;
@@ -16,7 +16,7 @@ export function unitOffsets(text) {
   return offsets;
 }
 
-/** The masks of a text as `[start, end]` in UTF-16 units. */
+/** Return the masks of a text as `[start, end]` in UTF-16 units. */
 export function findMasks(text, maskToken) {
   const found = [];
   for (let at = text.indexOf(maskToken); at >= 0; at = text.indexOf(maskToken, at + 1)) {
@@ -25,7 +25,7 @@ export function findMasks(text, maskToken) {
   return found;
 }
 
-/** The difference of two texts: `[start, end]` in the first, and the second's text there. */
+/** Return the range of the first text that differs from the second, and its replacement. */
 export function difference(from, to) {
   const most = Math.min(from.length, to.length);
   let start = 0;
@@ -37,14 +37,15 @@ export function difference(from, to) {
   return { start, end: from.length - same, inserted: to.slice(start, to.length - same) };
 }
 
-/** Whether an offset is inside a character of two units. */
+/** Return whether an offset is inside a character of two units. */
 function isSplit(text, at) {
   return /^[\uDC00-\uDFFF]/.test(text[at] ?? "") && /[\uD800-\uDBFF]$/.test(text[at - 1] ?? "");
 }
 
 /**
- * The edit that masks a selection: `{start, end, inserted, word}`, where `word` is replaced. Null
- * inside a mask. A selection that cuts a mask includes all of it.
+ * Return the edit that masks a selection, as `{start, end, inserted, word}`. The edit replaces
+ * `word`. A selection inside a mask returns null. A selection with a part of a mask includes the
+ * entire mask.
  */
 export function maskingAt(text, start, end, maskToken) {
   const selected = text.slice(start, end);
@@ -81,7 +82,7 @@ function wordAt(text, at) {
   return null;
 }
 
-/** The text just before and after an offset, cut between words. */
+/** Return the text before and after a range, cut between words. */
 export function around([start, end], text, units = 26) {
   let from = Math.max(0, start - units);
   let to = Math.min(text.length, end + units);

@@ -1,5 +1,5 @@
-// Light or dark like the system, unless the visitor chooses. Not a module, because it runs before
-// the first paint.
+// The light or dark theme, which follows the system unless the visitor chooses one. This script is
+// not a module, because it runs before the first paint.
 (() => {
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -17,7 +17,7 @@
     try {
       if (theme) localStorage.setItem(KEY, theme);
       else localStorage.removeItem(KEY);
-    } catch { /* the choice lasts as long as the page */ }
+    } catch { /* the choice lasts until the page is closed */ }
   }
 
   const ofSystem = () => (system.matches ? "dark" : "light");
@@ -35,7 +35,7 @@
     label();
     document.getElementById("theme").addEventListener("click", () => {
       const theme = other();
-      // the system's theme is stored as no choice, so that the page follows it
+      // the theme of the system is not stored, so that the page keeps following the system
       if (theme === ofSystem()) delete root.dataset.theme;
       else root.dataset.theme = theme;
       store(root.dataset.theme);

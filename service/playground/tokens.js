@@ -1,10 +1,10 @@
-// A response of /score as pieces of the text.
+// Conversion of a response of /score to pieces of the text.
 
 import { unitOffsets } from "./text.js";
 
 /**
- * The text in pieces: `{text, start, end}` in UTF-16 units. Pieces made of tokens also have
- * `surprisal` in bits, `probability`, and the service's `tokens`. Tokens that share a character,
+ * Return the text in pieces of `{text, start, end}`, in UTF-16 units. A piece made of tokens also
+ * has its `tokens`, its `surprisal` in bits and its `probability`. Tokens that share a character,
  * such as the bytes of an emoji in some models, are one piece.
  */
 export function piecesOf(text, tokens) {

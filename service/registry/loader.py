@@ -157,7 +157,7 @@ def _read(
     tokenizer = Tokenizer.from_bundle(bundle)
     if fingerprint(path) != before:  # the files in memory may differ from the verified ones
         raise BundleError(
-            "The bundle is refused: its files changed while they were read; replace a bundle as a "
+            "The bundle is invalid: its files changed while they were read; replace a bundle as a "
             "whole, by renaming."
         )
     throughput = warm_up(

@@ -90,13 +90,13 @@ class Tokenizer:
             self._detokenizer = Detokenizer(loaded, mask_token)
         except Exception as error:  # the tokenizers library raises bare Exception
             raise BundleError(
-                "The bundle is refused: tokenizer.json cannot be read as a tokenizer; "
+                "The bundle is invalid: tokenizer.json cannot be read as a tokenizer; "
                 "export the bundle again."
             ) from error
         self._tokenizer = loaded.tokenizer
         if self._tokenizer.token_to_id(mask_token) != mask_token_id:
             raise BundleError(
-                f"The bundle is refused: in tokenizer.json {quote(mask_token)} does not have the "
+                f"The bundle is invalid: in tokenizer.json {quote(mask_token)} does not have the "
                 f"id {mask_token_id} that bundle.json gives it; export the bundle again."
             )
         self.mask_token = mask_token

@@ -106,7 +106,7 @@ def broken_bundles(directory: Path) -> dict[str, tuple[Path, str]]:
     saturate_products(saturating)
     edit_description(saturating, shorten)
     return {
-        "flipped bit": (byte, "weights.bin is not the file bundle.json describes"),
+        "flipped bit": (byte, "the SHA-256 of weights.bin differs"),
         "flipped bit in a scale, hash put right": (scale, DIFFERENT_ANSWERS),
         "another tokenizer, hash put right": (tokenizer, DIFFERENT_ANSWERS),
         "saturating products": (saturating, f"{DIFFERENT_ANSWERS}its golden prompts differ by"),

@@ -145,7 +145,7 @@ def test_dead_worker_ends_the_process(start_server: StartServer) -> None:
         assert httpx.post(f"{url}/fill-mask", json=BODY).is_success
         answer = httpx.post(f"{url}/fill-mask", json={"inputs": ["[MASK]"] * 2})
         assert answer.status_code == 503
-        assert answer.json() == {"error": "The service has failed and must be restarted."}
+        assert answer.json() == {"error": "The service has failed; restart it."}
         assert process.wait(10) == 1
 
 
@@ -224,7 +224,8 @@ def test_bad_setting_is_one_sentence() -> None:
 def test_bad_bundle_is_one_sentence(edit_bundle: EditBundle, tmp_path: Path) -> None:
     """The exit code is 2, without a traceback."""
     assert refuse("--port=0", "--bundle", str(tmp_path / "none")) == (
-        f"The bundle is refused: {tmp_path / 'none'} is not a directory."
+        f"The bundle is invalid: {tmp_path / 'none'} is not a directory; "
+        "set bundle to the directory of a bundle."
     )
     path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][0].update(text="no mask"))
     assert json.loads((path / "bundle.json").read_text())["golden"]["prompts"][0]["text"]
@@ -236,7 +237,10 @@ def test_port_in_use_is_one_sentence(tiny: Tiny) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = refuse("--port", str(port), "--bundle", str(tiny.path))
-    assert said == f"Cannot listen on 127.0.0.1 port {port}: address already in use."
+    assert said == (
+        f"Cannot listen on 127.0.0.1 port {port} (address already in use); "
+        "set another host or port."
+    )
 
 
 async def test_connections_send_without_delay() -> None:

@@ -124,7 +124,7 @@ def test_the_variables_kubernetes_sets_are_explained(
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingsError, match="set enableServiceLinks: false in the pod") as caught:
         read_settings([])
-    assert str(caught.value).startswith(f"Kubernetes set {variable} ")
+    assert str(caught.value).startswith(f"The variable {variable}, which Kubernetes sets ")
 
 
 def test_help_names_every_setting(

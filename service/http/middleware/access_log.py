@@ -1,4 +1,4 @@
-"""ASGI middleware that counts requests and logs them, with their bodies if configured."""
+"""ASGI middleware that counts requests and logs them."""
 
 import logging
 import time
@@ -15,7 +15,7 @@ LoggedRequests = Literal["off", "errors", "all"]
 # nginx's status for a client that disconnected before its response
 CLIENT_CLOSED_REQUEST = 499
 
-# lowest status to log
+# lowest status in the log
 _LOGGED_FROM: dict[LoggedRequests, int] = {"off": 1000, "errors": 500, "all": 0}
 # temporary errors of a service that keeps running
 _EXPECTED_ERRORS = frozenset({503, 504})
@@ -24,14 +24,14 @@ _log = logging.getLogger(__name__)
 
 
 class AccessLogMiddleware:
-    """Counts requests by method, route and status, measures their duration, and logs them.
+    """Middleware that counts and logs requests.
 
     The log omits paths, queries and headers, which contain text of clients.
 
     Args:
         app: next ASGI application.
-        statistics: records each request.
-        logged: requests to log.
+        statistics: statistics of requests by method and route.
+        logged: requests to log, where "errors" means a status of 500 or above.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ MAX_LOGGED_CHARS = 10_000
 
 
 class BodyLogMiddleware:
-    """Logs the body of each request, up to 10,000 characters.
+    """Middleware that logs the body of each request, up to 10,000 characters.
 
     Args:
         app: next ASGI application, which receives each body in one message.

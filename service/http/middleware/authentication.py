@@ -1,4 +1,4 @@
-"""API keys, and the ASGI middleware that requires one."""
+"""API keys, and the ASGI middleware that requires one of them."""
 
 import hashlib
 import hmac
@@ -18,21 +18,22 @@ _log = logging.getLogger(__name__)
 
 
 class _NoKeyError(SettingsError):
-    """The file does not exist or has no key."""
+    """Error for a missing file or a file without keys."""
 
 
 class ApiKeys:
-    """API keys from a file with one key per line; empty lines and # comments are ignored.
+    """API keys from a file with one key per line, empty lines and # comments.
 
-    Only SHA-256 digests stay in memory. The file is checked up to once per second, so that keys can
-    be rotated without a restart. If the file disappears or has no key, all keys are invalid until
-    it has one again. If it cannot be read or has an invalid line, the previous keys stay valid.
+    Only SHA-256 digests stay in memory. An instance checks the file for changes at most once per
+    second, so that keys can rotate without a restart. If the file is missing or has no key, all
+    keys are invalid until the file has one again. If the file is unreadable or has an invalid line,
+    the previous keys stay valid.
 
     Args:
-        path: path of the file.
+        path: file with the keys.
 
     Raises:
-        SettingsError: the file cannot be read, has no key, or has a key that is too short.
+        SettingsError: the file is unreadable, has no key, or has a key that is too short.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,7 +44,7 @@ class ApiKeys:
         self._read()
 
     def is_valid(self, key: bytes) -> bool:
-        """Return whether a key is valid, in a time that does not depend on its content."""
+        """Return whether a key is valid, in a time that is independent of its content."""
         now_s = time.monotonic()
         if now_s - self._checked_s >= CHECK_INTERVAL_S:
             self._checked_s = now_s
@@ -77,7 +78,7 @@ class ApiKeys:
             ) from error
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(
-                f"api_keys_file cannot be read: {self._path}; it must be a readable UTF-8 file."
+                f"api_keys_file is not a readable UTF-8 file: {self._path}; correct or unset it."
             ) from error
         digests = []
         for number, line in enumerate(lines, start=1):
@@ -86,8 +87,8 @@ class ApiKeys:
                 continue
             if len(key) < MIN_KEY_CHARS:
                 raise SettingsError(
-                    f"api_keys_file has a key of {len(key)} characters in line {number}; a key "
-                    f"needs at least {MIN_KEY_CHARS}."
+                    f"api_keys_file, line {number}: a key must have at least {MIN_KEY_CHARS} "
+                    f"characters (got {len(key)})."
                 )
             digests.append(hashlib.sha256(key.encode()).digest())
         if not digests:
@@ -95,7 +96,7 @@ class ApiKeys:
         self._digests = tuple(digests)
 
     def _file_version(self) -> tuple[int, ...]:
-        """Return the inode, time and size of the file; Kubernetes replaces the whole file."""
+        """Return the inode, time and size of the file. Kubernetes replaces the whole file."""
         try:
             stat = self._path.stat()
         except OSError:  # reading the file reports the reason
@@ -103,7 +104,7 @@ class ApiKeys:
         return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
-# for probes, scrapers, and people who do not have a key yet
+# paths for probes, scrapers and people without a key
 _PUBLIC_PATHS = frozenset(
     {
         "/health/live",
@@ -120,7 +121,7 @@ _SCHEME = b"bearer "
 
 
 class AuthenticationMiddleware:
-    """Rejects requests without a valid API key with 401, before their body is read.
+    """Middleware that rejects requests without a valid API key, before reading their body.
 
     Args:
         app: next ASGI application.
@@ -132,7 +133,7 @@ class AuthenticationMiddleware:
         self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on or reject one request."""
+        """Check the API key of one request."""
         if (
             scope["type"] != "http"
             or _is_public(scope)
@@ -146,7 +147,7 @@ class AuthenticationMiddleware:
 
 def _is_public(scope: Scope) -> bool:
     path: str = scope["path"]
-    if path == "/":  # GET is the playground; clients of Hugging Face POST to the same path
+    if path == "/":  # GET returns the playground. POST fills masks.
         return scope["method"] in {"GET", "HEAD"}
     return path in _PUBLIC_PATHS or path.startswith(_PUBLIC_PREFIXES)
 

@@ -1,4 +1,4 @@
-"""CORS middleware, which lets pages of allowed origins send requests and read responses."""
+"""CORS middleware, which allows pages of other origins to use the service."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ _HEADERS = ("Authorization", "X-Request-ID", "X-Request-Timeout-Ms", "traceparen
 
 
 class CorsMiddleware(CORSMiddleware):
-    """Starlette's CORS middleware with errors in the format of the service.
+    """Starlette's CORS middleware with error messages in the format of the service.
 
     Args:
         app: next ASGI application.
@@ -30,7 +30,7 @@ class CorsMiddleware(CORSMiddleware):
         )
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """Return the response to a preflight request, with an error message if it is rejected."""
+        """Return the response to a preflight request, with an error message for a rejection."""
         response = super().preflight_response(request_headers)
         if response.status_code < 400:
             return response

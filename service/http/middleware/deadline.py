@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.errors import quote
 from service.http.send_json import send_error_message
 
 HEADER = b"x-request-timeout-ms"
@@ -13,10 +14,11 @@ MAX_TIMEOUT_MS = 600_000
 
 
 class DeadlineMiddleware:
-    """Cancels a request and its queued work at its deadline and responds with 504.
+    """Middleware that cancels a request at its deadline and responds with 504.
 
-    The timeout is the request's X-Request-Timeout-Ms, or the default, from the time when the whole
-    request has arrived. A response that has started is not interrupted.
+    The cancellation removes the request's work from the queue. The timeout starts when the complete
+    request has arrived. The X-Request-Timeout-Ms header of a request sets the timeout. A response
+    that starts before the deadline continues after it.
 
     Args:
         app: next ASGI application.
@@ -35,12 +37,14 @@ class DeadlineMiddleware:
         timeout_ms = self._default_ms
         for name, value in scope["headers"]:
             if name == HEADER:
-                digits = value.strip(b" \t")  # white space is not part of the value (RFC 9110, 5.5)
-                # numbers with more digits are above the maximum
+                # white space is not part of a value (RFC 9110, 5.5)
+                digits = value.strip(b" \t")
+                # any number of ten digits is above the maximum
                 timeout_ms = int(digits) if digits.isdigit() and len(digits) < 10 else 0
                 if not 1 <= timeout_ms <= MAX_TIMEOUT_MS:
                     allowed = f"a whole number from 1 to {MAX_TIMEOUT_MS}"
-                    message = f"X-Request-Timeout-Ms must be {allowed}."
+                    found = quote(bytes(digits).decode("latin-1"))
+                    message = f"X-Request-Timeout-Ms must be {allowed} (got {found})."
                     await send_error_message(send, 400, message)
                     return
 
@@ -63,5 +67,5 @@ class DeadlineMiddleware:
 
 
 async def _cancellation() -> None:
-    """Wait for the cancellation by the expired timeout."""
+    """Wait until the expired timeout cancels the request."""
     await asyncio.Event().wait()

@@ -4,7 +4,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class HeadMiddleware:
-    """Handles a HEAD request like a GET request and omits the body of the response.
+    """Middleware that handles HEAD requests as GET requests and omits the response bodies.
 
     Args:
         app: next ASGI application, without HEAD routes of its own.
@@ -14,7 +14,7 @@ class HeadMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on one request, HEAD as GET."""
+        """Handle one request, with HEAD as GET."""
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
@@ -24,9 +24,9 @@ class HeadMiddleware:
                 message = {**message, "body": b""}
             await send(message)
 
-        # a copy, because the server reads the method too and sends no body for HEAD
+        # a copy, because the server also reads the method and sends no body for HEAD
         as_get = {**scope, "method": "GET"}
         try:
             await self._app(as_get, receive, send_without_body)
         finally:
-            scope.update({**as_get, "method": "HEAD"})  # values that routing has added
+            scope.update({**as_get, "method": "HEAD"})  # keeps the values that routing has added

@@ -19,10 +19,11 @@ _VALID_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestIdMiddleware:
-    """Adds the client's X-Request-ID to the response if it is valid, or a new one.
+    """Middleware that adds a request id to each response.
 
-    It logs unhandled exceptions with this id, their type and traceback, and responds with the id
-    only. Neither contains the exception message, which may quote text of the user.
+    The id is the client's X-Request-ID if that is valid, and otherwise a new one. The log of an
+    unhandled exception has the id, the type of the exception and its traceback. The response has
+    only the id. Both omit the exception message, which may quote text of the user.
 
     Args:
         app: next ASGI application.
@@ -37,7 +38,7 @@ class RequestIdMiddleware:
             await self._app(scope, receive, send)
             return
         request_id = scope[REQUEST_ID] = request_id_of(scope["headers"])
-        CURRENT_SCOPE.set(scope)  # each request has a context of its own
+        CURRENT_SCOPE.set(scope)  # each request has its own context
         started = False
 
         def send_with_id(message: Message) -> Awaitable[None]:
@@ -48,23 +49,23 @@ class RequestIdMiddleware:
             return send(message)
 
         async def fail(status: int, message: str) -> None:
-            if not started:  # otherwise the server closes the connection
+            if not started:  # the server closes the connection of a started response
                 await send_error_message(send_with_id, status, message)
 
         try:
             await self._app(scope, receive, send_with_id)
-        except asyncio.CancelledError:  # by the server, after the grace period of a shutdown
+        except asyncio.CancelledError:  # the server cancels requests after the grace period
             await fail(503, "The service shut down before the response was ready; try again.")
-        except Exception as error:  # noqa: BLE001 - the last resort of every request
+        except Exception as error:  # noqa: BLE001 - the last handler of every request
             text = request_id.decode()
             _log.error("request %s failed:\n%s", text, safe_traceback(error))
             await fail(500, f"Internal error; quote the request id {text} when you report it.")
 
 
 def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the request id of the client if it is valid, or a new one."""
+    """Return the valid request id of the client or a new one."""
     for name, value in headers:
         if name == _HEADER and _VALID_ID.fullmatch(value):
             return bytes(value)
-    # need not be a secret; os.urandom is a system call and releases the interpreter lock
+    # The id is not a secret. os.urandom is a system call, which releases the interpreter lock.
     return b"%032x" % random.getrandbits(128)

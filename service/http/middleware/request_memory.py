@@ -11,32 +11,33 @@ from service.http.send_json import send_error, send_error_message
 from service.http.throttle import ExcludedRequests
 from service.observability.request_context import RESERVE
 
-# Parsing a body of this size takes 0.03 ms, or 0.6 ms if it is built to be slow. Switching to
-# another thread and back takes 0.03 ms.
+# Parsing a body of this size takes 0.03 ms, or 0.6 ms for a malicious body. Switching
+# to another thread and back takes 0.03 ms.
 LONG_BODY_BYTES = 2**14
-# texts of longer bodies may be tokenized in a thread, after those of shorter bodies
+# the texts of longer bodies may wait for a thread that tokenizes them
 _SHORT_BODY_BYTES = 1_000
-# memory of one parsed JSON value: a short text and the references to it
+# memory of one parsed JSON value, which is a short text and the references to it
 _VALUE_BYTES = 70
 _NOT_ENCODED = frozenset({b"", b"identity"})
 
 
 class RequestMemoryMiddleware:
-    """Limits the size of each body and the memory of all bodies and of all responses.
+    """Middleware that limits the size of each body and the memory of all bodies and responses.
 
-    A body above the limit gets a 413 response, immediately if its Content-Length exceeds the limit,
-    and otherwise as soon as the received bytes do. A compressed body gets 415, because its size in
-    memory is unknown. The application receives the whole body in one message.
+    A body above the limit gets a 413 response as soon as its Content-Length or its received bytes
+    exceed the limit. A compressed body gets
+    a 415 response, because its size in memory is unknown. The application receives the complete
+    body in one message.
 
-    Endpoints reserve the memory of their response before they submit work to the model, with the
-    function scope[RESERVE].
+    Endpoints reserve the memory of their response with the function scope[RESERVE], before they
+    submit work to the model.
 
     Args:
         app: next ASGI application.
         max_body_bytes: size limit of each body.
-        bodies: budget of all bodies, each held until the end of its request.
-        responses: budget of all responses, each held until it is handed to the connection.
-        excluded_requests: counts requests that wait for their client or are in the model's queue.
+        bodies: budget of all bodies. A body counts until the end of its request.
+        responses: budget of all responses. A response counts until the connection receives it.
+        excluded_requests: count of requests that wait for their client or are in the model's queue.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class RequestMemoryMiddleware:
             exclude(scope)
 
         def send_and_release(message: Message) -> Awaitable[None]:
-            exclude(scope)  # the client may not read
+            exclude(scope)  # the client may stop reading
             if message["type"] == "http.response.body":
                 response_claim.release()  # the connection limits unread bytes
             return send(message)
@@ -93,29 +94,29 @@ class RequestMemoryMiddleware:
             scope[RESERVE] = reserve
             await self._app(scope, receive_body, send_and_release)
         finally:
-            # breaks a cycle that would keep the request until the next garbage collection
+            # breaks a cycle that keeps the request until the next garbage collection
             scope.pop(RESERVE, None)
             self._excluded_requests.include(scope)
             response_claim.release()
             body_claim.release()
 
     def _head_rejection(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[int, str] | None:
-        """Return status and message if the head declares a body that the service rejects."""
+        """Check the headers, and return the status and message of a rejection."""
         for name, value in headers:
             if name == b"content-length":
-                if _declared_bytes(value) > self._max_body_bytes:
-                    return self._too_large()
+                if (declared_bytes := _declared_bytes(value)) > self._max_body_bytes:
+                    return self._too_large(declared_bytes)
             elif name == b"content-encoding" and value.strip(b" \t").lower() not in _NOT_ENCODED:
                 encoding = quote(bytes(value).decode("latin-1"))
                 return 415, f"The content encoding {encoding} is not supported; send plain JSON."
         return None
 
-    def _too_large(self) -> tuple[int, str]:
-        advice = "send a smaller one or fewer texts"
-        return 413, f"The body is larger than {self._max_body_bytes} bytes; {advice}."
+    def _too_large(self, size_bytes: int) -> tuple[int, str]:
+        allowed = f"at most {self._max_body_bytes} bytes (got {size_bytes})"
+        return 413, f"The body must have {allowed}; send fewer or shorter texts."
 
     async def _collect(self, receive: Receive, send: Send, claim: Claim) -> Message | None:
-        """Return the body as one message; None if it was rejected or the client disconnected."""
+        """Return the body as one message. A rejected or incomplete body is None."""
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
@@ -132,12 +133,12 @@ class RequestMemoryMiddleware:
             await send_error(send, error)
             return None
         if len(message["body"]) > self._max_body_bytes:
-            await send_error_message(send, *self._too_large())
+            await send_error_message(send, *self._too_large(len(message["body"])))
             return None
         return message
 
     async def _collect_parts(self, first: bytes, receive: Receive, claim: Claim) -> bytes | None:
-        """Return the body, or its start if it is too large; None if the client disconnected."""
+        """Return the body or the start of a body above the limit. An incomplete body is None."""
         chunks = [first]
         claim.grow(chunks.clear)
         claim.add(size_bytes := len(first))
@@ -157,7 +158,7 @@ class RequestMemoryMiddleware:
 
 def _declared_bytes(content_length: bytes) -> int:
     digits = content_length.lstrip(b"0") if content_length.isdigit() else b""
-    # int() accepts up to 4,300 digits; numbers of 18 digits exceed any limit
+    # int() accepts up to 4,300 digits. A number of 18 digits exceeds any limit.
     return int(digits[:19] or b"0")
 
 

@@ -1,4 +1,4 @@
-"""ASGI middleware that traces requests, with the packages of OpenTelemetry."""
+"""ASGI middleware that traces requests with OpenTelemetry."""
 
 from collections.abc import Awaitable
 
@@ -7,16 +7,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.observability.opentelemetry import OpenTelemetryTracer, record_route, record_status
 
-# probes and scrapers request these every few seconds
+# probes and scrapers request these paths every few seconds
 _UNTRACED = ("/health/", "/v2/health/", "/metrics")
 
 
 class TracingMiddleware:
-    """Runs each request in a span, except those of probes and scrapers.
+    """Middleware that runs each request in a span, except those of probes and scrapers.
 
     Args:
         app: next ASGI application.
-        tracer: starts the spans.
+        tracer: tracer that starts the spans.
     """
 
     def __init__(self, app: ASGIApp, tracer: OpenTelemetryTracer) -> None:

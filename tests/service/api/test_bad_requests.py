@@ -29,7 +29,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {"content-type": "application/json", "content-length": "160000"},
         b"x" * 160_000,
         413,
-        "The body is larger than 150000 bytes; send a smaller one or fewer texts.",
+        "The body must have at most 150000 bytes (got 160000); send fewer or shorter texts.",
     ),
     "too large elsewhere": (
         "GET",
@@ -37,7 +37,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {},
         b"x" * 160_000,
         413,
-        "The body is larger than 150000 bytes; send a smaller one or fewer texts.",
+        "The body must have at most 150000 bytes (got 160000); send fewer or shorter texts.",
     ),
     "unknown path": (
         "GET",
@@ -45,7 +45,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {},
         b"",
         404,
-        "Unknown path; POST /fill-mask fills masks, and GET /docs lists all endpoints.",
+        "Unknown path; GET /docs lists all endpoints, such as POST /fill-mask.",
     ),
     "slash at the end": (
         "POST",
@@ -53,7 +53,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {},
         b"{}",
         404,
-        "Unknown path; POST /fill-mask fills masks, and GET /docs lists all endpoints.",
+        "Unknown path; GET /docs lists all endpoints, such as POST /fill-mask.",
     ),
     "GET": (
         "GET",

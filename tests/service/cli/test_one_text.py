@@ -236,7 +236,14 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
         ),
         ("[MASK]", ["--target= "], "parameters.targets[0] must be a non-empty text."),
         ("[MASK]", ["--threads=0"], '--threads must be a whole number from 1 to 1024 (got "0").'),
-        ("[MASK]", ["--bundle=none"], "The bundle is refused: none is not a directory."),
+        (
+            "[MASK]",
+            ["--bundle=none"],
+            (
+                "The bundle is invalid: none is not a directory; "
+                "set bundle to the directory of a bundle."
+            ),
+        ),
     ],
 )
 def test_errors_are_one_line(tiny: Tiny, text: str, flags: list[str], sentence: str) -> None:

@@ -133,10 +133,10 @@ async def test_death_of_a_worker_fails_all_waiting_callers() -> None:
         fake.go.set()
         for result in await asyncio.gather(*asks, return_exceptions=True):
             assert isinstance(result, NotReadyError)
-            assert result.text == "The service has failed and must be restarted."
-        with pytest.raises(NotReadyError, match="must be restarted"):
+            assert result.text == "The service has failed; restart it."
+        with pytest.raises(NotReadyError, match="has failed; restart it"):
             await batcher.submit([text(1)])
-    assert failures == ["The service has failed and must be restarted."]
+    assert failures == ["The service has failed; restart it."]
 
 
 async def test_close_answers_accepted_requests() -> None:

@@ -8,7 +8,7 @@ from service.engine import probe
 from service.engine.probe import Probe
 from tests.service.fake_runtime import BAD_ID, FakeRuntime, running_batcher, text
 
-STUCK = "The model has not answered for 0.05 s."
+STUCK = "No test pass has finished within 0.05 s; restart the service."
 
 
 @pytest.fixture(autouse=True)

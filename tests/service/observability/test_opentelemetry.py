@@ -263,7 +263,7 @@ def test_missing_package_stops_the_start(tiny: Tiny) -> None:
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "Tracing is enabled but OpenTelemetry is not installed; install fillmask[otel], or set "
+        "Tracing is enabled but OpenTelemetry is not installed; install fillmask[otel] or set "
         "traces to off.\n"
     )
 

@@ -30,7 +30,7 @@ def together(playground: Playground) -> None:
 
 def surprisal(playground: Playground) -> None:
     """Take a text without masks, and the alternatives of a token."""
-    playground.page.get_by_role("button", name="What does not fit").click()
+    playground.page.get_by_role("button", name="Surprisal").click()
     playground.wait_until_answered()
     playground.tokens.get_by_text("parked").click()
     playground.fills.last.wait_for()

@@ -102,14 +102,14 @@ def test_structure_as_it_is_read_out(playground: Playground) -> None:
             - group "Try":
               - button "One mask"
             - textbox "Text with masks"
-            - group "How to fill":
+            - group "Options":
               - group "Fill each mask with":
                 - radio "Tokens" [checked]
                 - radio "Whole words"
                 - radio "Your words"
                 - radio "Together"
               - spinbutton "Fills per mask"
-              - checkbox "Over 256 tokens, read around the masks"
+              - checkbox "Above 256 tokens, read around the masks"
           - region "Fills":
             - heading "Fills" [level=2]
             - list "Fills":

@@ -53,7 +53,7 @@ def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
     refusing.page.route("**/fill-mask", overloaded)
     refusing.text.fill(TEXT)
     refusing.page.clock.run_for(500)
-    expect(refusing.problem).to_have_text(f"{BUSY} Asking again in 2 s.")
+    expect(refusing.problem).to_have_text(f"{BUSY} The page tries again in 2 s.")
     expect(refusing.page.locator("#problem")).to_have_attribute("data-kind", "notice")
     refusing.page.clock.run_for(1500)
     assert len(asked) == 1
@@ -98,7 +98,7 @@ def test_an_answer_that_is_not_the_services(refusing: Playground) -> None:
     )
     refusing.text.fill(TEXT)
     expect(refusing.problem).to_contain_text(
-        "The answer has status 502 and is not the service's own."
+        "The response with status 502 is not from the service; check the proxy."
     )
 
 
@@ -118,7 +118,7 @@ def test_a_service_that_starts(open_page: OpenPage) -> None:
 
     playground = open_page("/", start, failing_requests=True)
     expect(playground.problem).to_have_text(
-        "The service is starting. Asking again as soon as it is ready."
+        "The service is starting. The page tries again as soon as the service is ready."
     )
     mask = playground.page.locator("#mask")
     expect(mask).to_have_attribute("aria-disabled", "true")  # the mask token is unknown
@@ -138,7 +138,9 @@ def test_a_network_that_is_lost(refusing: Playground) -> None:
     for path in ("**/fill-mask", "**/health/ready"):
         page.route(path, lambda route: route.abort("connectionrefused"))
     refusing.text.fill(TEXT)
-    expect(refusing.problem).to_have_text("The server cannot be reached. Retrying until it can.")
+    expect(refusing.problem).to_have_text(
+        "The service is unreachable. The page tries again every second."
+    )
     refusing.text.fill(f"{TEXT} It [MASK].")
     with page.expect_event("requestfailed", lambda request: request.url.endswith("/ready")):
         pass

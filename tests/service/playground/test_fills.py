@@ -109,7 +109,7 @@ def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
     text = "It was very " + "very " * 300 + "[MASK]."
     playground.text.fill(text)
     expect(playground.problem).to_contain_text("the model reads at most 256")
-    playground.page.get_by_label("Over 256 tokens").check()
+    playground.page.get_by_label("Above 256 tokens").check()
     playground.wait_until_answered()
     fills = playground.service_fills(text, on_long_text="window")
     playground.expect_fills(playground.fills, fills)

@@ -241,7 +241,7 @@ def test_a_proxy_that_wants_something_else(refusing: Playground) -> None:
         ),
     )
     refusing.text.fill(TEXT)
-    expect(refusing.problem).to_contain_text("The answer has status 401")
+    expect(refusing.problem).to_contain_text("The response with status 401")
     expect(field(refusing)).to_be_hidden()
 
 

@@ -111,7 +111,7 @@ def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
     facts = several.page.get_by_role("contentinfo")
     expect(facts).to_contain_text("Another one.")
     expect(facts).to_contain_text("100 tokens")
-    expect(several.page.get_by_label("Over 100 tokens")).to_be_visible()
+    expect(several.page.get_by_label("Above 100 tokens")).to_be_visible()
 
     several.fills.first.click()
     several.wait_until_answered()
@@ -187,7 +187,7 @@ def test_a_link_to_a_model_that_is_not_served(open_page: OpenPage, models_url: s
     playground = open_page("/#text=A+[MASK].&model=gone", url=models_url)
     playground.wait_until_answered()
     expect(playground.page.locator("#link-problem")).to_have_text(
-        "The link has parts that this page cannot use: model."
+        "This page ignores invalid parts of the link: model."
     )
     expect(choice(playground)).to_have_value(DEFAULT)
 

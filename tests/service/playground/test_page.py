@@ -139,7 +139,7 @@ def test_a_link_that_asks_for_what_there_is_not(open_page: OpenPage) -> None:
     playground = open_page("/#text=A+[MASK].&mode=magic&top_k=3&colour=red")
     playground.wait_until_answered()
     expect(playground.page.locator("#link-problem")).to_have_text(
-        "The link has parts that this page cannot use: mode, colour."
+        "This page ignores invalid parts of the link: mode, colour."
     )
     expect(playground.fills).to_have_count(3)
 

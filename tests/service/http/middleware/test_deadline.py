@@ -9,6 +9,7 @@ import pytest
 from pydantic_core import from_json
 from starlette.types import Message, Receive, Scope, Send
 
+from service.errors import quote
 from service.http.middleware.deadline import MAX_TIMEOUT_MS, DeadlineMiddleware
 from tests.service.fake_runtime import FakeRuntime, running_batcher, text
 
@@ -91,7 +92,10 @@ async def test_answer_that_has_begun_is_not_cut_off() -> None:
 async def test_invalid_deadline_is_rejected(value: bytes) -> None:
     start, body = await call(late, [(b"x-request-timeout-ms", value)])
     assert start["status"] == 400
-    expected = "X-Request-Timeout-Ms must be a whole number from 1 to 600000."
+    expected = (
+        "X-Request-Timeout-Ms must be a whole number from 1 to 600000 "
+        f"(got {quote(value.decode('latin-1'))})."
+    )
     assert from_json(body["body"]) == {"error": expected}
 
 

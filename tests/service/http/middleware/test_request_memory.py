@@ -95,7 +95,7 @@ async def test_content_length_above_the_limit_is_rejected_unread() -> None:
     echo = Echo()
     sent, unread = await call(echo, [b"x" * 11], content_length=b"11")
     assert sent[0]["status"] == 413
-    assert b"larger than 10 bytes" in sent[1]["body"]
+    assert b"at most 10 bytes (got 11)" in sent[1]["body"]
     assert (echo.bodies, unread) == ([], 1)
 
 
