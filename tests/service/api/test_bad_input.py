@@ -15,7 +15,7 @@ TOP_K = "parameters.top_k must be a whole number from 1 to 20 (got"
 TARGETS = "parameters.targets must be a list of 1 to 10000 texts."
 NO_OBJECT = "The body must be a JSON object."
 NO_TEXT = "inputs must be a text or a list of texts."
-NO_MASK = "inputs has no mask: write [MASK] where a word is wanted."
+NO_MASK = "inputs has no mask; write [MASK] in place of a word."
 NOT_A_TEXT, NOT_EMPTY = "must be a text.", "must be a non-empty text."
 DEEP = b'{"inputs": "[MASK]", "parameters": {"top_k": %s}}' % (b"[" * 900 + b"]" * 900)
 FIELDS = "allowed: inputs, parameters, on_error."
@@ -106,7 +106,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     "inputs no texts": ({"inputs": []}, f"inputs is empty; {LIST}"),
     "a text empty": (
         {"inputs": ["[MASK]", ""]},
-        "inputs[1] has no mask: write [MASK] where a word is wanted.",
+        "inputs[1] has no mask; write [MASK] in place of a word.",
     ),
     "a text null": ({"inputs": [None, "[MASK]"]}, f"inputs[0] {NOT_A_TEXT}"),
     "a text a list": ({"inputs": [["[MASK]"]]}, f"inputs[0] {NOT_A_TEXT}"),
@@ -116,7 +116,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     "mask of another model": ({"inputs": "Paris is the <mask>."}, NO_MASK),
     "mask in another case": (
         {"inputs": ["a [MASK]", "a [mask]"]},
-        "inputs[1] has no mask: write [MASK] where a word is wanted.",
+        "inputs[1] has no mask; write [MASK] in place of a word.",
     ),
     "too many masks": (
         {"inputs": ["[MASK] [MASK]"] * 3 + ["[MASK]"]},

@@ -19,7 +19,7 @@ LIST_OF_WAYS: list[dict[str, Any] | None] = [
     {"strategy": "joint", "top_k": 3},
     {"top_k": 2},
 ]
-NO_MASK = "has no mask: write [MASK] where a word is wanted."
+NO_MASK = "has no mask; write [MASK] in place of a word."
 
 
 @pytest.fixture(scope="module")

@@ -203,7 +203,7 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
     [
         ("", [], "The text is empty; it must have at least one mask."),
         ("\udcff [MASK]", [], "The text is not valid UTF-8."),
-        ("a dog", [], "The text has no mask: write [MASK] where a word is wanted."),
+        ("a dog", [], "The text has no mask; write [MASK] in place of a word."),
         (
             "dog " * 40 + "[MASK]",
             [],

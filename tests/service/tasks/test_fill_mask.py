@@ -79,11 +79,11 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
 @pytest.mark.parametrize(
     ("texts", "targets", "reason"),
     [
-        (["the dog"], None, "inputs has no mask: write [MASK] where a word is wanted."),
+        (["the dog"], None, "inputs has no mask; write [MASK] in place of a word."),
         (
             ["the [MASK]", "the dog"],
             None,
-            "inputs[1] has no mask: write [MASK] where a word is wanted.",
+            "inputs[1] has no mask; write [MASK] in place of a word.",
         ),
         (
             ["[MASK]", "dog " * 40 + "[MASK]"],

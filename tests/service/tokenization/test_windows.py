@@ -122,7 +122,7 @@ def test_a_text_that_fits_is_one_window(client: TestClient) -> None:
     [
         (TEXT + "[MASK]", {"on_long_text": "error"}, "inputs has 87 tokens"),
         (TEXT + "[MASK]", {"on_long_text": None}, "inputs has 87 tokens"),
-        (TEXT, {}, "inputs has no mask: write [MASK]"),
+        (TEXT, {}, "inputs has no mask; write [MASK]"),
         (f"[MASK] {TEXT}[MASK]", {"strategy": "joint"}, "too far apart to be filled jointly"),
         (TEXT, {"on_long_text": "cut"}, 'on_long_text must be error or window (got "cut").'),
     ],

@@ -129,7 +129,7 @@ def test_only_what_is_asked_for_is_sent(client_of_triton: Any) -> None:
 
 def test_errors_reach_the_client(client_of_triton: Any) -> None:
     """The client shows the status and the message."""
-    with pytest.raises(InferenceServerException, match=r"text\[1\] has no mask: write") as caught:
+    with pytest.raises(InferenceServerException, match=r"text\[1\] has no mask; write") as caught:
         client_of_triton.infer("tiny", [tensor("text", [TEXTS[0], "No mask."], binary=True)])
     assert caught.value.status() == "422"
     with pytest.raises(InferenceServerException, match="must be a whole number from 1 to"):
