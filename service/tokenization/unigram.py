@@ -44,7 +44,7 @@ class Unigram:
         unknown_id = model["unk_id"]
         if unknown_id is None or not 0 <= unknown_id < len(vocabulary):
             raise ValueError(
-                f"unk_id must be from 0 to {len(vocabulary) - 1} for a Unigram model (got "
+                f"unk_id must be the id of the unknown token, from 0 to {len(vocabulary) - 1} (got "
                 f"{unknown_id})"
             )
         self._unknown_id = unknown_id

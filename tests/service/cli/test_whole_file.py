@@ -366,7 +366,9 @@ def test_targets_are_checked_before_the_first_row(tiny: Tiny, tmp_path: Path) ->
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     done = fill(tiny, source, tmp_path / "out.jsonl", "--target=é", "--on-error=report")
     assert done.code == 2
-    assert done.err == 'The target "é" has characters that the model\'s vocabulary lacks.\n'
+    assert done.err == (
+        'The target "é" has characters that the model\'s vocabulary lacks; remove it.\n'
+    )
     assert fill(tiny, source, tmp_path / "out.jsonl", "--target=dog").code == 0
 
 

@@ -62,7 +62,7 @@ def test_bad_rows_are_unreadable_and_the_rest_is_not(tmp_path: Path) -> None:
         "The row has 1 cell, but the header has 2.",
         "The row has 0 cells, but the header has 2.",
         "The row has 3 cells, but the header has 2.",
-        "The row is not valid UTF-8.",
+        "The row is not valid UTF-8; encode it as UTF-8.",
     ]
 
 
@@ -70,7 +70,7 @@ def test_bad_rows_are_unreadable_and_the_rest_is_not(tmp_path: Path) -> None:
     ("content", "sentence"),
     [
         (b"", "rows.csv is empty; its first row must name the columns."),
-        (b"a,\xff\n", "rows.csv: the first row is not valid UTF-8."),
+        (b"a,\xff\n", "rows.csv: the first row is not valid UTF-8; encode it as UTF-8."),
         (b"a,b,a\n", 'rows.csv has two columns "a"; rename one.'),
     ],
 )

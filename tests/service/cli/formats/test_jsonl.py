@@ -79,7 +79,7 @@ def test_text_lines(tmp_path: Path) -> None:
         {"text": "one"},
         {"text": ""},
         {"text": "  two\u2028 "},
-        UnreadableRow("The line is not valid UTF-8."),
+        UnreadableRow("The line is not valid UTF-8; encode it as UTF-8."),
     ]
     assert open_rows(path, "text").columns == ("text",)
 
