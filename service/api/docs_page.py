@@ -1,4 +1,4 @@
-"""The OpenAPI page at /docs. Browsers load all its files from this server."""
+"""The OpenAPI page at /docs. Browsers load all files of the page from this server."""
 
 import base64
 import hashlib

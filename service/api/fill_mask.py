@@ -29,7 +29,7 @@ class FillMaskEndpoint:
         self._name = name
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request. RequestMemoryMiddleware delivers its body in one message."""
+        """Handle one request. RequestMemoryMiddleware delivers the body in one message."""
         body: bytes = (await receive())["body"]
         try:
             served = self._models.get(self._name)

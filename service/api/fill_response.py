@@ -33,34 +33,35 @@ class FillBody(BaseModel):
 
     score: float = Field(description="Probability over the whole vocabulary.")
     token: int = Field(
-        description=f"Id of the token. It is {NO_SINGLE_TOKEN} if the fill has several tokens."
+        description=f"Id of the token. Fills of several tokens have {NO_SINGLE_TOKEN}."
     )
     token_str: str = Field(description="The token as text.")
     sequence: str = Field(description="The text with this mask filled.")
     log_prob: float | None = Field(
         default=None,
         description="Logarithm of the score, in nats. Only fills with targets, words or joint "
-        "filling have it.",
+        "filling have this field.",
     )
     target_score: float | None = Field(
-        default=None, description="Probability among the targets. Only fills with targets have it."
+        default=None,
+        description="Probability among the targets. Only fills with targets have this field.",
     )
     tokens: list[int] | None = Field(
         default=None,
         description="Ids of the fill's tokens. With joint filling, each mask has one id. Only "
-        "fills with targets, words or joint filling have it.",
+        "fills with targets, words or joint filling have this field.",
     )
     window: tuple[int, int] | None = Field(
         default=None,
         description="Start and end of the part of a long text that the model read, in characters.",
     )
     token_strs: list[str] | None = Field(
-        default=None, description="Token of each mask, as text. Only joint fills have it."
+        default=None, description="Token of each mask, as text. Only joint fills have this field."
     )
 
 
 class RejectedTargetBody(BaseModel):
-    """A target that the model cannot rank. It follows the fills if on_error is report."""
+    """A target that the model cannot rank, which follows the fills if on_error is report."""
 
     token_str: str = Field(description="The target as in the request.")
     error: str = Field(description="One sentence with the problem and the allowed values.")
@@ -71,7 +72,7 @@ _Text = _Mask | list[_Mask]
 
 
 class FillMaskResponse(RootModel[_Text | list[_Text | ErrorResponse]]):
-    """Fills, best first. Each of several masks and each of several texts has its own list."""
+    """Fills, best first. Several masks or several texts have one list each."""
 
 
 def fills_to_json(result: FillResult, *, single: bool) -> bytes:
@@ -79,7 +80,7 @@ def fills_to_json(result: FillResult, *, single: bool) -> bytes:
 
     Args:
         result: fills per text and mask.
-        single: the request has one text instead of a list.
+        single: true if the request has one text instead of a list.
 
     Raises:
         InvalidRequestError: the single text is rejected.
@@ -90,7 +91,7 @@ def fills_to_json(result: FillResult, *, single: bool) -> bytes:
 def response_parts(result: FillResult, *, single: bool) -> list[bytes]:
     """Return the response body in parts.
 
-    The caller joins the parts once, because each join copies them.
+    The caller joins the parts once, because each join copies all bytes.
 
     Raises:
         InvalidRequestError: the single text is rejected.
@@ -114,7 +115,7 @@ def _fills_json(fills: Sequence[Fill], rejected: Sequence[RejectedTarget] | None
     content = _SERIALIZERS[type(fills[0]) if fills else Fill].to_json(fills, exclude_none=True)
     # Pydantic writes NaN as null. No text can contain these bytes, because pydantic escapes quotes.
     if b'"score":null' in content:
-        raise ValueError("the model returned NaN or infinity")
+        raise ValueError("the model returned NaN or infinity; export its bundle again")
     return content[:-1] + b"," + _REJECTED_TARGETS.to_json(rejected)[1:] if rejected else content
 
 

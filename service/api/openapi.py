@@ -18,8 +18,8 @@ _ERRORS = {
     },
 }
 
-# Rules for fill and score requests that a JSON schema cannot express. They need the model's
-# tokenizer or compare two parts of a request.
+# Rules for fill and score requests that a JSON schema cannot express. These rules need the
+# model's tokenizer or compare two parts of a request.
 BEYOND_THE_SCHEMA = """
 
 - A text to fill contains at least one mask (`mask_token` in GET /info). A text to score contains
@@ -71,7 +71,7 @@ def with_common_parts(
         "name": "X-Request-Timeout-Ms",
         "in": "header",
         "required": False,
-        "description": "Time limit of the request in milliseconds. After it the status is 504.",
+        "description": "Time limit of the request in milliseconds. The status is 504 after it.",
         "schema": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT_MS},
     }
     for operations in document["paths"].values():

@@ -127,7 +127,7 @@ class TextsRequest(BaseModel):
         """Parse and check a request.
 
         Raises:
-            FillMaskError: the request is invalid. The message is about the first error.
+            FillMaskError: the request is invalid. The message describes the first error.
         """
         return cls.check(read_json(body, content_type), ValidationContext(limits))
 
@@ -136,7 +136,7 @@ class TextsRequest(BaseModel):
         """Check a parsed request.
 
         Raises:
-            InvalidRequestError: the request is invalid. The message is about the first error.
+            InvalidRequestError: the request is invalid. The message describes the first error.
         """
         _reject_extra_fields(value, "the body", cls)
         if isinstance(value, dict) and value.get("parameters") is not None:
@@ -150,7 +150,7 @@ class TextsRequest(BaseModel):
     def _check_parameters(
         cls, value: object, context: ValidationContext
     ) -> BaseModel | list[BaseModel]:
-        """Check parameters but not the length of their list, which pydantic compares later."""
+        """Check parameters. A model validator compares the length of a list with the texts."""
         if isinstance(value, list):
             each = []
             for index, item in enumerate(value[: context.limits.max_texts + 1]):
@@ -202,7 +202,7 @@ class TextsRequest(BaseModel):
 
 
 def _reject_extra_fields(value: object, label: str, model: type[BaseModel]) -> None:
-    """Reject the first unknown field, because pydantic creates an error for each."""
+    """Reject the first unknown field, because pydantic creates one error per field."""
     if isinstance(value, dict) and len(value) > len(model.model_fields):
         unknown = next(name for name in value if name not in model.model_fields)
         raise InvalidRequestError(_unknown_field(unknown, label, model))

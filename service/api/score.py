@@ -105,7 +105,7 @@ def scores_to_json(scores: Sequence[TextScore | RejectedText], *, single: bool) 
 
     Args:
         scores: the scores or the error of each text.
-        single: the request has one text instead of a list.
+        single: true if the request has one text instead of a list.
 
     Raises:
         InvalidRequestError: the single text is rejected.
@@ -114,5 +114,5 @@ def scores_to_json(scores: Sequence[TextScore | RejectedText], *, single: bool) 
         raise InvalidRequestError(scores[0].error)
     content = _SCORE.to_json(scores[0]) if single else _SCORES.to_json(scores)
     if b'"log_prob":null' in content:  # pydantic writes NaN as null
-        raise ValueError("the model returned NaN or infinity")
+        raise ValueError("the model returned NaN or infinity; export its bundle again")
     return content

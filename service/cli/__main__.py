@@ -23,8 +23,8 @@ _FAILED, _INVALID = 1, 2
 def main() -> None:
     """Run the command line of this process and exit.
 
-    The exit code is 0 on success. An error has 1 if a retry may succeed and 2 if a retry fails
-    again. A signal has 128 plus its number.
+    The exit code is 0 on success. After an error, the exit code is 1 if a retry may succeed and 2
+    otherwise. After a signal, the exit code is 128 plus the number of the signal.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # characters that the terminal cannot encode become escapes instead of an error

@@ -32,7 +32,7 @@ from service.tasks.options import (
 )
 
 STANDARD_STREAM = "-"
-# settings that matter without a server
+# settings that the command uses
 _SETTINGS = ("bundle", "threads", "max_batch_tokens")
 # name: (choices, help). The request schema of the HTTP API validates the values later, so that the
 # command and the API have the same error messages.

@@ -150,7 +150,7 @@ def _cells_of(character: str) -> int:
 
 
 def _shorten(text: str, place: int, room: int | None) -> str:
-    """Cut a text around a place to `room` cells. Room below _MIN_TEXT_CELLS returns no text."""
+    """Cut a text around a place to `room` cells. Too little room returns an empty text."""
     if room is None or _cells(text) <= room:
         return text
     if room < _MIN_TEXT_CELLS:

@@ -128,7 +128,7 @@ class RowPipeline:
         self._changed.set()
 
     async def _start_rows(self, blocks: Iterator[RequestBlock]) -> None:
-        """Start one row after the other as room becomes available."""
+        """Start the rows in order as room becomes available."""
         loop = asyncio.get_running_loop()
         upcoming = loop.run_in_executor(self._threads, next, blocks, None)
         try:

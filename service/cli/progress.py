@@ -67,7 +67,7 @@ class ProgressLines:
         return
 
     def update(self, rows: int) -> None:
-        """Add completed rows and write a line if the time since the last line is over."""
+        """Add completed rows. Write a line if the last line is `every_s` seconds old."""
         self._done += rows
         now_s = time.monotonic()
         if now_s - self._shown_s < self._every_s:

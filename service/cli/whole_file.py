@@ -33,8 +33,8 @@ from service.settings import Settings
 def check_output(path: Path, source: Path, *, overwrite: bool) -> None:
     """Reject an output path that the command must not write.
 
-    An existing output with a directory of parts is allowed, because an interrupted job may have
-    written this output.
+    The function allows an existing output with a directory of parts, because an interrupted job may
+    have written this output.
 
     Args:
         path: path of the output.

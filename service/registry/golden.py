@@ -131,4 +131,4 @@ def _log(probability: float) -> float:
 
 
 def _mismatch(reason: str) -> BundleError:
-    return BundleError(f"The bundle does not work on this machine: {reason}.")
+    return BundleError(f"The bundle does not work on this machine: {reason}; export it again.")

@@ -53,7 +53,7 @@ class ModelRegistry:
 
     @property
     def default(self) -> ServedModel:
-        """The model for requests without a model name. By default, the first model."""
+        """The model for requests without a model name. By default, this is the first model."""
         return self._by_name.get(self._settings.model) or next(iter(self._by_name.values()))
 
     @property
@@ -162,7 +162,7 @@ class ModelRegistry:
             if other_path != path and other.name == model.name:
                 raise BundleError(
                     f"The bundles {path} and {other_path} have the same name "
-                    f"{quote(model.name)}; rename one of them."
+                    f"{quote(model.name)}; export one with another --name."
                 )
         self._by_path[path] = model
         self._by_name = {each.name: each for each in self._by_path.values()}

@@ -79,15 +79,15 @@ class FillMaskPipeline:
         """Rank the fills of each mask of each text, best first.
 
         Args:
-            texts: at least one, each with at least one mask.
-            options: for all texts, or one per text.
+            texts: one or more texts, each with at least one mask.
+            options: options for all texts, or a sequence with the options of each text.
             label: the client's name for the texts, for error messages.
             report_errors: include invalid texts and targets in the result instead of raising.
             reserve: reserves the memory of the request before the first pass.
 
         Raises:
             InvalidRequestError: the request exceeds the limits of masks, passes or response size.
-                Without `report_errors`, a text or a target is invalid.
+                Without `report_errors`, an invalid text or target also raises this error.
             FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
         """
         same_options = isinstance(options, FillOptions)
@@ -127,8 +127,8 @@ class FillMaskPipeline:
 
     @property
     def _plan_all(self) -> Callable[..., list[FillPlan | RejectedText]]:
-        # A property, because an attribute with an object's own bound method is a reference cycle.
-        # Such a pipeline outlives the model.
+        # This is a property, because an attribute with a bound method of its own object is a
+        # reference cycle. A pipeline with such a cycle outlives the model.
         return self._plan if self._tracer is None else self._tracer.traced("tokenize", self._plan)
 
     def _plan(

@@ -72,7 +72,7 @@ class WordFill(Fill):
 
 @dataclass(slots=True)
 class RejectedText:
-    """An invalid text in a request with valid texts.
+    """An invalid text that the result reports.
 
     Attributes:
         error: message for the client, with the problem, the field and the allowed values.
@@ -83,7 +83,7 @@ class RejectedText:
 
 @dataclass(slots=True)
 class RejectedTarget:
-    """An invalid target in a request with valid targets.
+    """An invalid target that the result reports.
 
     Attributes:
         token_str: the target as the client wrote it.

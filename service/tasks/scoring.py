@@ -107,15 +107,15 @@ class ScoringPipeline:
         """Score each text.
 
         Args:
-            texts: at least one, without masks.
+            texts: one or more texts without masks.
             variants: one per text. A variant selects the tokens to mask besides the predicted one.
             label: the client's name for the texts, for error messages.
             report_errors: include invalid texts in the result instead of raising.
             reserve: reserves the memory of the request before the first pass.
 
         Raises:
-            InvalidRequestError: the texts need too many passes. Without `report_errors`, a text has
-                a mask or is too long.
+            InvalidRequestError: the texts need too many passes. Without `report_errors`, an
+                invalid text also raises this error.
             FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
         """
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
@@ -137,8 +137,8 @@ class ScoringPipeline:
 
     @property
     def _tokenize_all(self) -> Callable[..., list[EncodedWords | RejectedText]]:
-        # A property, because an attribute with an object's own bound method is a reference cycle.
-        # Such a pipeline outlives the model.
+        # This is a property, because an attribute with a bound method of its own object is a
+        # reference cycle. A pipeline with such a cycle outlives the model.
         tokenize = self._tokenize
         return tokenize if self._tracer is None else self._tracer.traced("tokenize", tokenize)
 

@@ -16,7 +16,7 @@ from service.tokenization.tokenizer import Tokenizer
 
 # maximum number of targets of a request
 MAX_TARGETS = 10_000
-# 10,000 words of 26 letters. A longer list is rejected before tokenization takes time.
+# 10,000 words of 26 letters. Tokenizing a longer list takes too long.
 MAX_TARGETS_BYTES = 2**18
 
 _MAX_NAMED = 5  # rejected targets that an error message names
@@ -73,8 +73,8 @@ class Targets:
                 several tokens takes one pass.
 
         Raises:
-            InvalidRequestError: the targets need more passes. The remaining targets are not
-                tokenized.
+            InvalidRequestError: the targets need more passes. The method does not
+                tokenize the remaining targets.
         """
         first: dict[tuple[int, ...], str] = {}
         rejected: list[RejectedTarget] = []

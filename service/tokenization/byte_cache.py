@@ -33,7 +33,7 @@ class ByteCache(Generic[Key, Value]):
         return len(self._entries)
 
     def get(self, key: Key) -> Value | None:
-        """Return the value of a key. A missing key has the value None."""
+        """Return the value of a key. The result is None for a missing key."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
@@ -45,9 +45,9 @@ class ByteCache(Generic[Key, Value]):
         """Store a value and drop the least recently used entries above the limit.
 
         Args:
-            key: key of the entry. An existing entry with this key is replaced.
+            key: key of the entry. The entry replaces an existing entry with this key.
             value: any value except None.
-            size_bytes: size of key and value. An entry above the limit is not stored.
+            size_bytes: size of key and value. The cache ignores an entry above the limit.
         """
         if size_bytes > self._max_bytes:
             return

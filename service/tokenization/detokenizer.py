@@ -37,7 +37,7 @@ class TokenText(NamedTuple):
 
 
 class Detokenizer(dict[int, TokenText]):
-    """Text of each token by id. The first access computes a text.
+    """Text of each token by id, computed at the first access.
 
     Args:
         loaded: the bundle's tokenizer.

@@ -7,7 +7,7 @@ from service.tokenization.tokenizer import EncodedText, EncodedWords, Tokenizer
 from service.tokenization.windows import Window, split_into_windows
 
 # White space and unknown words are long texts of few tokens. No language has so many characters per
-# token. Longer texts are rejected before tokenization, which takes time.
+# token. The reader rejects longer texts before tokenization, which takes time.
 MAX_CHARS_PER_TOKEN = 64
 # 50 pages, which take about 50 ms to tokenize
 MAX_WINDOWED_CHARS = 200_000
@@ -29,7 +29,7 @@ class TextReader:
         """Tokenize a text with at least one mask.
 
         Args:
-            text: as the client wrote it.
+            text: the text of the client.
             label: name of the text in error messages.
 
         Raises:
@@ -46,7 +46,7 @@ class TextReader:
         """Tokenize a text with at least one mask. Split an overlong text into windows.
 
         Args:
-            text: as the client wrote it.
+            text: the text of the client.
             label: name of the text in error messages.
             spare_tokens: number of free tokens for masks that become several tokens.
 
@@ -72,7 +72,7 @@ class TextReader:
         """Tokenize a text without masks into words.
 
         Args:
-            text: as the client wrote it.
+            text: the text of the client.
             label: name of the text in error messages.
 
         Raises:

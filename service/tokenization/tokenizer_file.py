@@ -43,7 +43,9 @@ def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -
     model, added_tokens = description["model"], description["added_tokens"]
     _make_mask_ordinary(added_tokens, mask_token, mask_token_id)
     unigram = None
-    if isinstance(model["vocab"], list):  # pieces of Unigram, whose type older files omit
+    if isinstance(
+        model["vocab"], list
+    ):  # only Unigram has a list of pieces, and older files omit the type
         special_ids = [added["id"] for added in added_tokens if added["special"]]
         unigram = Unigram(model, excluded_ids=special_ids)
         # the tokenizers library needs only the ids of the added tokens

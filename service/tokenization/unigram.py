@@ -69,11 +69,11 @@ class Unigram:
         text.tokenize(self._tokenize)
 
     def token_to_id(self, name: str) -> int | None:
-        """Return the id of a piece. An unknown or excluded piece has None."""
+        """Return the id of a piece. The result is None for an unknown or excluded piece."""
         return self._ids.get(name)
 
     def id_to_token(self, token_id: int) -> str | None:
-        """Return the piece with an id. An unknown id has None."""
+        """Return the piece with an id. The result is None for an unknown id."""
         return self._names[token_id] if 0 <= token_id < len(self._names) else None
 
     def _tokenize(self, word: str) -> list[Token]:

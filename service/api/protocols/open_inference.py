@@ -68,7 +68,7 @@ class _Part(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_fields(cls, value: object) -> object:
-        """Reject the first unknown field, because pydantic creates an error for each."""
+        """Reject the first unknown field, because pydantic creates one error per field."""
         if isinstance(value, dict) and len(value) > len(cls.model_fields):
             name = next(name for name in value if name not in cls.model_fields)
             raise client_error(_unknown_field(name))
@@ -127,7 +127,7 @@ class InferRequest:
             limits: limits of this server.
 
         Raises:
-            FillMaskError: the request is invalid. The message is about the first error.
+            FillMaskError: the request is invalid. The message describes the first error.
         """
         head, tail = split_body(body, json_bytes)
         try:
@@ -195,7 +195,7 @@ def _tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTensor]:
     width = max(len(mask) for _, mask in masks)  # with words, some masks may have fewer fills
     padded = [fill for _, mask in masks for fill in (*mask, *[_PADDING] * (width - len(mask)))]
     if not all(math.isfinite(fill.score) for fill in padded):
-        raise ValueError("the model returned NaN or infinity")
+        raise ValueError("the model returned NaN or infinity; export its bundle again")
     by_mask, by_fill = (len(masks),), (len(masks), width)
     for name, (datatype, axes) in OUTPUTS.items():
         if axes == 1:

@@ -30,7 +30,7 @@ def parse_request(body: bytes, content_type: str | None, limits: Limits) -> Fill
     """Parse and check a request such as `{"instances": ["a [MASK]"], "parameters": {"top_k": 3}}`.
 
     Raises:
-        FillMaskError: the request is invalid. The message is about the first error.
+        FillMaskError: the request is invalid. The message describes the first error.
     """
     value = read_json(body, content_type)
     if not isinstance(value, dict):

@@ -119,7 +119,7 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
 def _add_predict(router: APIRouter, max_texts: int, max_top_k: int) -> None:
     tags: list[Any] = ["V1 protocol"]
 
-    # Precedes the GET routes, because Starlette takes the Allow header from the first match.
+    # This route comes first, because Starlette takes the Allow header from the first match.
     @router.post(
         "/v1/models/{name}:predict",
         summary="Fill masks",

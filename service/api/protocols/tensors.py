@@ -41,7 +41,7 @@ class WireTensor:
         return {**self._head(), "data": list(self.values)}
 
     def to_bytes(self) -> tuple[dict[str, Any], bytes]:
-        """Return the tensor's JSON without values, followed by the values as bytes."""
+        """Return the tensor's JSON without values and the values as bytes."""
         if self.datatype == "BYTES":
             texts = [value.encode() for value in self.values]
             content = b"".join(_LENGTH.pack(len(text)) + text for text in texts)
@@ -116,7 +116,7 @@ def split_body(body: bytes, json_bytes: str | None) -> tuple[bytes, bytes]:
     """
     if json_bytes is None:
         return body, b""
-    # isdecimal, not isdigit: "²" is a digit that int() rejects
+    # isdecimal instead of isdigit, because "²" is a digit that int() rejects
     if not (json_bytes.isascii() and json_bytes.isdecimal() and len(json_bytes) < 12):
         raise MalformedRequestError(
             f"Inference-Header-Content-Length must be a whole number (got {quote(json_bytes)})."

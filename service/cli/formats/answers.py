@@ -15,7 +15,7 @@ _READABLE, _UNREADABLE = "error", "unreadable"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Error of a row without fills.
+    """Error of a row that has no fills.
 
     Attributes:
         message: error message for the user.
@@ -32,7 +32,7 @@ class Problem:
 
 
 def parse_problem(answer: bytes) -> Problem | None:
-    """Return the problem in an answer. An answer with fills has None."""
+    """Return the problem in an answer. The result is None for fills."""
     if not answer.startswith(b"{"):
         return None
     [(kind, message)] = json.loads(answer).items()

@@ -21,7 +21,7 @@ BLOCK_ROWS = 256
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRow:
-    """A row that cannot be parsed, with the error message."""
+    """A row that the parser rejects, with the error message."""
 
     message: str
 
@@ -47,7 +47,7 @@ class Block(ABC):
         """Return the fields of each row."""
 
     def json_objects(self) -> list[bytes]:
-        """Return each row as a JSON object. An unreadable row is an empty object.
+        """Return each row as a JSON object. An unreadable row becomes an empty object.
 
         Raises:
             CommandError: a value cannot be written as JSON.
@@ -60,7 +60,7 @@ class ListBlock(Block):
     """Block with its rows in a list.
 
     Attributes:
-        rows: the rows in the form of their format.
+        rows: the rows in the representation of their format.
     """
 
     first: int
@@ -165,7 +165,7 @@ def row_label(name: str, number: int) -> str:
 
 
 def is_encodable(value: str) -> bool:
-    """Return whether UTF-8 can encode a string, which has no surrogates for invalid bytes."""
+    """Return whether UTF-8 can encode a string. Surrogates for invalid bytes prevent this."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -245,7 +245,8 @@ def reject_name_clash(label: str, columns: Iterable[str], added: Iterable[str]) 
 
 
 def describe_name_clash(columns: Iterable[str], added: Iterable[str]) -> str | None:
-    """Return the end of a message about the first common name. No common name returns None."""
+    """Return the end of a message about the first common name, if there is one."""
     if not (clash := sorted(set(columns) & set(added))):
         return None
-    return f"has a field {quote(clash[0])}, but the output adds a field with that name; rename it."
+    name = quote(clash[0])
+    return f"has a field {name}, but the output adds a field with that name; rename yours."

@@ -142,7 +142,8 @@ class CsvRowWriter:
     """Writer of CSV with one line per fill.
 
     Args:
-        rows: the rows to write. Rows with fields of their own are read once for the columns.
+        rows: the rows to write. The writer reads rows with different fields once to find
+            all columns.
         options: options of the output.
 
     Raises:
@@ -209,7 +210,7 @@ def _columns_of(rows: Rows) -> tuple[str, ...]:
 
 
 def _optional_fields(options: FillOptions) -> tuple[str, ...]:
-    """Return the fields that only some options add, independently of rows so that shards agree."""
+    """Return the fields that options add to fills. Rows have no influence, so that shards agree."""
     columns = []
     if options.targets or options.granularity == "word" or options.strategy == "joint":
         columns += ["log_prob", "tokens"]
@@ -223,7 +224,10 @@ def _optional_fields(options: FillOptions) -> tuple[str, ...]:
 
 
 def _cell(value: Any) -> str:
-    """Format a value as a cell. Strings stay unchanged, None is empty, other values are JSON."""
+    """Format a value as a cell.
+
+    A string stays unchanged. None becomes empty. Any other value becomes JSON.
+    """
     if value is None:
         return ""
     if isinstance(value, str):

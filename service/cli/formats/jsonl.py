@@ -50,7 +50,7 @@ class LineBlock(ListBlock):
 
     @abstractmethod
     def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:
-        """Parse a line. `number` is its index in the file, from 0."""
+        """Parse a line. `number` is the index of the line in the file."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class TextBlock(LineBlock):
 class LineRows(Rows):
     """Rows of a file with one row per line.
 
-    Lines of only white space are blank. Blank lines at the end are ignored.
+    Lines of only white space are blank. The reader ignores blank lines at the end.
 
     Args:
         name: name of the file, for error messages.

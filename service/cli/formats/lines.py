@@ -20,7 +20,7 @@ def read_lines(stream: Stream, max_bytes: int = MAX_LINE_BYTES) -> Iterator[list
     """Yield the lines of a stream without their line ends, in lists.
 
     A line ends with a line feed, or with a carriage return and a line feed. The last line may have
-    no line end. A byte order mark at the start is removed.
+    no line end. The function removes a byte order mark at the start.
 
     Args:
         stream: the stream. The function reads the available bytes, so that lines of a slow stream

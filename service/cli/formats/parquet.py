@@ -36,7 +36,7 @@ class ParquetBlock(Block):
     """Block of rows as columns.
 
     Attributes:
-        columns: the columns that were requested.
+        columns: the requested columns.
     """
 
     first: int
@@ -141,7 +141,7 @@ def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
         return UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.")
     except ValueError as error:
         raise CommandError(
-            f"Row {number + 1} has a value that cannot be read: {error}; convert it to text."
+            f"Row {number + 1} has a value that cannot be read: {error}; change the type of its column."
         ) from error
     return fields
 
@@ -170,7 +170,8 @@ class ParquetRowWriter:
     """Writer of Parquet.
 
     Args:
-        rows: the rows to write. Rows with fields of their own are read once for the columns.
+        rows: the rows to write. The writer reads rows with different fields once to find
+            all columns.
         options: options of the output.
 
     Raises:
@@ -243,7 +244,7 @@ def _flatten(answer: bytes) -> list[dict[str, Any]]:
 
 
 def _schema_of(rows: Rows, reserved: Sequence[str]) -> pa.Schema:
-    """Return the schema of the rows. Rows with a field of a reserved name are ignored."""
+    """Return the schema of the rows. The schema ignores rows with reserved names."""
     if isinstance(rows, ParquetRows):
         return rows.schema
     if rows.columns is not None:

@@ -43,7 +43,7 @@ if os.name == "posix":
 
 INPUT = "input"
 _DESCRIPTION, _LOCK, _JOINED = "job.json", "lock", "joined"
-# The description is removed last, because it shows that the other files belong to the job.
+# The description comes last, because it shows that the other files belong to the job.
 _FILES = (UNFINISHED, _JOINED, f"{_DESCRIPTION}.draft", _DESCRIPTION)
 
 

@@ -109,7 +109,7 @@ class PartFiles:
     def _find_parts(self) -> tuple[list[tuple[Path, int]], int]:
         """Return the parts without gaps from the first row, and the index of the next row.
 
-        Parts after a gap are removed. Their rows are filled again.
+        The method removes parts after a gap. The command fills the rows of these parts again.
         """
         found: list[tuple[Path, int]] = []
         end = self._first

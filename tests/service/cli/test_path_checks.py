@@ -22,7 +22,7 @@ def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "d.csv").mkdir()
     for name, sentence in (
         ("none.csv", "none.csv cannot be read: no such file or directory."),
-        ("d.csv", "d.csv is not a file."),
+        ("d.csv", "d.csv is not a file; --input must be a file."),
         (
             "a.json",
             (

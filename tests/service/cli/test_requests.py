@@ -84,8 +84,8 @@ def test_parameters_of_a_row_override_the_defaults(tmp_path: Path) -> None:
         (
             {"text": "a", "id": 1},
             (
-                'The row has no field "inputs"; its fields are "text", "id". Select the field of the '
-                "texts with --field."
+                'The row has no field "inputs"; its fields are "text", "id". Select the field '
+                "of the texts with --field."
             ),
         ),
         (
@@ -136,7 +136,7 @@ def test_reserved_field_name_is_a_problem(tmp_path: Path) -> None:
     """The output has no field of the row."""
     item = ask(tmp_path, {"inputs": "a", "fills": 1}, reserved=("fills", "error"))
     assert item == Problem(
-        'The row has a field "fills", but the output adds a field of that name; rename it.',
+        'The row has a field "fills", but the output adds a field with that name; rename yours.',
         readable=False,
     )
     assert isinstance(ask(tmp_path, {"inputs": "a", "fills": 1}), RowRequest)
