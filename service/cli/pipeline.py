@@ -72,7 +72,7 @@ class RowPipeline:
         self._field = field
         self._mask_token = mask_token
         self._max_tokens = _WAITING_BATCHES * batch_tokens
-        self._rows: asyncio.Queue[_InFlightRow | None] = asyncio.Queue()  # None is the end
+        self._rows: asyncio.Queue[_InFlightRow | None] = asyncio.Queue()  # None marks the end
         self._ready: list[tuple[_InFlightRow, bytes]] = []
         self._ready_bytes = 0
         self._last_write_s = -math.inf

@@ -42,7 +42,7 @@ class ServedModel:
         batcher: computes the passes of both pipelines.
         probe: checks that the model still computes.
         closing: frees the model.
-        in_use: reference count of running requests. `retire` waits until it is zero.
+        in_use: reference count of running requests. `retire` waits until the count is zero.
     """
 
     bundle: Bundle

@@ -26,7 +26,7 @@ _FILL_BYTES = 350
 _JSON_COPIES = 2
 # a queued or running pass, with its queue entry, its arrays and its caller's task
 _PASS_BYTES = 6_000
-# one target at one mask, with its id, its log-probability from the model and the sum
+# one target at one mask, with an id, a log-probability and a sum of log-probabilities
 _SCORE_BYTES = 28
 
 # Reserves a number of bytes for a request. Raises OverloadedError if memory is short.

@@ -6,8 +6,8 @@ from service.errors import InvalidRequestError
 from service.tokenization.tokenizer import EncodedText, EncodedWords, Tokenizer
 from service.tokenization.windows import Window, split_into_windows
 
-# White space and unknown words are long texts of few tokens. No language has so many characters per
-# token. The reader rejects longer texts before tokenization, which takes time.
+# Texts of white space or unknown words have many characters per token. No language has this many.
+# The reader rejects longer texts before tokenization, which takes time.
 MAX_CHARS_PER_TOKEN = 64
 # 50 pages, which take about 50 ms to tokenize
 MAX_WINDOWED_CHARS = 200_000

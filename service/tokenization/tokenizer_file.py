@@ -7,8 +7,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from service.tokenization.unigram import Unigram
 
-# By default the tokenizers library caches 10,000 words of up to 256 letters, up to 100 MB. This
-# many words take up to 10 MB.
+# By default, the tokenizers library caches 10,000 words of up to 256 letters, which take up to
+# 100 MB. 1,000 words take up to 10 MB.
 _CACHED_BPE_WORDS = 1_000
 
 
@@ -29,7 +29,7 @@ class LoadedTokenizer(NamedTuple):
 
 
 def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -> LoadedTokenizer:
-    """Load a tokenizer.
+    """Load a tokenizer from the content of its file.
 
     Args:
         tokenizer_json: content of a Hugging Face tokenizer.json.

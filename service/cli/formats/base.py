@@ -249,4 +249,4 @@ def describe_name_clash(columns: Iterable[str], added: Iterable[str]) -> str | N
     if not (clash := sorted(set(columns) & set(added))):
         return None
     name = quote(clash[0])
-    return f"has a field {name}, but the output adds a field with that name; rename yours."
+    return f"has a field {name}, but the output adds that field; rename it in the input."

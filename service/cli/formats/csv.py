@@ -51,8 +51,9 @@ class CsvBlock(ListBlock):
 
     def _read(self, cells: list[str]) -> Fields | UnreadableRow:
         if len(cells) != len(self.columns):
-            found = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-            return UnreadableRow(f"The row has {found}, but the header has {len(self.columns)}.")
+            return UnreadableRow(
+                f"The row must have {len(self.columns)} cells, as the header (got {len(cells)})."
+            )
         if not all(map(is_encodable, cells)):
             return UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.")
         return dict(zip(self.columns, cells, strict=True))

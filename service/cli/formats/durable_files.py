@@ -58,7 +58,7 @@ def sync_directory(path: Path) -> None:
     """Flush the entries of a directory to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # some network file systems do not support this
+        with contextlib.suppress(OSError):  # some network file systems cannot flush directories
             os.fsync(descriptor)
     finally:
         os.close(descriptor)

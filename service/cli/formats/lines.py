@@ -13,7 +13,7 @@ class Stream(Protocol):
     """Unbuffered binary file."""
 
     def read(self, size: int, /) -> bytes | None:
-        """Read the available bytes, up to `size`. The result is empty at the end."""
+        """Read the available bytes, up to `size`. The result is empty at the end of the file."""
 
 
 def read_lines(stream: Stream, max_bytes: int = MAX_LINE_BYTES) -> Iterator[list[bytes | None]]:

@@ -141,7 +141,7 @@ def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
         return UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.")
     except ValueError as error:
         raise CommandError(
-            f"Row {number + 1} has a value that cannot be read: {error}; change the type of its column."
+            f"Row {number + 1} has a value that cannot be read: {error}; change its column type."
         ) from error
     return fields
 
