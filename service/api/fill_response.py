@@ -83,7 +83,7 @@ def fills_to_json(result: FillResult, *, single: bool) -> bytes:
         single: true if the request has one text instead of a list.
 
     Raises:
-        InvalidRequestError: the single text is rejected.
+        InvalidRequestError: the single text is invalid.
     """
     return b"".join(response_parts(result, single=single))
 
@@ -94,7 +94,7 @@ def response_parts(result: FillResult, *, single: bool) -> list[bytes]:
     The caller joins the parts once, because each join copies all bytes.
 
     Raises:
-        InvalidRequestError: the single text is rejected.
+        InvalidRequestError: the single text is invalid.
     """
     texts: list[list[bytes]] = []
     for index, text in enumerate(result.fills):

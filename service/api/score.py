@@ -108,7 +108,7 @@ def scores_to_json(scores: Sequence[TextScore | RejectedText], *, single: bool) 
         single: true if the request has one text instead of a list.
 
     Raises:
-        InvalidRequestError: the single text is rejected.
+        InvalidRequestError: the single text is invalid.
     """
     if single and isinstance(scores[0], RejectedText):
         raise InvalidRequestError(scores[0].error)

@@ -62,7 +62,7 @@ def largest_int8_difference(p99: float) -> float:
 
 
 async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> None:
-    """Check that the pipeline of requests reproduces the golden prompts' log-probabilities.
+    """Check that the pipeline for requests reproduces the golden prompts' log-probabilities.
 
     The largest difference detects a single wrong fill. The mean difference detects kernels with a
     small error everywhere.

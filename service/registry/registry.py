@@ -23,7 +23,7 @@ class ModelRegistry:
     Args:
         settings: paths of the bundles, name of the default model, and limits.
         on_failure: called with a message when a model stops computing.
-        on_change: called after a model is loaded or replaced.
+        on_change: called after a load or a replacement of models.
         statistics: counts batches and reloads.
         tracer: traces the parts of requests.
     """
@@ -98,8 +98,8 @@ class ModelRegistry:
     async def reload(self) -> None:
         """Load new and changed bundles.
 
-        Running requests finish with the old model. An invalid bundle is logged and ignored. A
-        model whose bundle was removed stays.
+        Running requests finish with the old model. The registry logs and ignores an
+        invalid bundle. The registry keeps a model after the removal of its bundle.
         """
         async with self._reloading:
             try:

@@ -18,7 +18,7 @@ from service.tokenization.tokenizer import EncodedText, Tokenizer
 
 # incomplete words that the search keeps per length
 BEAM_WIDTH = 5
-# candidate tokens per requested word, many because most of the best tokens start no word
+# candidate tokens per requested word, because most of the best tokens may not start a word
 _CANDIDATES_PER_WORD, _MIN_CANDIDATES = 16, 256
 _WORD_PUNCTUATION = "'\N{RIGHT SINGLE QUOTATION MARK}-"
 

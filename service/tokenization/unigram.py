@@ -53,7 +53,7 @@ class Unigram:
         joined = "".join(piece for piece, _ in vocabulary)
         ends = array("q", accumulate(len(piece) for piece, _ in vocabulary))
         vocabulary.clear()
-        # Slices of one string are adjacent in memory. The parsed strings are freed.
+        # Slices of one string are adjacent in memory. The interpreter frees the parsed strings.
         self._names = [joined[start:end] for start, end in pairwise((0, *ends))]
         excluded = frozenset(excluded_ids)
         self._ids = {name: i for i, name in enumerate(self._names) if i not in excluded}
@@ -107,7 +107,7 @@ class Unigram:
         known = [False] * (length + 1)
         for start in range(length):
             score_before = best[start]
-            alone = False  # whether this character alone is a piece
+            alone = False  # true if this character alone is a piece
             for end in range(start + 1, min(start + longest.get(word[start], 0), length) + 1):
                 token_id = ids.get(word[start:end])
                 if token_id is None:

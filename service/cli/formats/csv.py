@@ -227,7 +227,7 @@ def _optional_fields(options: FillOptions) -> tuple[str, ...]:
 def _cell(value: Any) -> str:
     """Format a value as a cell.
 
-    A string stays unchanged. None becomes empty. Any other value becomes JSON.
+    A string stays unchanged. None becomes an empty cell. Any other value becomes JSON.
     """
     if value is None:
         return ""

@@ -42,7 +42,7 @@ class PartFiles:
         self._first = first
         self._max_rows = rows
         self._max_seconds = seconds
-        self._lock = threading.Lock()  # a write may still be running when the job is cancelled
+        self._lock = threading.Lock()  # cancelling a job does not wait for a running write
         self._stream: BinaryIO | None = None
         self._unfinished_rows = 0
         self._begun_s = 0.0
@@ -74,7 +74,7 @@ class PartFiles:
         """Read all saved answers in order.
 
         Raises:
-            CommandError: a part has been modified.
+            CommandError: a part has a wrong number of lines.
         """
         for path, rows in self._paths:
             with path.open("rb") as stream:
