@@ -142,8 +142,7 @@ class MaskSlot:
         """Return the text of a token and the client's text with the token in place of the mask.
 
         The text of a token keeps its continuation mark, as in "##ing", or its space, as in
-        " Paris". The client's text stays unchanged outside the mask, except for white space before a
-        continuation.
+        " Paris". The client's text loses only the mask and any white space before a continuation.
         """
         text, word, continuation = token
         if continuation is not None and self._word_before:
