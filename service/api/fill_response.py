@@ -120,7 +120,7 @@ def _fills_json(fills: Sequence[Fill], rejected: Sequence[RejectedTarget] | None
 
 
 def _list_parts(items: Iterable[list[bytes]]) -> list[bytes]:
-    """Return a JSON list in parts, from items in parts."""
+    """Return the parts of a JSON list from the parts of its items."""
     parts = []
     for item in items:
         parts += [b",", *item]

@@ -142,7 +142,7 @@ class RowPipeline:
                     self._chars += chars
                     answer = asyncio.create_task(self._answer(item))
                     self._rows.put_nowait(_InFlightRow(answer, block, place, chars))
-                    await asyncio.sleep(0)  # after this, a short text has reached the batcher
+                    await asyncio.sleep(0)  # lets a short text reach the batcher
         finally:
             self._rows.put_nowait(None)
             upcoming.cancel()

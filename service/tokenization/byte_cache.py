@@ -1,7 +1,7 @@
 """Cache with a limit in bytes, for entries made from client input.
 
-functools.lru_cache limits the number of entries. This does not limit memory if clients choose the
-size of entries.
+functools.lru_cache limits the number of entries. Such a limit does not bound memory if clients
+choose the size of entries.
 """
 
 import threading

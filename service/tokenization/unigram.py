@@ -65,7 +65,10 @@ class Unigram:
         self._cached: ByteCache[str, list[Token]] = ByteCache(CACHED_WORDS_BYTES)
 
     def pre_tokenize(self, text: PreTokenizedString) -> None:
-        """Tokenize the parts of a text without tokens. The tokenizers library calls this method."""
+        """Tokenize the parts of a text that have no tokens yet.
+
+        The tokenizers library calls this method.
+        """
         text.tokenize(self._tokenize)
 
     def token_to_id(self, name: str) -> int | None:

@@ -177,7 +177,7 @@ def as_json(value: object) -> bytes:
     """Serialize a value as JSON, with base64 for bytes and null for NaN and infinity.
 
     Raises:
-        CommandError: JSON has no form for the value.
+        CommandError: JSON cannot represent the value.
     """
     try:
         return to_json(value, bytes_mode="base64", inf_nan_mode="null")
@@ -225,7 +225,7 @@ class RowWriter(Protocol):
         """Open a file for writing. The end of the `with` block flushes the file to the disk.
 
         Raises:
-            CommandError: the format has no form for a value.
+            CommandError: the format cannot represent a value.
         """
 
 
