@@ -71,7 +71,7 @@ def with_common_parts(
         "name": "X-Request-Timeout-Ms",
         "in": "header",
         "required": False,
-        "description": "Time limit of the request in milliseconds. The status is 504 after it.",
+        "description": "Time limit of the request in milliseconds. A late response has status 504.",
         "schema": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT_MS},
     }
     for operations in document["paths"].values():
