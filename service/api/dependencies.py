@@ -1,4 +1,4 @@
-"""Access of endpoints to the registry and to the model that a request names."""
+"""Lookup of the model registry and of the model that a request names."""
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -10,7 +10,7 @@ from service.registry.served_model import ServedModel
 
 
 def get_registry(app: Starlette) -> ModelRegistry:
-    """Return the models of an application.
+    """Return the model registry of an application.
 
     Raises:
         NotReadyError: no model is loaded yet.
@@ -22,7 +22,9 @@ def get_registry(app: Starlette) -> ModelRegistry:
 
 
 def get_model(request: Request, name: str | None = None) -> ServedModel:
-    """Return the named model, or the default, and store its name in the scope for statistics.
+    """Return the named model. Without a name, return the default model.
+
+    The function also stores the model's name in the request scope, where the statistics read it.
 
     Raises:
         NotReadyError: no model is loaded yet.
@@ -34,7 +36,7 @@ def get_model(request: Request, name: str | None = None) -> ServedModel:
 
 
 async def get_ready_model(app: Starlette, name: str | None = None) -> ServedModel:
-    """Return the named model, or the default, after a check that it computes.
+    """Return the named or default model after a check of its readiness.
 
     Raises:
         NotReadyError: the service is not ready, or the model does not compute.

@@ -1,4 +1,4 @@
-"""The OpenAPI page at /docs. Its files are installed, so that it loads from no other host."""
+"""The OpenAPI page at /docs. Browsers load all files of the page from this server."""
 
 import base64
 import hashlib
@@ -15,7 +15,8 @@ _ASSETS_PATH = "/docs-assets"
 def add_docs_page(app: FastAPI) -> None:
     """Serve Swagger UI from the files of the package fastapi-swagger.
 
-    All addresses in the page are relative, so that it works behind any path prefix of a proxy.
+    All addresses in the page are relative, so that the page works behind a proxy with any path
+    prefix.
     """
     router = APIRouter()
 
@@ -38,7 +39,7 @@ def add_docs_page(app: FastAPI) -> None:
 
 
 def _policy(page: bytes) -> str:
-    """Return the CSP: own files, the page's inline script, and Swagger UI's inline styles."""
+    """Return a Content-Security-Policy for own files, the inline script and inline styles."""
     scripts = re.findall(rb"<script>(.*?)</script>", page, re.DOTALL)
     digests = [base64.b64encode(hashlib.sha256(script).digest()).decode() for script in scripts]
     allowed = " ".join(["'self'", *(f"'sha256-{digest}'" for digest in digests)])

@@ -21,7 +21,7 @@ class FillMaskEndpoint:
 
     Args:
         models: the served models.
-        name: name of the model of this endpoint; None for the default.
+        name: name of this endpoint's model. None selects the default model.
     """
 
     def __init__(self, models: ModelRegistry, name: str | None) -> None:
@@ -29,7 +29,7 @@ class FillMaskEndpoint:
         self._name = name
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request. Its body arrives in one message."""
+        """Handle one request. RequestMemoryMiddleware delivers the body in one message."""
         body: bytes = (await receive())["body"]
         try:
             served = self._models.get(self._name)

@@ -48,40 +48,45 @@ class FillParameters(BaseModel):
     top_k: int | None = Field(
         default=None,
         ge=1,
-        description=f"Number of fills per mask: by default {DEFAULT_TOP_K}, or all `targets`.",
+        description=f"Number of fills per mask. The default is {DEFAULT_TOP_K} without `targets` "
+        "and all of them with `targets`.",
     )
     targets: list[str] | None = Field(
         default=None,
         min_length=1,
         max_length=MAX_TARGETS,
-        description="Rank only these words or phrases. Each is listed once and scored as a whole.",
+        description="Words or phrases to rank in place of each mask, without duplicates. The score "
+        "is that of the whole word or phrase.",
     )
 
     granularity: Granularity | None = Field(
         default=None,
-        description="token (the default), or word: also whole words of several tokens.",
+        description="With token (the default), a fill is a single token. With word, a fill is a "
+        "word of one or more tokens.",
     )
     max_word_tokens: int | None = Field(
         default=None,
         ge=1,
         le=MAX_WORD_TOKENS,
-        description=f"Maximum number of tokens per word, {DEFAULT_WORD_TOKENS} by default.",
+        description=f"Maximum number of tokens per word. The default is {DEFAULT_WORD_TOKENS}.",
     )
     strategy: Strategy | None = Field(
         default=None,
-        description="independent (the default): fill each mask on its own; joint: fill all masks "
-        "of a text together.",
+        description="With independent (the default), the model fills each mask on its own. With "
+        "joint, the model fills all masks of a text together.",
     )
     order: Order | None = Field(
         default=None,
-        description="Order of joint filling: confidence (the default), the most certain mask "
-        "first, or left_to_right.",
+        description="Order in which the strategy joint fills the masks. With confidence (the "
+        "default), the mask with the most probable token comes first. With left_to_right, the "
+        "leftmost mask comes first.",
     )
 
     on_long_text: OnLongText | None = Field(
         default=None,
-        description="error (the default), or window: the model sees as much text around the masks "
-        "as fits into its input, and each fill names that part of the text.",
+        description="With error (the default), the service rejects a text that is longer than the "
+        "model's input. With window, the model reads as much text around the masks as fits into "
+        "its input. Each fill then contains the start and end of that part.",
     )
 
     @field_validator("granularity", "strategy", "order", "on_long_text", mode="before")
@@ -111,11 +116,14 @@ class FillParameters(BaseModel):
         context = validation_context(info)
         name = context.targets or f"{context.parameters}.targets"
         if not isinstance(value, list) or not 1 <= len(value) <= MAX_TARGETS:
-            raise client_error(f"{name} must be a list of 1 to {MAX_TARGETS} texts.")
+            got = len(value) if isinstance(value, list) else describe(value)
+            raise client_error(f"{name} must be a list of 1 to {MAX_TARGETS} texts (got {got}).")
         seen = set()
         for index, target in enumerate(value):
             if not isinstance(target, str) or not target.strip():
-                raise client_error(f"{name}[{index}] must be a non-empty text.")
+                raise client_error(
+                    f"{name}[{index}] must be a non-empty text (got {describe(target)})."
+                )
             if target in seen:
                 raise client_error(f"The target {quote(target)} is a duplicate; list it once.")
             seen.add(target)
@@ -138,7 +146,7 @@ class FillParameters(BaseModel):
 
     @property
     def options(self) -> FillOptions:
-        """The parameters as the pipeline's options."""
+        """The parameters as options of the fill-mask task."""
         given = {name: value for name, value in dict(self).items() if value is not None}
         if self.targets is not None:
             given["targets"] = tuple(self.targets)

@@ -29,40 +29,42 @@ _REJECTED_TARGETS = TypeAdapter(Sequence[RejectedTarget]).serializer
 
 
 class FillBody(BaseModel):
-    """One fill of one mask."""
+    """A fill of a mask."""
 
-    score: float = Field(description="probability over the whole vocabulary")
+    score: float = Field(description="Probability over the whole vocabulary.")
     token: int = Field(
-        description=f"id of the token; {NO_SINGLE_TOKEN} if the fill has several tokens"
+        description=f"Id of the token. Fills of several tokens have {NO_SINGLE_TOKEN}."
     )
-    token_str: str = Field(description="the token as text")
-    sequence: str = Field(description="the text with this mask filled")
+    token_str: str = Field(description="The token as text.")
+    sequence: str = Field(description="The text with this mask filled.")
     log_prob: float | None = Field(
         default=None,
-        description="logarithm of the score, in nats; only with targets, words or joint filling",
+        description="Logarithm of the score, in nats. Only fills with targets, words or joint "
+        "filling have this field.",
     )
     target_score: float | None = Field(
-        default=None, description="probability among the targets; only with targets"
+        default=None,
+        description="Probability among the targets. Only fills with targets have this field.",
     )
     tokens: list[int] | None = Field(
         default=None,
-        description="ids of the fill's tokens, or of the token of each mask; only with targets, "
-        "words or joint filling",
+        description="Ids of the fill's tokens. With joint filling, each mask has one id. Only "
+        "fills with targets, words or joint filling have this field.",
     )
     window: tuple[int, int] | None = Field(
         default=None,
-        description="start and end of the part of a long text that the model saw, in characters",
+        description="Start and end of the part of a long text that the model read, in characters.",
     )
     token_strs: list[str] | None = Field(
-        default=None, description="token of each mask as text; only with joint filling"
+        default=None, description="Token of each mask, as text. Only joint fills have this field."
     )
 
 
 class RejectedTargetBody(BaseModel):
-    """A target that cannot be ranked. It follows the fills if errors are reported."""
+    """A target that the model cannot rank, which follows the fills if on_error is report."""
 
-    token_str: str = Field(description="the target as in the request")
-    error: str = Field(description="one sentence: what is wrong, and what is allowed")
+    token_str: str = Field(description="The target as in the request.")
+    error: str = Field(description="One sentence with the problem and the allowed values.")
 
 
 _Mask = list[FillBody | RejectedTargetBody]
@@ -70,7 +72,7 @@ _Text = _Mask | list[_Mask]
 
 
 class FillMaskResponse(RootModel[_Text | list[_Text | ErrorResponse]]):
-    """Fills, the best first. Several masks have a list each, and so have several texts."""
+    """Fills, best first. Several masks or several texts have one list each."""
 
 
 def fills_to_json(result: FillResult, *, single: bool) -> bytes:
@@ -78,19 +80,21 @@ def fills_to_json(result: FillResult, *, single: bool) -> bytes:
 
     Args:
         result: fills per text and mask.
-        single: the request has one text instead of a list.
+        single: true if the request has one text instead of a list.
 
     Raises:
-        InvalidRequestError: the single text is rejected.
+        InvalidRequestError: the single text is invalid.
     """
     return b"".join(response_parts(result, single=single))
 
 
 def response_parts(result: FillResult, *, single: bool) -> list[bytes]:
-    """Return the response body in parts. The caller joins them once, because each join copies.
+    """Return the response body in parts.
+
+    The caller joins the parts once, because each join copies all bytes.
 
     Raises:
-        InvalidRequestError: the single text is rejected.
+        InvalidRequestError: the single text is invalid.
     """
     texts: list[list[bytes]] = []
     for index, text in enumerate(result.fills):
@@ -101,7 +105,7 @@ def response_parts(result: FillResult, *, single: bool) -> list[bytes]:
             texts.append([_REJECTED_TEXT.to_json(rejected)])
             continue
         targets = result.rejected_targets.get(index)
-        # one mask at a time: serializing a large result at once would block all other threads
+        # one mask per call, because serializing a large result at once blocks all other threads
         masks = [_fills_json(mask, targets) for mask in text]
         texts.append(masks if len(masks) == 1 else _list_parts([mask] for mask in masks))
     return texts[0] if single else _list_parts(texts)
@@ -109,14 +113,14 @@ def response_parts(result: FillResult, *, single: bool) -> list[bytes]:
 
 def _fills_json(fills: Sequence[Fill], rejected: Sequence[RejectedTarget] | None) -> bytes:
     content = _SERIALIZERS[type(fills[0]) if fills else Fill].to_json(fills, exclude_none=True)
-    # pydantic writes NaN as null; no text can contain this, because its quotes are escaped
+    # Pydantic writes NaN as null. No text can contain these bytes, because pydantic escapes quotes.
     if b'"score":null' in content:
-        raise ValueError("the model returned NaN or infinity")
+        raise ValueError("the model returned NaN or infinity; export its bundle again")
     return content[:-1] + b"," + _REJECTED_TARGETS.to_json(rejected)[1:] if rejected else content
 
 
 def _list_parts(items: Iterable[list[bytes]]) -> list[bytes]:
-    """Return the parts of a JSON list whose items are in parts."""
+    """Return the parts of a JSON list from the parts of its items."""
     parts = []
     for item in items:
         parts += [b",", *item]

@@ -1,4 +1,4 @@
-"""GET /metrics, for Prometheus."""
+"""The endpoint GET /metrics for Prometheus."""
 
 import asyncio
 
@@ -16,13 +16,13 @@ METRICS_PATH = "/metrics"
 def add_metrics_page(
     app: FastAPI, statistics: ProcessStatistics, health: Health, own_port: int | None
 ) -> None:
-    """Serve the metrics.
+    """Add GET /metrics to an application.
 
     Args:
         app: the application.
-        statistics: the counters of the process.
+        statistics: counters of the process.
         health: health of the service.
-        own_port: the only port that serves the metrics; None for every port.
+        own_port: the only port that serves the metrics. None allows every port.
     """
 
     def states() -> list[ModelState]:

@@ -9,26 +9,29 @@ from service.http.middleware.deadline import MAX_TIMEOUT_MS
 _ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}}
 _ERRORS = {
     "4XX": {
-        "description": "The request is rejected; the error says why.",
+        "description": "The request is invalid. The error states the reason.",
         "content": _ERROR,
     },
-    "5XX": {"description": "The service cannot respond; the error says why.", "content": _ERROR},
+    "5XX": {
+        "description": "The service cannot respond. The error states the reason.",
+        "content": _ERROR,
+    },
 }
 
-# Rules for fill and score requests that a JSON schema cannot express: they need the model's
-# tokenizer, or compare two parts of a request.
+# Rules for fill and score requests that a JSON schema cannot express. These rules need the
+# model's tokenizer or compare two parts of a request.
 BEYOND_THE_SCHEMA = """
 
-- A text to fill contains at least one mask (`mask_token` in GET /info); a text to score contains
-  none. No text contains another special token. Every text has at least one token.
+- A text to fill contains at least one mask (`mask_token` in GET /info). A text to score contains
+  no mask. No text contains another special token. Every text has at least one token.
 - A request stays within the `limits` in GET /info for tokens, masks and passes. It has at most
   65,536 JSON values and 262,144 bytes of targets.
 - The model's vocabulary can spell each target.
 - A list of parameters requires a list with the same number of texts.
-- `targets`, `granularity` "word" and `strategy` "joint" are mutually exclusive. Masks that are
-  filled jointly fit into one input of the model.
-- The shape of a tensor matches its number of elements. One tensor contains the texts; a second one
-  may be named "targets".
+- `targets`, `granularity` "word" and `strategy` "joint" are mutually exclusive. With
+  `strategy` "joint", all masks of a text fit into one input of the model.
+- The shape of a tensor matches its number of elements. One tensor contains the texts.
+  A second tensor named "targets" is optional.
 """
 
 
@@ -39,7 +42,7 @@ def json_request_body(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def inline_refs(schema: dict[str, Any]) -> dict[str, Any]:
-    """Replace the references in a pydantic schema by their definitions."""
+    """Replace the references in a pydantic schema with their definitions."""
     definitions = schema.get("$defs", {})
 
     def inlined(value: Any) -> Any:
@@ -68,7 +71,7 @@ def with_common_parts(
         "name": "X-Request-Timeout-Ms",
         "in": "header",
         "required": False,
-        "description": "Time limit of the request in milliseconds; above it the response is 504.",
+        "description": "Time limit of the request in milliseconds. A late response has status 504.",
         "schema": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT_MS},
     }
     for operations in document["paths"].values():
@@ -84,7 +87,10 @@ def with_common_parts(
 
 
 def allowed_methods(document: dict[str, Any], path: str) -> list[str]:
-    """Return the methods of a path, from the matching template with the longest fixed text."""
+    """Return the HTTP methods of a path.
+
+    If several path templates match, the one with the longest fixed text determines the methods.
+    """
     fitting = [
         template
         for template in document["paths"]

@@ -1,4 +1,4 @@
-"""The playground at GET /: a page to try the model, served from this package's files."""
+"""The playground at GET /, a page to try the model."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ _HEADERS = {
     "Content-Security-Policy": "; ".join(f"{name} {source}" for name, source in _SOURCES.items()),
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
-    # file names have no version, so browsers revalidate each time and mostly receive 304
+    # File names have no version. Browsers therefore revalidate each file and mostly receive 304.
     "Cache-Control": "no-cache",
 }
 
@@ -37,9 +37,10 @@ class _Files(StaticFiles):
 
 
 def add_playground_page(app: FastAPI) -> None:
-    """Serve the page at / and its files below /playground.
+    """Serve the page at / and its files at /playground.
 
-    All addresses in the page are relative, so that it works behind any path prefix of a proxy.
+    All addresses in the page are relative, so that the page works behind a proxy with any path
+    prefix.
     """
     router = APIRouter()
     files = _Files(directory=_DIRECTORY)

@@ -1,4 +1,4 @@
-"""The base class of request bodies. It checks limits and writes the error messages."""
+"""The base class of request bodies, which checks limits and creates error messages."""
 
 import json
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
@@ -20,23 +20,25 @@ from service.tasks.options import Limits
 
 OnError = Literal["error", "report"]
 _ON_ERROR: tuple[str, ...] = get_args(OnError)
-CLIENT_ERROR = "client_error"  # type of pydantic errors whose message is for the client
+CLIENT_ERROR = "client_error"  # type of pydantic errors with a message for the client
 
 
 class ErrorResponse(BaseModel):
-    """An error."""
+    """An error response."""
 
-    error: str = Field(description="one sentence: what is wrong, where, and what is allowed")
+    error: str = Field(
+        description="One sentence with the problem, the field and the allowed values."
+    )
 
 
 class ValidationContext(NamedTuple):
-    """Limits, and the labels of fields in error messages.
+    """Limits of a request, with the labels of its fields in error messages.
 
     Attributes:
         limits: limits of this server.
         texts: label of the texts in the wire format.
         parameters: label of the parameters.
-        targets: label of the targets, if they are not a parameter.
+        targets: label of the targets. None if the targets are a parameter.
     """
 
     limits: Limits
@@ -51,8 +53,8 @@ class TextsRequest(BaseModel):
     Attributes:
         parameters_model: type of the parameters.
         inputs: the texts.
-        parameters: parameters of all texts, or a list with those of each text.
-        on_error: an invalid text fails the request, or is reported in its place.
+        parameters: one object for all texts, or a list with one object per text.
+        on_error: policy for invalid texts. None has the meaning of "error".
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -62,8 +64,8 @@ class TextsRequest(BaseModel):
     parameters: Any = None
     on_error: OnError | None = Field(
         default=None,
-        description="error (the default): an invalid text fails the request; report: the response "
-        "has an error in its place, and the results of the other texts.",
+        description="With error (the default), an invalid text fails the request. With report, the "
+        "response contains an error in place of the text's results.",
     )
 
     @field_validator("on_error", mode="before")
@@ -78,7 +80,7 @@ class TextsRequest(BaseModel):
     def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
         limits, name, *_ = validation_context(info)
         if not isinstance(value, str | list):
-            raise client_error(f"{name} must be a text or a list of texts.")
+            raise client_error(f"{name} must be a text or a list of texts (got {describe(value)}).")
         if not value:
             raise client_error(f"{name} is empty; it must be a text or a list of texts.")
         if isinstance(value, str):
@@ -89,7 +91,7 @@ class TextsRequest(BaseModel):
             )
         for index, text in enumerate(value):
             if not isinstance(text, str):
-                raise client_error(f"{name}[{index}] must be a text.")
+                raise client_error(f"{name}[{index}] must be a text (got {describe(text)}).")
         return value
 
     @model_validator(mode="after")
@@ -117,7 +119,7 @@ class TextsRequest(BaseModel):
 
     @property
     def report_errors(self) -> bool:
-        """True if an invalid text is reported instead of failing the request."""
+        """True if the response reports an invalid text instead of failing."""
         return self.on_error == "report"
 
     @classmethod
@@ -125,7 +127,7 @@ class TextsRequest(BaseModel):
         """Parse and check a request.
 
         Raises:
-            FillMaskError: one sentence about the first error.
+            FillMaskError: the request is invalid. The message describes the first error.
         """
         return cls.check(read_json(body, content_type), ValidationContext(limits))
 
@@ -134,7 +136,7 @@ class TextsRequest(BaseModel):
         """Check a parsed request.
 
         Raises:
-            InvalidRequestError: one sentence about the first error.
+            InvalidRequestError: the request is invalid. The message describes the first error.
         """
         _reject_extra_fields(value, "the body", cls)
         if isinstance(value, dict) and value.get("parameters") is not None:
@@ -148,7 +150,7 @@ class TextsRequest(BaseModel):
     def _check_parameters(
         cls, value: object, context: ValidationContext
     ) -> BaseModel | list[BaseModel]:
-        """Check the parameters of all texts or of each text. `check` compares the lengths later."""
+        """Check parameters. A model validator compares the length of a list with the texts."""
         if isinstance(value, list):
             each = []
             for index, item in enumerate(value[: context.limits.max_texts + 1]):
@@ -170,7 +172,7 @@ class TextsRequest(BaseModel):
             elif first["type"] == CLIENT_ERROR:
                 message = first["msg"]
             else:
-                message = f"{context.parameters} must be a JSON object."
+                message = f"{context.parameters} must be a JSON object (got {describe(value)})."
             raise InvalidRequestError(message) from None
 
     @classmethod
@@ -189,18 +191,18 @@ class TextsRequest(BaseModel):
 
     @classmethod
     def _message(cls, error: ErrorDetails) -> str:
-        """Return the message for the client, in place of pydantic's own."""
+        """Return the message for the client that replaces pydantic's message."""
         if error["type"] == CLIENT_ERROR:
             return error["msg"]
         if error["type"] == "extra_forbidden":
             return _unknown_field(str(error["loc"][-1]), "the body", cls)
         if error["type"] == "missing":
             return "inputs is missing; it must be a text or a list of texts."
-        return "The body must be a JSON object."
+        return f"The body must be a JSON object (got {describe(error['input'])})."
 
 
 def _reject_extra_fields(value: object, label: str, model: type[BaseModel]) -> None:
-    """Reject an object with too many fields here, because pydantic creates an error for each."""
+    """Reject the first unknown field, because pydantic creates one error per field."""
     if isinstance(value, dict) and len(value) > len(model.model_fields):
         unknown = next(name for name in value if name not in model.model_fields)
         raise InvalidRequestError(_unknown_field(unknown, label, model))
@@ -217,20 +219,24 @@ def validation_context(info: ValidationInfo) -> ValidationContext:
 
 
 def client_error(message: str) -> PydanticCustomError:
-    """Create an error that a validator raises with a message for the client."""
+    """Create a validation error with a message for the client."""
     return PydanticCustomError(CLIENT_ERROR, "{message}", {"message": message})
 
 
 def integer_of(value: object) -> int | None:
-    """Convert a JSON number such as 5 or 5.0 to an integer; return None for other values."""
+    """Convert a JSON number such as 5 or 5.0 to an integer.
+
+    Returns:
+        The integer. None for any other value.
+    """
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    # type(), not isinstance(): true is not a number
+    # type() rejects true, which isinstance() accepts as an integer
     return value if type(value) is int else None
 
 
 def describe(value: object) -> str:
-    """Return a JSON value shortened for a message; of lists and objects only the type."""
+    """Return a JSON value in short form for a message. A list or object appears as its type."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     return json.dumps(value, ensure_ascii=False)[:MAX_QUOTED_CHARS]

@@ -1,4 +1,4 @@
-"""The endpoints and their OpenAPI descriptions. No logic."""
+"""The endpoints and their OpenAPI descriptions."""
 
 import asyncio
 from typing import Any
@@ -26,22 +26,23 @@ class HealthStatus(BaseModel):
 
 
 FILL_MASK_PATH = "/fill-mask"
-# paths of Hugging Face's clients, with the same bodies
+# paths to which Hugging Face's clients send the same bodies
 ROOT_PATH, MODEL_PATH = "/", "/models/{name}"
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorResponse, "description": description}
     for status, description in {
         400: "The body is not valid JSON, or a header is invalid.",
-        401: "The server requires an API key, which is missing or unknown.",
+        401: "The request has no API key, or the server does not know the key.",
         408: "The request did not arrive in time.",
         413: "The body is too large.",
         415: "The content type is not application/json, or the body is compressed.",
-        422: "A parameter or an input is invalid; the error says why. The request does not match "
-        "the schema, or breaks a rule that a schema cannot express: " + BEYOND_THE_SCHEMA,
-        429: "The service is overloaded; the header Retry-After has the delay in seconds.",
+        422: "A parameter or an input is invalid. The error states the reason. The request does "
+        "not match the schema or breaks one of these rules, which a schema cannot express:"
+        + BEYOND_THE_SCHEMA,
+        429: "The service is overloaded. The header Retry-After contains the delay in seconds.",
         431: "The headers of the request are too large.",
-        500: "The service failed on this request; its log has the request id.",
+        500: "The service failed on this request. Its log contains the request id.",
         503: "The service is starting, is stopping or has failed.",
         504: "The request exceeded its time limit.",
     }.items()
@@ -53,9 +54,9 @@ _NO_SUCH_MODEL: dict[int | str, dict[str, Any]] = {
 
 
 def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
-    """Create the endpoints. They respond with 503 until `app.state.models` is set."""
+    """Create the endpoints, which respond with 503 until `app.state.models` is set."""
     router = APIRouter()
-    # first, because /models/a/score also matches the path of a model with a slash in its name
+    # Scores come first, because /models/a/score is also the path of a model with the name a/score.
     _add_scores(router, max_texts)
     _add_fills(router, health, max_texts, max_top_k)
     _add_service(router)

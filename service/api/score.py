@@ -39,8 +39,8 @@ class ScoreParameters(BaseModel):
 
     variant: Variant | None = Field(
         default=None,
-        description="Tokens that are masked together with each token: the rest of its word "
-        f"({DEFAULT_VARIANT}, the default) or none (original).",
+        description=f"With {DEFAULT_VARIANT} (the default), the model predicts a token without the "
+        "later tokens of its word. With original, the model sees all other tokens of the text.",
     )
 
     @field_validator("variant", mode="before")
@@ -63,7 +63,7 @@ class ScoreRequest(TextsRequest):
 
     @property
     def variants(self) -> list[Variant]:
-        """Variant of each text."""
+        """Scoring variant of each text."""
         each = self.parameters
         if not isinstance(each, list):
             each = [each or ScoreParameters()] * len(self.texts)
@@ -71,42 +71,48 @@ class ScoreRequest(TextsRequest):
 
 
 class TokenScoreBody(BaseModel):
-    """One token of a text."""
+    """The score of a token."""
 
-    token: int = Field(description="id of the token")
-    token_str: str = Field(description="the token as text")
-    start: int = Field(description="index of its first character in the text")
-    end: int = Field(description="index after its last character")
-    log_prob: float = Field(description="log-probability given the rest of the text, in nats")
-    surprisal: float = Field(description="-log2 of the probability, in bits")
+    token: int = Field(description="Id of the token.")
+    token_str: str = Field(description="The token as text.")
+    start: int = Field(description="Index of the token's first character in the text.")
+    end: int = Field(description="Index after the token's last character.")
+    log_prob: float = Field(description="Log-probability given the rest of the text, in nats.")
+    surprisal: float = Field(description="Minus log2 of the probability, in bits.")
 
 
 class TextScoreBody(BaseModel):
     """The scores of one text."""
 
-    log_prob: float = Field(description="pseudo-log-likelihood: the sum over the tokens, in nats")
-    pseudo_perplexity: float = Field(description="exp of minus the mean over the tokens")
-    rank: int = Field(description="rank among the texts of the request, 1 for the most likely")
+    log_prob: float = Field(
+        description="Pseudo-log-likelihood, the sum of the tokens' log-probabilities, in nats."
+    )
+    pseudo_perplexity: float = Field(
+        description="Exponential of minus the mean log-probability of the tokens."
+    )
+    rank: int = Field(
+        description="Rank among the texts of the request. The most probable text has rank 1."
+    )
     tokens: list[TokenScoreBody]
 
 
 class ScoreResponse(RootModel[TextScoreBody | list[TextScoreBody | ErrorResponse]]):
-    """The scores of one text, or a list with those of each text."""
+    """The scores of one text, or a list with the scores of each text."""
 
 
 def scores_to_json(scores: Sequence[TextScore | RejectedText], *, single: bool) -> bytes:
     """Return the response body.
 
     Args:
-        scores: scores or the error of each text.
-        single: the request has one text instead of a list.
+        scores: the scores or the error of each text.
+        single: true if the request has one text instead of a list.
 
     Raises:
-        InvalidRequestError: the single text is rejected.
+        InvalidRequestError: the single text is invalid.
     """
     if single and isinstance(scores[0], RejectedText):
         raise InvalidRequestError(scores[0].error)
     content = _SCORE.to_json(scores[0]) if single else _SCORES.to_json(scores)
     if b'"log_prob":null' in content:  # pydantic writes NaN as null
-        raise ValueError("the model returned NaN or infinity")
+        raise ValueError("the model returned NaN or infinity; export its bundle again")
     return content

@@ -21,13 +21,13 @@ _FAILED, _INVALID = 1, 2
 
 
 def main() -> None:
-    """Run the command line of this process, and exit.
+    """Run the command line of this process and exit.
 
-    The exit code is 0 on success, 1 after an error that may not happen again, 2 after one that
-    would, and 128 plus the signal's number after a signal.
+    The exit code is 0 on success. After an error, the exit code is 1 if a retry may succeed and 2
+    otherwise. After a signal, the exit code is 128 plus the number of the signal.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # characters that the terminal cannot encode become escapes instead of a traceback
+        # characters that the terminal cannot encode become escapes instead of an error
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = execute(sys.argv[1:])
@@ -35,7 +35,7 @@ def main() -> None:
         traceback.print_exc()
         code = _FAILED
     sys.stderr.flush()
-    # not sys.exit: that waits for threads, and one may be blocked on standard input
+    # sys.exit waits for threads, one of which may be blocked on standard input
     os._exit(code)
 
 

@@ -19,6 +19,7 @@ from service.cli.commands import (
 from service.cli.error_policy import OnError
 from service.cli.errors import CommandError, reason
 from service.cli.formats.base import is_encodable
+from service.errors import quote
 from service.settings import Settings
 from service.tasks.options import (
     DEFAULT_TOP_K,
@@ -31,13 +32,16 @@ from service.tasks.options import (
 )
 
 STANDARD_STREAM = "-"
-# settings that matter without a server
+# settings that the command uses
 _SETTINGS = ("bundle", "threads", "max_batch_tokens")
-# Name: (choices, help). The request schema of the HTTP API validates the values later, so that the
-# error messages are the same.
+# name: (choices, help). The request schema of the HTTP API validates the values later, so that the
+# command and the API have the same error messages.
 _PARAMETERS: dict[str, tuple[tuple[str, ...], str]] = {
-    "top_k": ((), f"maximum number of fills per mask (default {DEFAULT_TOP_K}, or all targets)"),
-    "granularity": (get_args(Granularity), "fill with single tokens or with whole words"),
+    "top_k": ((), f"maximum number of fills per mask (default {DEFAULT_TOP_K}; with targets, all)"),
+    "granularity": (
+        get_args(Granularity),
+        "fill a mask with a single token or with a word of several tokens",
+    ),
     "max_word_tokens": (
         (),
         f"maximum tokens per word, up to {MAX_WORD_TOKENS} (default {DEFAULT_WORD_TOKENS})",
@@ -45,18 +49,18 @@ _PARAMETERS: dict[str, tuple[tuple[str, ...], str]] = {
     "strategy": (get_args(Strategy), "fill the masks of a text independently or jointly"),
     "order": (
         get_args(Order),
-        "order of joint filling: most confident mask first, or left to right",
+        "order of joint filling, by confidence or from left to right",
     ),
     "on_long_text": (
         get_args(OnLongText),
-        "reject texts longer than the model reads, or read windows around their masks",
+        "reject a text that exceeds the model's input, or read windows around its masks",
     ),
 }
 _EPILOG = """\
 fillmask "Paris is the [MASK] of France."
 fillmask --input texts.jsonl --output fills.jsonl --top-k 3
 
-Input and output files end in .jsonl, .ndjson, .csv or .parquet; input files also in .txt.
+Names of files end in .jsonl, .ndjson, .csv or .parquet. Input files may also end in .txt.
 Run an interrupted command again to continue it.
 FILLMASK_BUNDLE, FILLMASK_THREADS and FILLMASK_MAX_BATCH_TOKENS set --bundle, --threads and
 --max-batch-tokens. The other FILLMASK_ variables are settings of the server.
@@ -80,7 +84,7 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
     """Parse a command line.
 
     Raises:
-        CommandError: an argument is unknown, invalid, or conflicts with another.
+        CommandError: an argument is unknown or invalid, or two arguments conflict.
         SystemExit: after --help or --version.
     """
     given = vars(_parser().parse_args(arguments))
@@ -91,14 +95,14 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
     if text is not None:
         if given:
             raise CommandError(
-                f"{_flag(next(iter(given)))} cannot be combined with a text; it is only for files."
+                f"{_flag(next(iter(given)))} cannot be combined with a text; remove one of them."
             )
         return Arguments(TextCommand(text, parameters, as_json), settings)
     if not given:
         raise CommandError("Nothing to fill; give a text, or --input and --output.")
     if as_json:
         raise CommandError(
-            "--json is only for a text; the ending of --output sets a file's format."
+            "--json is only for a text; for files, the ending of --output sets the format."
         )
     return Arguments(_rows_command(given, parameters), settings)
 
@@ -114,7 +118,7 @@ def _rows_command(given: dict[str, Any], parameters: dict[str, Any]) -> FileComm
     if source == STANDARD_STREAM and "shard" in given:
         raise CommandError("--shard needs an input file; the length of --input - is unknown.")
     if target == STANDARD_STREAM and to_files:
-        raise CommandError(f"{_flag(next(iter(to_files)))} needs an output file, not --output -.")
+        raise CommandError(f"{_flag(next(iter(to_files)))} needs an output file (got --output -).")
     if "shard" in given:
         given["shard"] = Shard.parse(given["shard"])
     row_options = RowOptions(parameters, **given)
@@ -128,11 +132,12 @@ def _parameters(given: dict[str, Any]) -> dict[str, Any]:
     parameters = {name: given.pop(name) for name in _PARAMETERS if name in given}
     for name, (choices, _) in _PARAMETERS.items():
         if name in parameters and not choices and parameters[name].isdecimal():
-            # 20 digits are above every limit; Python rejects the conversion of thousands
+            # 20 digits exceed every limit. Python rejects the conversion of thousands of digits.
             parameters[name] = int(parameters[name][:20])
     targets = given.pop("target", [])
-    if any(not is_encodable(target) for target in targets):
-        raise CommandError("--target is not valid UTF-8.")
+    for target in targets:
+        if not is_encodable(target):
+            raise CommandError(f"--target must be valid UTF-8 (got {quote(target)}).")
     for path in given.pop("targets", []):
         targets += _read_lines(path)
     return {**parameters, "targets": targets} if targets else parameters
@@ -144,7 +149,7 @@ def _read_lines(path: Path) -> list[str]:
     except OSError as error:
         raise CommandError(f"--targets: {path} cannot be read: {reason(error)}.") from error
     except UnicodeDecodeError as error:
-        raise CommandError(f"--targets: {path} is not valid UTF-8.") from error
+        raise CommandError(f"--targets: {path} is not valid UTF-8; save it as UTF-8.") from error
     if not content:
         raise CommandError(f"--targets: {path} is empty; it must have one target per line.")
     return content.removesuffix("\n").split("\n")
@@ -183,15 +188,19 @@ def _parser() -> argparse.ArgumentParser:
             _flag(name), metavar="|".join(choices) or "N", help=f"{meaning}{default}"
         )
     fill_options.add_argument(
-        "--target", action="append", metavar="WORD", help="rank only the given targets; repeatable"
+        "--target", action="append", metavar="WORD", help="rank only the given targets (repeatable)"
     )
     fill_options.add_argument(
-        "--targets", action="append", type=Path, metavar="FILE", help="targets, one per line"
+        "--targets",
+        action="append",
+        type=Path,
+        metavar="FILE",
+        help="file with one target per line",
     )
 
     files = parser.add_argument_group("files")
-    files.add_argument("--input", metavar="FILE", help="file to fill; - for standard input")
-    files.add_argument("--output", metavar="FILE", help="file to write; - for standard output")
+    files.add_argument("--input", metavar="FILE", help="file to fill, or - for standard input")
+    files.add_argument("--output", metavar="FILE", help="file to write, or - for standard output")
     files.add_argument(
         "--field", metavar="NAME", help=f"field or column of the texts (default {DEFAULT_FIELD})"
     )
@@ -201,7 +210,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="error|report",
         help="stop at the first invalid row, or write an error field for it (default error)",
     )
-    files.add_argument("--shard", metavar="I/N", help="process part I of N, counted from 0")
+    files.add_argument("--shard", metavar="I/N", help="process shard I of N, counted from 0")
     files.add_argument("--overwrite", action="store_true", help="replace an existing output file")
     files.add_argument(
         "--restart", action="store_true", help="discard the results of an interrupted run"

@@ -1,4 +1,4 @@
-"""Commands with their options: fill a text, a file or a stream."""
+"""Commands that fill a text, a file or a stream, with their options."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ DEFAULT_FIELD = "inputs"
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Shard: one of N parts of the input rows.
+    """One of several equal parts of the input rows.
 
     Attributes:
         index: index of the part, from 0.
@@ -27,7 +27,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse `I/N`.
+        """Parse a shard in the form `I/N`.
 
         Raises:
             CommandError: the text is not a shard.
@@ -40,7 +40,7 @@ class Shard:
         return cls(int(found[1]), int(found[2]))
 
     def range_of(self, rows: int) -> tuple[int, int]:
-        """Return the index of the shard's first row and of the one after its last."""
+        """Return the index of the shard's first row and the index after its last row."""
         return rows * self.index // self.count, rows * (self.index + 1) // self.count
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class TextCommand:
     """Command that fills one text and prints its fills.
 
     Attributes:
-        text: with at least one mask.
+        text: a text with at least one mask.
         parameters: parameters of the HTTP API, not validated yet.
         as_json: print JSON instead of a table.
     """
@@ -106,7 +106,7 @@ class StreamCommand:
     """Command that fills rows and writes them to standard output as JSONL.
 
     Attributes:
-        input: file to read; None for JSONL on standard input.
+        input: file to read. None means JSONL on standard input.
         row_options: options for the rows.
     """
 

@@ -1,4 +1,4 @@
-"""Policy for invalid rows: stop at the first one, or write and count them."""
+"""The policy for invalid rows, which stops the command or reports the rows."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,16 +11,16 @@ OnError = Literal["error", "report"]
 
 
 class ErrorPolicy:
-    """Passes answers on to a writer and applies the policy to the problems among them.
+    """Wrapper of a writer that applies the policy for invalid rows.
 
     Args:
         write: writes rows with their answers.
         name: name of the input, for error messages.
-        on_error: "error" stops at the first problem, after the answers before it are written;
-            "report" writes problems like other answers.
+        on_error: "error" writes the answers before the first problem and then stops. "report"
+            writes problems like other answers.
 
     Attributes:
-        rows: number of rows written.
+        rows: number of written rows.
         count: number of problems.
     """
 

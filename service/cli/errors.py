@@ -1,10 +1,10 @@
-"""Errors of the command: an exit code and a message for its user."""
+"""Errors of the command, each with an exit code and a message for the user."""
 
 from typing import ClassVar
 
 
 class CommandError(Exception):
-    """An error that would happen again if the same command were run again.
+    """An error that the same command causes again.
 
     Attributes:
         exit_code: exit code of the process.
@@ -14,11 +14,11 @@ class CommandError(Exception):
 
 
 class RowError(CommandError):
-    """An invalid row; the message names its file and its number."""
+    """An invalid row. The message names the file and the number of the row."""
 
 
 class RetryError(CommandError):
-    """An error that may not happen if the same command is run again."""
+    """An error after which a retry of the same command may succeed."""
 
     exit_code = 1
 

@@ -1,4 +1,4 @@
-"""The text command: fills one text and prints a table or JSON."""
+"""The text command, which fills one text and prints a table or JSON."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ class Style:
     """Text style that a stream supports.
 
     Attributes:
-        width: width in cells; None for lines of any length.
+        width: width in cells. None allows lines of any length.
         escapes: use escape sequences.
         encoding: encoding of the stream.
     """
@@ -42,7 +42,10 @@ class Style:
 
     @classmethod
     def of(cls, stream: TextIO) -> Self:
-        """Return the style of a stream; for a terminal it depends on COLUMNS, NO_COLOR and TERM."""
+        """Return the style of a stream.
+
+        For a terminal, the style depends on COLUMNS, NO_COLOR and TERM.
+        """
         terminal = stream.isatty()
         plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
         return cls(
@@ -61,7 +64,7 @@ class Style:
         return True
 
     def apply(self, escape: str, text: str) -> str:
-        """Return the text between an escape sequence and a reset, if the stream supports them."""
+        """Return the text between an escape sequence and a reset if the stream supports escapes."""
         return f"{escape}{text}{_PLAIN}" if self.escapes else text
 
 
@@ -70,7 +73,7 @@ def format_table(text: str, masks: Sequence[Sequence[Fill]], style: Style) -> It
 
     Args:
         text: the text with its masks.
-        masks: fills of each mask, or of all masks jointly, best first.
+        masks: fills of each mask, best first. Joint fills form a single list.
         style: style of the output stream.
     """
     for number, fills in enumerate(masks, 1):
@@ -128,7 +131,7 @@ def _bar(share: float, style: Style) -> str:
 
 
 def _visible(text: str) -> str:
-    """Replace characters that are invisible or would move the cursor."""
+    """Replace invisible characters and characters that move the cursor."""
     return "".join(
         character if character.isprintable() else " " if character.isspace() else "?"
         for character in text
@@ -147,7 +150,7 @@ def _cells_of(character: str) -> int:
 
 
 def _shorten(text: str, place: int, room: int | None) -> str:
-    """Cut a text around a place to `room` cells; empty if that is less than _MIN_TEXT_CELLS."""
+    """Cut a text around a place to `room` cells. Too little room returns an empty text."""
     if room is None or _cells(text) <= room:
         return text
     if room < _MIN_TEXT_CELLS:
@@ -178,7 +181,7 @@ async def fill_text(command: TextCommand, settings: Settings) -> None:
     if not command.text:
         raise CommandError(f"{_LABEL} is empty; it must have at least one mask.")
     if not is_encodable(command.text):
-        raise CommandError(f"{_LABEL} is not valid UTF-8.")
+        raise CommandError(f"{_LABEL} is not valid UTF-8; encode it as UTF-8.")
     async with aclosing(await load_model(without_limits(settings), lambda _: None)) as model:
         options = read_options(command.parameters, limits_of(model.bundle))
         result = await model.fill_mask.fill([command.text], options, _LABEL)

@@ -1,4 +1,4 @@
-"""The row pipeline: fills many rows at a time, in order, in bounded memory."""
+"""The row pipeline, which fills many rows at a time in bounded memory."""
 
 import asyncio
 import contextlib
@@ -15,32 +15,30 @@ from service.errors import InvalidRequestError
 from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import DEFAULT_TOP_K
 
-# queued batches per worker, so that no worker is idle while the next texts are tokenized
+# queued batches per worker, so that no worker is idle during the tokenization of the next texts
 _WAITING_BATCHES = 8
-# A row submits all its passes at once; with a single row in flight the workers would be idle at its
-# end.
+# A row submits all its passes at once. A single row in flight leaves workers idle at its end.
 _MIN_ROWS = 2
-# limits on rows that are started and not written yet: their number, and the characters of their
-# texts and answers
+# limits for started rows without a written answer, in rows and in characters of texts and answers
 _MAX_ROWS = 4096
 _MAX_CHARS = 2**25
 _CHARS_PER_FILL = 150  # without its sequence
-# answers are written before the end of their block if they are this long, or after this time
+# answers of this size or age do not wait for the end of their block
 _LONG_ANSWERS_BYTES = 2**20
 _WRITE_EVERY_S = 1.0
-# a completed pass makes room too, but only completed rows set the event
+# Completed passes also make room, but only completed rows set the event.
 _CHECK_EVERY_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class _InFlightRow:
-    """A row that is started and not written yet.
+    """A started row without a written answer.
 
     Attributes:
         answer: task that computes the row's answer.
         block: the row's block.
         place: index of the row in its block.
-        chars: approximate number of characters of its text and its answer.
+        chars: approximate number of characters of the row's text and answer.
     """
 
     answer: asyncio.Task[bytes]
@@ -55,10 +53,10 @@ class _InFlightRow:
 
 
 class RowPipeline:
-    """Fills the rows of a file.
+    """Pipeline that fills the rows of a file.
 
-    The pipeline starts rows while the batcher has fewer tokens than keep its workers busy. Batches
-    are therefore full whether a row takes one pass or thousands, and the queue stays short.
+    The pipeline starts rows while the batcher has too few tokens to keep its workers busy. Batches
+    are therefore full for rows of one pass and for rows of thousands. The queue stays short.
 
     Args:
         fill_mask: fills the texts.
@@ -74,21 +72,21 @@ class RowPipeline:
         self._field = field
         self._mask_token = mask_token
         self._max_tokens = _WAITING_BATCHES * batch_tokens
-        self._rows: asyncio.Queue[_InFlightRow | None] = asyncio.Queue()  # None is the end
+        self._rows: asyncio.Queue[_InFlightRow | None] = asyncio.Queue()  # None marks the end
         self._ready: list[tuple[_InFlightRow, bytes]] = []
         self._ready_bytes = 0
         self._last_write_s = -math.inf
         self._in_flight = self._unwritten = self._chars = 0
         self._changed = asyncio.Event()
-        # one for reading and one for writing, which would block the event loop
+        # one thread for reading and one for writing, because both block the event loop
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="fillmask-files")
 
     async def run(self, blocks: Iterator[RequestBlock], write: Write) -> None:
-        """Fill all rows and write them in order; can be called once.
+        """Fill all rows and write them in order. A pipeline runs only once.
 
         Args:
-            blocks: blocks with the requests of their rows; read on another thread.
-            write: writes a block or a part of it with the answers; called on another thread.
+            blocks: blocks with the requests of their rows. Another thread reads the blocks.
+            write: writes a block or a part of it with the answers. Another thread calls it.
 
         Raises:
             CommandError: raised by `blocks`, after all earlier rows are written, or by `write`.
@@ -130,7 +128,7 @@ class RowPipeline:
         self._changed.set()
 
     async def _start_rows(self, blocks: Iterator[RequestBlock]) -> None:
-        """Start one row after the other as room becomes available."""
+        """Start the rows in order as room becomes available."""
         loop = asyncio.get_running_loop()
         upcoming = loop.run_in_executor(self._threads, next, blocks, None)
         try:
@@ -144,7 +142,7 @@ class RowPipeline:
                     self._chars += chars
                     answer = asyncio.create_task(self._answer(item))
                     self._rows.put_nowait(_InFlightRow(answer, block, place, chars))
-                    await asyncio.sleep(0)  # after this, a short text has reached the batcher
+                    await asyncio.sleep(0)  # lets a short text reach the batcher
         finally:
             self._rows.put_nowait(None)
             upcoming.cancel()
@@ -192,5 +190,5 @@ class RowPipeline:
                 answers.append(row.answer)
                 row.answer.cancel()
         await asyncio.gather(starting, *answers, return_exceptions=True)
-        # no wait: a thread may be blocked on standard input
+        # no wait, because a thread may be blocked on standard input
         self._threads.shutdown(wait=False, cancel_futures=True)

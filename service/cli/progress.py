@@ -1,4 +1,4 @@
-"""Progress: a bar on a terminal, a line every 30 seconds in a log."""
+"""Progress as a bar on a terminal or as a line every 30 seconds in a log."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ _LINE_WITHOUT_END = "{desc}: {n_fmt} rows, {rate_noinv_fmt}"
 
 
 class Progress(Protocol):
-    """Progress display; a context manager."""
+    """Progress display in the form of a context manager."""
 
     def __enter__(self) -> Self: ...
 
@@ -35,7 +35,7 @@ class ProgressLines:
     Args:
         stream: stream to write to.
         label: start of each line, such as a file's name.
-        total: total number of rows; None if unknown.
+        total: total number of rows. None if unknown.
         done: rows completed by an earlier run.
         every_s: seconds between two lines.
     """
@@ -67,7 +67,7 @@ class ProgressLines:
         return
 
     def update(self, rows: int) -> None:
-        """Add completed rows, and write a line if one is due."""
+        """Add completed rows. Write a line if the last line is `every_s` seconds old."""
         self._done += rows
         now_s = time.monotonic()
         if now_s - self._shown_s < self._every_s:
@@ -94,9 +94,9 @@ def show_progress(
     Args:
         stream: stream to write to.
         label: start of the bar or of each line.
-        total: total number of rows; None if unknown.
+        total: total number of rows. None if unknown.
         done: rows completed by an earlier run.
-        bar: allow a bar; False if the command prints other lines to the same terminal.
+        bar: allow a bar. False if the command prints other lines to the same terminal.
     """
     if bar and stream.isatty():
         return tqdm(

@@ -1,4 +1,4 @@
-"""Fill requests of rows: their texts and options."""
+"""Fill requests of rows, with their texts and options."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def without_limits(settings: Settings) -> Settings:
 
 
 def limits_of(bundle: Bundle) -> Limits:
-    """Return the limits for parameters; `top_k` may be the whole vocabulary."""
+    """Return the limits for parameters. `top_k` may include all ordinary tokens."""
     return Limits(
         max_tokens=bundle.max_tokens,
         max_texts=1,
@@ -77,18 +77,18 @@ def read_options(parameters: object, limits: Limits) -> FillOptions:
 
 
 class RowRequestReader:
-    """Reads the requests of rows.
+    """Reader of the requests of rows.
 
     Args:
         field: field of the texts.
-        parameters: default parameters; those in a row's own `parameters` field override them.
+        parameters: default parameters. A row's own `parameters` field overrides them.
         limits: limits for the parameters.
         rows: the rows to read.
         reserved: field names that the rows must not have.
 
     Raises:
         InvalidRequestError: a parameter is invalid.
-        CommandError: the rows have no column of the field's name.
+        CommandError: the rows have no column with the name `field`.
 
     Attributes:
         options: options of rows without parameters of their own.
@@ -134,9 +134,7 @@ class RowRequestReader:
             )
         text = fields[self._field]
         if not isinstance(text, str) or not text:
-            return Problem(
-                f"{self._field} must be a text that is not empty{_describe_value(text)}."
-            )
+            return Problem(f"{self._field} must be a non-empty text (got {_describe_value(text)}).")
         own = fields.get(PARAMETERS) if self._rows.row_parameters else None
         return RowRequest(text, self.options) if own is None else self._with_parameters(text, own)
 
@@ -147,7 +145,7 @@ class RowRequestReader:
             return Problem(error.text)
 
     def _with_defaults(self, own: object) -> object:
-        """Merge a row's parameters into the default ones; null keeps the default."""
+        """Merge a row's parameters into the default parameters. Null keeps the default."""
         if not isinstance(own, dict):
             return own
         overrides = {name: value for name, value in own.items() if value is not None}
@@ -155,17 +153,15 @@ class RowRequestReader:
 
 
 def _describe_value(value: object) -> str:
-    if value == "":
-        return ""
     try:
-        return f", not {describe(value)}"
+        return describe(value)
     except TypeError:  # a type of Parquet without a counterpart in JSON
-        return f", not a value of type {type(value).__name__}"
+        return f"a value of type {type(value).__name__}"
 
 
 def _list_fields(noun: str, names: Mapping[str, Any] | tuple[str, ...]) -> str:
-    """Return the end of a message: the fields that exist, and the flag that selects one."""
+    """Return the end of a message with the existing fields and the flag that selects a field."""
     shown = ", ".join(quote(name) for name in list(names)[:_MAX_NAMED])
     more = " and others" if len(names) > _MAX_NAMED else ""
     existing = f"its {noun} are {shown}{more}" if names else f"it has no {noun}"
-    return f"{existing}. --field selects the one with the texts."
+    return f"{existing}. Select the field of the texts with --field."

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: cancel the running command, which has one second to save its results."""
+"""Handling of SIGINT and SIGTERM, which give a command one second to save its results."""
 
 import asyncio
 import contextlib
@@ -16,12 +16,12 @@ if sys.platform != "win32":
 Main = Callable[[], Coroutine[Any, Any, None]]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_ENDED = 0  # sent instead of a signal number; those start at 1
+_ENDED = 0  # sent instead of a signal number, which is at least 1
 GRACE_S = 1.0
 
 
 class SignalError(Exception):
-    """A signal has ended the command.
+    """A signal that ended the command.
 
     Attributes:
         number: the signal's number.
@@ -35,9 +35,9 @@ class SignalError(Exception):
 def run_until_signal(main: Main) -> None:
     """Run a coroutine on an event loop in another thread.
 
-    This thread therefore receives a signal at once, even while the other one loads a model. A
+    The calling thread receives a signal immediately, even while the other thread loads a model. A
     signal cancels the coroutine. After another second or another signal, this function stops
-    waiting for it; the caller must then end the process without waiting for threads.
+    waiting for the coroutine. The caller must then end the process without waiting for threads.
 
     Args:
         main: returns the coroutine.
@@ -62,9 +62,9 @@ def run_until_signal(main: Main) -> None:
 
 @contextmanager
 def _signal_events() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Open a socket pair; the number of each signal can be received from the first socket.
+    """Open a socket pair, whose first socket receives the number of each signal.
 
-    A lock or a queue would not wake this thread if the system delivers the signal to another one.
+    A lock or a queue does not wake this thread if another thread receives the signal.
     """
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -80,11 +80,11 @@ def _signal_events() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 def _do_nothing(_number: int, _frame: object) -> None:
-    """Do nothing: Python has already written the signal's number to the wakeup socket."""
+    """Do nothing, because Python has already written the signal's number to the socket."""
 
 
 class _EventLoopThread(threading.Thread):
-    """Thread that runs a coroutine on an event loop and sends _ENDED when it has ended."""
+    """Thread that runs a coroutine on an event loop and then sends _ENDED."""
 
     def __init__(self, main: Main, events: socket.socket) -> None:
         super().__init__(name="fillmask-event-loop", daemon=True)
@@ -109,7 +109,7 @@ class _EventLoopThread(threading.Thread):
             self._cancel()
 
     def finish(self) -> None:
-        """Wait until the loop is closed, and raise the coroutine's error."""
+        """Wait until the loop is closed and raise the coroutine's error."""
         self.join()
         if self._error is not None:
             raise self._error

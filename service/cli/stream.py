@@ -1,6 +1,6 @@
-"""The stream command: writes each row to standard output as soon as it is filled.
+"""The stream command, which writes each filled row to standard output immediately.
 
-It saves nothing, so an interrupted stream cannot be continued.
+The command saves no results, so that an interrupted stream cannot continue.
 """
 
 import asyncio

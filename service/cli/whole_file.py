@@ -1,4 +1,4 @@
-"""The file command: fills the rows of a file and can be interrupted and continued."""
+"""The file command, which fills the rows of a file and can continue after an interruption."""
 
 import asyncio
 import sys
@@ -31,10 +31,10 @@ from service.settings import Settings
 
 
 def check_output(path: Path, source: Path, *, overwrite: bool) -> None:
-    """Reject an output path that must not be written.
+    """Reject an output path that the command must not write.
 
-    An existing output is allowed if it has a directory of parts: an interrupted job may have
-    written it.
+    The function allows an existing output with a directory of parts, because an interrupted job may
+    have written this output.
 
     Args:
         path: path of the output.
@@ -47,7 +47,7 @@ def check_output(path: Path, source: Path, *, overwrite: bool) -> None:
     """
     check_ending(path, WRITTEN)
     if not path.parent.is_dir():
-        raise CommandError(f"{path} cannot be written: {path.parent} is not a directory.")
+        raise CommandError(f"{path} cannot be written; {path.parent} must be a directory.")
     if path.exists() and path.samefile(source):
         raise CommandError(f"{path} is the input file; choose another --output.")
     if not parts_directory(path).exists():
@@ -55,7 +55,7 @@ def check_output(path: Path, source: Path, *, overwrite: bool) -> None:
 
 
 def check_new(path: Path, *, overwrite: bool) -> None:
-    """Reject an existing output unless it may be replaced.
+    """Reject an existing output unless `overwrite` allows its replacement.
 
     Raises:
         CommandError: the output is a directory, or exists and `overwrite` is False.
@@ -75,7 +75,7 @@ class _Plan:
         reader: reads the requests of the rows.
         writer: writes the output.
         start: index of the shard's first row.
-        stop: index of the row after the shard's last.
+        stop: index after the shard's last row.
         fingerprint: identity of the job.
         mask_token: the model's mask token.
     """
@@ -90,7 +90,7 @@ class _Plan:
 
 
 async def fill_file(command: FileCommand, settings: Settings) -> None:
-    """Fill the rows of a file and write the output, or continue an interrupted job.
+    """Fill the rows of a file or continue an interrupted job.
 
     Raises:
         CommandError: the input, the output or a row is invalid.
@@ -189,7 +189,7 @@ async def _fill_rows(
 
 
 def _join_parts(command: FileCommand, plan: _Plan, parts: PartFiles, path: Path) -> ErrorPolicy:
-    """Write all rows with their saved answers to a file, and return the counts."""
+    """Write all rows with their saved answers to a file and return the counts."""
     answers = parts.answers()
     total = plan.stop - plan.start
     label = f"writing {command.output.name}"

@@ -1,1 +1,1 @@
-"""Models by name: loading, verification and reloading."""
+"""Loading, verification and reloading of models by name."""

@@ -1,4 +1,4 @@
-"""The golden check: compares a bundle's golden prompts with the fills on this machine."""
+"""The golden check, which compares a bundle's golden prompts with the fills on this machine."""
 
 import math
 from collections.abc import Sequence
@@ -35,8 +35,8 @@ class GoldenTolerance:
     def of(cls, bundle: Bundle) -> Self:
         """Return the bounds for a bundle.
 
-        Early int8 bundles contain a tolerance that holds on one kind of CPU only; the bounds come
-        from their verification figures instead.
+        Early int8 bundles contain a tolerance that is valid on one kind of CPU only. Their bounds
+        come from their verification figures instead.
 
         Raises:
             BundleError: the verification figures of int8 are not numbers.
@@ -53,26 +53,30 @@ class GoldenTolerance:
 
 
 def largest_int8_difference(p99: float) -> float:
-    """Return the bound on one difference, from the 99th percentile between int8 and fp32."""
+    """Return the bound on one difference, in nats.
+
+    Args:
+        p99: 99th percentile of the differences between int8 and fp32, in nats.
+    """
     return LARGEST_DISTANCES * p99
 
 
 async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> None:
-    """Fill the golden prompts with the pipeline of requests and compare log-probabilities.
+    """Check that the pipeline for requests reproduces the golden prompts' log-probabilities.
 
-    The largest difference detects a single wrong fill. The mean over all prompts detects kernels
-    with a small error everywhere.
+    The largest difference detects a single wrong fill. The mean difference detects kernels with a
+    small error everywhere.
 
     Raises:
         BundleError: the log-probabilities differ by more than rounding explains. The message names
-            the prompt, or the mean over all prompts.
+            the prompt or the mean difference.
     """
     tolerance = GoldenTolerance.of(bundle)
     ordinary_tokens = bundle.architecture.vocab_size - len(bundle.special_token_ids)
     differences: list[float] = []
     for index, prompt in enumerate(bundle.golden.prompts):
         label = f"golden prompt {index}"
-        # more fills than are compared, so that tokens that change ranks are found
+        # more fills than in the bundle, so that a token with a lower rank is among them
         top_k = min(2 * max(map(len, prompt.fills), default=1), ordinary_tokens)
         try:
             result = await fill_mask.fill([prompt.text], FillOptions(top_k=top_k))
@@ -100,8 +104,8 @@ def _differences(
 ) -> list[float]:
     """Return the differences of the fills of a mask, in nats.
 
-    A token that is missing from the actual fills differs by at least its distance from the last
-    one.
+    A token that is missing from the actual fills differs by at least its distance from the
+    last actual fill.
     """
     log_probs = {fill.token: _log(fill.score) for fill in actual}
     last = min(log_probs.values())
@@ -127,4 +131,4 @@ def _log(probability: float) -> float:
 
 
 def _mismatch(reason: str) -> BundleError:
-    return BundleError(f"The bundle does not work on this machine: {reason}.")
+    return BundleError(f"The bundle does not work on this machine: {reason}; export it again.")

@@ -1,4 +1,4 @@
-"""The loader of models. It verifies a bundle and watches its weights."""
+"""The loader of models, which verifies a bundle and watches its weights."""
 
 import asyncio
 import logging
@@ -44,19 +44,19 @@ async def load_model(
     Args:
         settings: limits, threads and the bundle.
         on_failure: called on the event loop with a message when the model stops computing.
-        path: the bundle, instead of that of the settings.
+        path: the bundle. None means the bundle of the settings.
         background: read the files on another thread, because the event loop serves requests.
         statistics: counts the batches.
         tracer: traces the parts of requests.
 
     Returns:
-        The model. Its `aclose` finishes the accepted requests and frees it.
+        The model. Its `aclose` finishes the accepted requests and frees the model.
 
     Raises:
         StartupError: the bundle or a setting is invalid.
     """
     arguments = (settings, path or settings.bundle)
-    # the first load runs on this thread, because another thread would keep memory
+    # The first load runs on this thread, because another thread keeps memory after it.
     loaded = await asyncio.to_thread(_read, *arguments) if background else _read(*arguments)
     bundle, seen, limits, runtime, tokenizer, throughput = loaded
     async with AsyncExitStack() as closing:
@@ -87,7 +87,7 @@ async def load_model(
             vocab_size=bundle.architecture.vocab_size,
             tracer=tracer,
         )
-        # without the limits of requests: a golden prompt may have more masks
+        # no limits of requests, because a golden prompt may have more masks
         await check_golden_prompts(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
         return ServedModel(
             bundle,
@@ -137,8 +137,8 @@ def _info(bundle: Bundle, limits: Limits, threads: int) -> ModelInfo:
 
 def _fail_for_changed_weights(name: str, on_failure: Callable[[str], None]) -> None:
     _log.critical(
-        "%s of the model %s changed while it was served; its responses may be wrong, so the "
-        "process stops. Replace a bundle as a whole, by renaming.",
+        "%s of the model %s changed on disk; the process stops, because responses may be wrong. "
+        "Replace a bundle by renaming its directory.",
         WEIGHTS_FILE,
         name,
     )
@@ -152,13 +152,13 @@ def _read(
     bundle = read_bundle(path)
     limits = _limits(settings, bundle)
     # One thread per run, with as many runs as threads, gives the highest throughput. The model
-    # loads first, because loading is the peak of memory.
+    # loads first, because loading needs the most memory.
     runtime = Runtime(bundle.model_path, threads_per_run=1)
     tokenizer = Tokenizer.from_bundle(bundle)
     if fingerprint(path) != before:  # the files in memory may differ from the verified ones
         raise BundleError(
-            "The bundle is invalid: its files changed while they were read; replace a bundle as a "
-            "whole, by renaming."
+            "The bundle is invalid: its files changed during loading; replace a bundle by renaming "
+            "its directory."
         )
     throughput = warm_up(
         runtime.run,

@@ -1,4 +1,4 @@
-"""The registry of served models. It loads them at the start and reloads changed bundles."""
+"""The registry of served models, which loads models and reloads changed bundles."""
 
 import asyncio
 import logging
@@ -18,12 +18,12 @@ _log = logging.getLogger(__name__)
 
 
 class ModelRegistry:
-    """Models by name, one of which is the default. Must be used on one event loop only.
+    """The served models by name. All calls must come from one event loop.
 
     Args:
         settings: paths of the bundles, name of the default model, and limits.
         on_failure: called with a message when a model stops computing.
-        on_change: called after models were loaded or replaced.
+        on_change: called after a load or a replacement of models.
         statistics: counts batches and reloads.
         tracer: traces the parts of requests.
     """
@@ -53,7 +53,7 @@ class ModelRegistry:
 
     @property
     def default(self) -> ServedModel:
-        """The model for requests that name no model: from the settings, or else the first."""
+        """The model for requests without a model name. By default, this is the first model."""
         return self._by_name.get(self._settings.model) or next(iter(self._by_name.values()))
 
     @property
@@ -67,7 +67,7 @@ class ModelRegistry:
         ]
 
     def get(self, name: str | None = None) -> ServedModel:
-        """Return the model of a name, or the default model.
+        """Return the named model. Without a name, return the default model.
 
         Raises:
             NotFoundError: no model has that name.
@@ -98,8 +98,8 @@ class ModelRegistry:
     async def reload(self) -> None:
         """Load new and changed bundles.
 
-        Running requests finish with the old model. An invalid bundle is logged and ignored. A
-        model whose bundle was removed stays.
+        Running requests finish with the old model. The registry logs and ignores an
+        invalid bundle. The registry keeps a model after the removal of its bundle.
         """
         async with self._reloading:
             try:
@@ -112,11 +112,11 @@ class ModelRegistry:
                 await self._reload(path)
 
     def start_reload(self) -> None:
-        """Reload in the background."""
+        """Start a reload in the background."""
         self._keep_task(asyncio.create_task(self.reload()))
 
     def start_periodic_reload(self, interval_s: float) -> None:
-        """Reload in the background at an interval, until `close`."""
+        """Start periodic reloads in the background, which run until `close`."""
 
         async def repeat() -> None:
             while True:
@@ -161,8 +161,8 @@ class ModelRegistry:
         for other_path, other in self._by_path.items():
             if other_path != path and other.name == model.name:
                 raise BundleError(
-                    f"The bundles {path} and {other_path} have the same name, "
-                    f"{quote(model.name)}; each needs a name of its own."
+                    f"The bundles {path} and {other_path} have the same name "
+                    f"{quote(model.name)}; export one with another --name."
                 )
         self._by_path[path] = model
         self._by_name = {each.name: each for each in self._by_path.values()}

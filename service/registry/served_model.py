@@ -1,4 +1,4 @@
-"""The wrapper of a loaded model that endpoints and the command use."""
+"""The model as endpoints and the fillmask command use it."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from service.tasks.scoring import ScoringPipeline
 
 
 class ModelInfo(BaseModel):
-    """A served model and the limits of requests."""
+    """Description of a served model and its request limits."""
 
     name: str
     license: str
@@ -25,8 +25,8 @@ class ModelInfo(BaseModel):
     limits: Limits
     precision: str
     architecture: Architecture
-    version: str = Field(description="version of the service")
-    threads: int = Field(description="number of batches that are computed at the same time")
+    version: str = Field(description="Version of the service.")
+    threads: int = Field(description="Maximum number of batches that run at the same time.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class ServedModel:
         info: name, limits and sizes, as the API returns them.
         fill_mask: fills masks.
         scoring: scores texts.
-        batcher: computes the passes of both.
+        batcher: computes the passes of both pipelines.
         probe: checks that the model still computes.
         closing: frees the model.
-        in_use: reference count of running requests; the model closes after the last one.
+        in_use: reference count of running requests. `retire` waits until the count is zero.
     """
 
     bundle: Bundle

@@ -1,1 +1,1 @@
-"""Tasks: fill-mask and scoring. Tasks are independent of HTTP: texts in, results out."""
+"""The tasks fill-mask and scoring, which are independent of HTTP."""

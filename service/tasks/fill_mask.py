@@ -1,4 +1,4 @@
-"""The fill-mask task: texts with masks in, ranked fills out."""
+"""The fill-mask task, which turns texts with masks into ranked fills."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,7 +22,7 @@ _TARGET_COST_CHARS = 20
 
 
 class FillMaskPipeline:
-    """Fills the masks of texts.
+    """Pipeline that fills the masks of texts.
 
     Args:
         tokenizer: the model's tokenizer.
@@ -30,9 +30,9 @@ class FillMaskPipeline:
         max_tokens: longest text the model reads, special tokens included.
         vocab_size: rows of the model's embedding table.
         max_masks: maximum number of masks in the texts of one request.
-        max_passes: maximum number of passes for one request; a text that needs only one pass does
-            not count.
-        tracer: records a span for tokenization; the batcher records its own.
+        max_passes: maximum number of passes for one request. Texts that need only one pass do not
+            count.
+        tracer: records a span for tokenization. The batcher records its own spans.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class FillMaskPipeline:
 
     @property
     def accepted_tokens(self) -> int:
-        """Tokens of all passes that are queued or being computed."""
+        """Number of tokens in all queued and running passes."""
         return self._batcher.accepted_tokens
 
     def check_targets(self, options: FillOptions) -> None:
@@ -79,17 +79,16 @@ class FillMaskPipeline:
         """Rank the fills of each mask of each text, best first.
 
         Args:
-            texts: at least one, each with at least one mask.
-            options: for all texts, or one per text.
+            texts: one or more texts, each with at least one mask.
+            options: options for all texts, or a sequence with the options of each text.
             label: the client's name for the texts, for error messages.
             report_errors: include invalid texts and targets in the result instead of raising.
-            reserve: reserves the memory of the request before anything is computed.
+            reserve: reserves the memory of the request before the first pass.
 
         Raises:
-            InvalidRequestError: the request has too many masks, needs too many passes, or its
-                response would be too large; without `report_errors` also if a text has no mask or
-                is too long, or a target is invalid.
-            FillMaskError: the batcher rejects the passes, or the memory cannot be reserved.
+            InvalidRequestError: the request exceeds the limits of masks, passes or response size.
+                Without `report_errors`, an invalid text or target also raises this error.
+            FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
         """
         same_options = isinstance(options, FillOptions)
         each = [options] * len(texts) if isinstance(options, FillOptions) else options
@@ -128,8 +127,8 @@ class FillMaskPipeline:
 
     @property
     def _plan_all(self) -> Callable[..., list[FillPlan | RejectedText]]:
-        # Not an attribute: an object that holds its own bound method is a reference cycle and
-        # would outlive the model.
+        # This is a property, because an attribute with a bound method of its own object is a
+        # reference cycle. A pipeline with such a cycle outlives the model.
         return self._plan if self._tracer is None else self._tracer.traced("tokenize", self._plan)
 
     def _plan(
@@ -157,8 +156,8 @@ class FillMaskPipeline:
         passes = sum(plan.passes for plan in plans)
         if passes > self._max_passes:
             raise InvalidRequestError(
-                f"The request needs {passes} passes of the model; at most {self._max_passes} are "
-                "allowed; use fewer texts, masks, fills or targets of several tokens."
+                f"The request needs {passes} passes of the model (at most {self._max_passes}); use "
+                "fewer texts, masks, fills or targets of several tokens."
             )
 
 

@@ -1,9 +1,8 @@
 """Joint filling of several masks by bounded beam search.
 
-Filled independently, "[MASK] [MASK]" may get the tokens "New Francisco". The beam search fills one
-mask, predicts the next one with that token in place, and so on. By the chain rule, in the order of
-filling, the sum of the log-probabilities is the joint log-probability. The search keeps as many
-hypotheses as the beam is wide.
+Independent filling may give "[MASK] [MASK]" the tokens "New Francisco". The beam search predicts
+each mask with the earlier tokens in place. By the chain rule, the sum of these log-probabilities is
+the joint log-probability. The beam width is the number of hypotheses that the search keeps.
 
 Shapes: m masks of a text.
 """
@@ -27,7 +26,7 @@ class _Hypothesis:
 
     Attributes:
         input_ids: (T,) ids of the text with the chosen tokens in place.
-        tokens: (m,) chosen token of each mask, or -1 for a mask that is not filled yet.
+        tokens: (m,) chosen token of each mask. An open mask has -1.
         log_prob: joint log-probability of the chosen tokens.
     """
 
@@ -55,7 +54,7 @@ async def fill_jointly(
     top_k: int,
     order: Order,
 ) -> list[JointFill]:
-    """Return the best joint fills of all masks of a text, best first.
+    """Return joint fills of all masks of a text, best first.
 
     Args:
         text: the user's text.
@@ -63,7 +62,7 @@ async def fill_jointly(
         tokenizer: the model's tokenizer.
         submit: computes model passes.
         top_k: maximum number of fills.
-        order: fill the mask with the most probable token first, or from left to right.
+        order: order of the masks, by confidence or from left to right.
 
     Raises:
         FillMaskError: raised by `submit`.

@@ -1,4 +1,4 @@
-"""Options of a fill-mask request, and the limits that requests are checked against."""
+"""Options and limits of fill-mask requests."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -15,14 +15,16 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    max_tokens: int = Field(description="tokens of one text, special tokens included")
-    max_texts: int = Field(description="texts of one request")
-    max_masks: int = Field(description="masks of one request, over all its texts")
-    max_top_k: int = Field(description="fills per mask")
-    max_passes: int = Field(
-        description="passes of the model for the scores or targets of one request"
+    max_tokens: int = Field(
+        description="Maximum number of tokens of one text, including special tokens."
     )
-    max_body_bytes: int = Field(description="bytes of a request's body")
+    max_texts: int = Field(description="Maximum number of texts of one request.")
+    max_masks: int = Field(description="Maximum number of masks in all texts of one request.")
+    max_top_k: int = Field(description="Maximum number of fills per mask.")
+    max_passes: int = Field(
+        description="Maximum number of passes for one request. Plain fills do not count."
+    )
+    max_body_bytes: int = Field(description="Maximum number of bytes of a request body.")
 
 
 Granularity = Literal["token", "word"]
@@ -37,19 +39,19 @@ MAX_WORD_TOKENS = 5
 
 @dataclass(frozen=True, slots=True)
 class FillOptions:
-    """Options that decide how the masks of a text are filled.
+    """Options for filling the masks of a text.
 
     Attributes:
-        top_k: maximum number of fills per mask; None means all targets, or DEFAULT_TOP_K without
-            targets.
-        targets: the only words to rank; None ranks the whole vocabulary without its special
+        top_k: maximum number of fills per mask. None means all targets. Without targets, None means
+            DEFAULT_TOP_K.
+        targets: the only words to rank. None means all tokens of the vocabulary except special
             tokens.
-        granularity: a fill is one token, or a whole word.
+        granularity: unit of a fill, a token or a whole word.
         max_word_tokens: maximum length of a word, in tokens.
-        strategy: masks of one text are filled independently or jointly.
-        order: order in which the joint strategy fills masks.
-        on_long_text: a text longer than the model's input is an error, or the model reads windows
-            around its masks.
+        strategy: strategy for several masks of one text, independent or joint.
+        order: order in which the joint strategy fills the masks.
+        on_long_text: policy for texts that exceed the model's input, an error or windows around
+            the masks.
     """
 
     top_k: int | None = None

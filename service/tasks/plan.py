@@ -1,4 +1,4 @@
-"""Fill plans: tokenized texts with their options, and the model passes they need."""
+"""Fill plans, which are texts with options and windows, ready to become passes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class FillPlan:
     Attributes:
         text: the user's text.
         options: options of the text.
-        targets: the only words to rank; None for the whole vocabulary.
+        targets: the only words to rank. None means the whole vocabulary.
         windows: the parts of the text that the model reads, at least one.
     """
 
@@ -53,7 +53,7 @@ class FillPlan:
 
     @property
     def passes(self) -> int:
-        """Maximum number of model passes; 0 for a plain fill, which takes a single one."""
+        """Maximum number of model passes. A plain fill takes one pass, which counts as 0."""
         if self.targets is not None:
             return sum(count_target_passes(text, self.targets) for text in self.encoded)
         if self.options.strategy == "joint":
@@ -64,7 +64,7 @@ class FillPlan:
 
 
 class FillPlanner:
-    """Makes plans from texts and options.
+    """Planner that turns texts and options into plans.
 
     Args:
         tokenizer: the model's tokenizer.
@@ -76,7 +76,7 @@ class FillPlanner:
         self._texts = TextReader(tokenizer, max_tokens)
         self._tokenizer = tokenizer
         self._max_passes = max_passes
-        # clients that rank a list of words rank the same list in many texts
+        # clients often rank the same list of words in many texts
         self._cached: ByteCache[tuple[str, ...], Targets] = ByteCache(CACHED_TARGETS_BYTES)
 
     def check_targets(self, options: FillOptions) -> None:
@@ -89,16 +89,16 @@ class FillPlanner:
             self._resolve(options.targets).check()
 
     def plan(self, text: str, options: FillOptions, label: str, *, report_errors: bool) -> FillPlan:
-        """Tokenize one text and resolve its targets.
+        """Make the plan of one text.
 
         Args:
-            text: with at least one mask.
+            text: a text with at least one mask.
             options: options of the text.
             label: the client's name for the text, for error messages.
             report_errors: ignore invalid targets if at least one is valid.
 
         Raises:
-            InvalidRequestError: the text has no mask or is too long, or a target is invalid.
+            InvalidRequestError: the text has no mask, the text is too long or a target is invalid.
         """
         targets = self._resolve(options.targets) if options.targets else None
         if targets is not None and targets.rejected and not (report_errors and targets.texts):
@@ -110,7 +110,7 @@ class FillPlanner:
             windows = self._texts.read_windows(text, label, longest - 1)
             if options.strategy == "joint" and len(windows) > 1:
                 raise InvalidRequestError(
-                    f"{label} has masks too far apart to be filled jointly; use a shorter text or "
+                    f"{label} has masks too far apart for joint filling; use a shorter text or "
                     'strategy "independent".'
                 )
             return FillPlan(text, options, targets, windows)

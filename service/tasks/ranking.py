@@ -1,4 +1,4 @@
-"""Ranking: token ids and log-probabilities of the model to fills, best first.
+"""Ranking of tokens and targets as fills, best first.
 
 Special tokens are never fills.
 """
@@ -63,7 +63,7 @@ def rank_tokens(
     outputs: Sequence[PassOutputs],
     top_k: int,
 ) -> list[list[list[Fill]]]:
-    """Return the best tokens, without special tokens, for each mask of each text.
+    """Return the best ordinary tokens for each mask of each text.
 
     Args:
         tokenizer: the model's tokenizer.

@@ -1,4 +1,4 @@
-"""Estimates of a response's size and of a request's memory, before anything is computed."""
+"""Estimates of a response's size and of a request's memory before the first pass."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -11,25 +11,25 @@ from service.tasks.plan import FillPlan
 
 # Each fill repeats its whole text, so a response can be far larger than its request.
 MAX_RESPONSE_BYTES = 5 * 2**20
-# building a response of this size takes 0.3 ms; a thread switch there and back takes 0.03 ms
+# Building a response of this size takes 0.3 ms. A switch to another thread and back takes 0.03 ms.
 LARGE_RESPONSE_CHARS = 100_000
-# JSON of a fill without its text and tokens; JSON of one token: its id, and its text twice
+# JSON of a fill without its text and tokens, and JSON of a token with its id and twice its text
 _FRAME_BYTES, _TOKEN_BYTES = 190, 60
 # sorting this many targets takes 0.3 ms
 _LARGE_RANKING = 5_000
 # creating a fill costs about as much as copying this many characters
 _FILL_COST_CHARS = 500
 
-# a fill as an object: its numbers and the header of its string
+# a fill as an object, with its numbers and the header of its string
 _FILL_BYTES = 350
-# the JSON exists in parts, and then joined
+# the JSON exists twice, in parts and joined
 _JSON_COPIES = 2
-# a pass that is queued or being computed: its queue entry, its arrays, its caller's task
+# a queued or running pass, with its queue entry, its arrays and its caller's task
 _PASS_BYTES = 6_000
-# one target at one mask: its id, its log-probability from the model and their sum
+# one target at one mask, with an id, a log-probability and a sum of log-probabilities
 _SCORE_BYTES = 28
 
-# reserves this many bytes for a request; raises OverloadedError if they are not available
+# Reserves a number of bytes for a request. Raises OverloadedError if memory is short.
 Reserve = Callable[[int], None]
 
 
@@ -42,8 +42,8 @@ class ResponseSize(NamedTuple):
 
     Attributes:
         json_bytes: upper bound of the JSON.
-        memory_bytes: upper bound of the memory held from the first pass to the sent response.
-        is_large: ranking or serializing would stall the event loop.
+        memory_bytes: upper bound of the memory from the first pass to the end of the response.
+        is_large: true if ranking or serializing takes too long for the event loop.
     """
 
     json_bytes: int
@@ -52,7 +52,7 @@ class ResponseSize(NamedTuple):
 
 
 def estimate_response_size(plans: Iterable[FillPlan]) -> ResponseSize:
-    """Add up the sizes of the results of all texts of a request.
+    """Estimate the size of the response to all texts of a request.
 
     Raises:
         InvalidRequestError: the response could exceed MAX_RESPONSE_BYTES.
@@ -60,7 +60,7 @@ def estimate_response_size(plans: Iterable[FillPlan]) -> ResponseSize:
     json_bytes = memory_bytes = cost_chars = ranked = 0
     for plan in plans:
         text, masks, targets = plan.text, plan.masks, plan.targets
-        # masks filled jointly share one list
+        # joint filling returns one list for all masks
         lists = 1 if plan.options.strategy == "joint" else masks
         fills = lists * plan.top_k
         plan_bytes = fills * (len(to_json(text)) + _FRAME_BYTES + _max_tokens(plan) * _TOKEN_BYTES)
@@ -78,8 +78,8 @@ def estimate_response_size(plans: Iterable[FillPlan]) -> ResponseSize:
         memory_bytes += fills * (text_bytes + _FILL_BYTES) + plan.passes * _PASS_BYTES
     if json_bytes > MAX_RESPONSE_BYTES:
         raise InvalidRequestError(
-            f"The response would have up to {json_bytes} bytes; at most {MAX_RESPONSE_BYTES} are "
-            "allowed; use fewer texts, masks or fills."
+            f"The response would have up to {json_bytes} bytes (at most {MAX_RESPONSE_BYTES}); use "
+            "fewer texts, masks or fills."
         )
     return ResponseSize(
         json_bytes,
@@ -89,7 +89,10 @@ def estimate_response_size(plans: Iterable[FillPlan]) -> ResponseSize:
 
 
 def _max_tokens(plan: FillPlan) -> int:
-    """Return the maximum number of tokens of a fill; 0 for targets, whose JSON includes them."""
+    """Return the maximum number of tokens of a fill.
+
+    Targets have 0, because the JSON size of targets already includes their tokens.
+    """
     if plan.targets is not None:
         return 0
     if plan.options.strategy == "joint":

@@ -3,21 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-# `token` of a fill that has several tokens: clients that expect a number get one
+# value of `token` in a fill of several tokens, a number because clients expect one
 NO_SINGLE_TOKEN = -1
 
 
-@dataclass(slots=True)  # not frozen: a frozen one takes three times as long to create
+@dataclass(slots=True)  # not frozen, because a frozen fill takes three times as long to create
 class Fill:
-    """One proposal for one mask.
+    """A fill of one mask.
 
     Attributes:
         score: probability over the whole vocabulary.
         token: the token's id.
         token_str: the token as text.
         sequence: the user's text with this mask filled.
-        window: the part of the text that the model read, as the index of its first character and
-            of the one after its last; None for the whole text.
+        window: start and end of the part of the text that the model read, in characters. None
+            means the whole text.
     """
 
     score: float
@@ -29,12 +29,12 @@ class Fill:
 
 @dataclass(slots=True, kw_only=True)
 class TargetFill(Fill):
-    """One target for one mask.
+    """A target as the fill of one mask.
 
     Attributes:
-        log_prob: log-probability of the whole target, in nats; its exponential is the score.
+        log_prob: log-probability of the whole target, in nats. Its exponential is the score.
         target_score: probability among the targets alone.
-        tokens: ids of the target's tokens; `token` is -1 if there are several.
+        tokens: ids of the target's tokens. With several tokens, `token` is -1.
     """
 
     log_prob: float
@@ -44,12 +44,12 @@ class TargetFill(Fill):
 
 @dataclass(slots=True, kw_only=True)
 class JointFill(Fill):
-    """One proposal for all masks of a text.
+    """A joint fill of all masks of a text.
 
     Attributes:
-        log_prob: joint log-probability, in nats; its exponential is the score.
-        tokens: id of each mask's token; `token` is -1 if there are several masks.
-        token_strs: each mask's token as text; `token_str` joins them.
+        log_prob: joint log-probability, in nats. Its exponential is the score.
+        tokens: id of each mask's token. With several masks, `token` is -1.
+        token_strs: each mask's token as text. `token_str` joins these texts.
     """
 
     log_prob: float
@@ -59,11 +59,11 @@ class JointFill(Fill):
 
 @dataclass(slots=True, kw_only=True)
 class WordFill(Fill):
-    """One word for one mask.
+    """A word as the fill of one mask.
 
     Attributes:
-        log_prob: log-probability of the whole word, in nats; its exponential is the score.
-        tokens: ids of the word's tokens; `token` is -1 if there are several.
+        log_prob: log-probability of the whole word, in nats. Its exponential is the score.
+        tokens: ids of the word's tokens. With several tokens, `token` is -1.
     """
 
     log_prob: float
@@ -72,10 +72,10 @@ class WordFill(Fill):
 
 @dataclass(slots=True)
 class RejectedText:
-    """An invalid text of a request whose other texts are processed.
+    """An invalid text that the result reports.
 
     Attributes:
-        error: one sentence for the client: what is wrong, where, and what is allowed.
+        error: message for the client, with the problem, the field and the allowed values.
     """
 
     error: str
@@ -83,11 +83,11 @@ class RejectedText:
 
 @dataclass(slots=True)
 class RejectedTarget:
-    """An invalid target of a request whose other targets are ranked.
+    """An invalid target that the result reports.
 
     Attributes:
         token_str: the target as the client wrote it.
-        error: one sentence for the client.
+        error: message for the client.
     """
 
     token_str: str
@@ -99,11 +99,11 @@ class FillResult:
     """Result of a fill-mask request.
 
     Attributes:
-        fills: fills of each mask of each text, best first; one list per text for masks filled
-            jointly; an empty list for a rejected text.
-        is_large: a loop over the fills would stall the event loop.
-        rejected_texts: by index of the text.
-        rejected_targets: by index of the text that the targets were not ranked for.
+        fills: fills of each mask of each text, best first. The joint strategy returns one list per
+            text. A rejected text has an empty list.
+        is_large: true if serializing takes too long for the event loop.
+        rejected_texts: rejected texts, by index.
+        rejected_targets: rejected targets, by index of the text.
     """
 
     fills: Sequence[Sequence[Sequence[Fill]]]

@@ -1,10 +1,10 @@
-"""The scoring task: texts in, pseudo-log-likelihoods of the texts and their tokens out.
+"""The scoring task, which returns pseudo-log-likelihoods of texts and their tokens.
 
-Pseudo-log-likelihood (Salazar et al. 2020, "Masked Language Model Scoring", section 2): each token
-is masked in turn and predicted from the rest; the sum of the log-probabilities is the text's score.
-This overestimates words of several tokens, because their other tokens stay visible. The within-word
-variant (Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model Scoring", section 3) masks
-the rest of the word too.
+The model predicts each token of a text with a mask in place of the token. The pseudo-log-likelihood
+of the text is the sum of the log-probabilities (Salazar et al. 2020, "Masked Language Model
+Scoring", section 2). This sum overestimates words of several tokens, because their other tokens
+stay visible. The within-word variant also masks the later tokens of the word (Kauf and Ivanova
+2023, "A Better Way to Do Masked Language Model Scoring", section 3).
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from service.tokenization.tokenizer import LONG_TEXT_CHARS, EncodedWords, Tokeni
 Variant = Literal["within_word", "original"]
 DEFAULT_VARIANT: Variant = "within_word"
 
-# one pass: its queue entry, its arrays, its score as an object and in JSON
+# one pass, with its queue entry, its arrays, and its score as an object and as JSON
 _PASS_BYTES = 3_000
 
 
@@ -39,8 +39,8 @@ class TokenScore:
     Attributes:
         token: the token's id.
         token_str: the token as text.
-        start: index of its first character in the text.
-        end: index of the character after its last.
+        start: index of the token's first character in the text.
+        end: index after the token's last character.
         log_prob: log-probability given the rest of the text, in nats.
         surprisal: -log2 of the same probability, in bits.
     """
@@ -60,7 +60,7 @@ class TextScore:
     Attributes:
         log_prob: pseudo-log-likelihood, the sum over the tokens, in nats.
         pseudo_perplexity: exponential of the negative mean over the tokens.
-        rank: rank by log_prob among the texts of the request; 1 is the most probable.
+        rank: rank by log_prob among the texts of the request. The most probable text has 1.
         tokens: scores of the tokens in order, without special tokens.
     """
 
@@ -71,14 +71,14 @@ class TextScore:
 
 
 class ScoringPipeline:
-    """Scores texts.
+    """Pipeline that scores texts.
 
     Args:
         tokenizer: the model's tokenizer.
         batcher: computes the passes.
         max_tokens: longest text the model reads, special tokens included.
-        max_passes: maximum number of passes for one request; a text takes one per token.
-        tracer: records a span for tokenization; the batcher records its own.
+        max_passes: maximum number of passes for one request. A text takes one pass per token.
+        tracer: records a span for tokenization. The batcher records its own spans.
     """
 
     def __init__(
@@ -107,16 +107,16 @@ class ScoringPipeline:
         """Score each text.
 
         Args:
-            texts: at least one, without masks.
-            variants: one per text; decides which tokens are masked beside the predicted one.
+            texts: one or more texts without masks.
+            variants: one per text. A variant selects the tokens to mask besides the predicted one.
             label: the client's name for the texts, for error messages.
             report_errors: include invalid texts in the result instead of raising.
-            reserve: reserves the memory of the request before anything is computed.
+            reserve: reserves the memory of the request before the first pass.
 
         Raises:
-            InvalidRequestError: the texts need too many passes; without `report_errors` also if a
-                text has a mask or is too long.
-            FillMaskError: the batcher rejects the passes, or the memory cannot be reserved.
+            InvalidRequestError: the texts need too many passes. Without `report_errors`, an
+                invalid text also raises this error.
+            FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
         """
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
             encoded = self._tokenize_all(texts, label, report_errors=report_errors)
@@ -137,8 +137,8 @@ class ScoringPipeline:
 
     @property
     def _tokenize_all(self) -> Callable[..., list[EncodedWords | RejectedText]]:
-        # Not an attribute: an object that holds its own bound method is a reference cycle and
-        # would outlive the model.
+        # This is a property, because an attribute with a bound method of its own object is a
+        # reference cycle. A pipeline with such a cycle outlives the model.
         tokenize = self._tokenize
         return tokenize if self._tracer is None else self._tracer.traced("tokenize", tokenize)
 
@@ -156,8 +156,8 @@ class ScoringPipeline:
         passes = sum(len(words.positions) for words in encoded if isinstance(words, EncodedWords))
         if passes > self._max_passes:
             raise InvalidRequestError(
-                f"{label} needs {passes} passes of the model, one per token; at most "
-                f"{self._max_passes} are allowed; use fewer or shorter texts."
+                f"{label} needs {passes} passes of the model, one per token (at most "
+                f"{self._max_passes}); use fewer or shorter texts."
             )
         return encoded
 
@@ -194,13 +194,16 @@ class ScoringPipeline:
 
 
 def _memory_bytes(words: EncodedWords) -> int:
-    """Estimate the memory of a text's passes, each with the text's ids, and of their scores."""
+    """Estimate the memory of a text's passes and scores. Each pass copies the text's ids."""
     passes = len(words.positions)
     return passes * (_PASS_BYTES + words.input_ids.nbytes)
 
 
 def score_passes(words: EncodedWords, variant: Variant, mask_token_id: int) -> Iterator[ModelPass]:
-    """Make one pass per token, with the token masked and, within_word, the rest of its word too."""
+    """Make one pass per token, which masks the token.
+
+    The variant within_word also masks the later tokens of the same word.
+    """
     one = np.zeros(1, dtype=np.int64)
     for index, position in enumerate(words.positions.tolist()):
         rest = words.words[index:] == words.words[index]

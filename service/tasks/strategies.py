@@ -1,4 +1,4 @@
-"""Strategies to fill masks, one method each: tokens, targets, joint, words."""
+"""Strategies for filling masks with tokens, targets, words or joint fills."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from service.tasks.targets import Targets
 from service.tasks.words import WordSearch, max_word_passes
 from service.tokenization.tokenizer import EncodedText, Tokenizer
 
-# a request with more passes per text goes to the bulk lane, so that others do not wait for it
+# Requests with more passes per text use the bulk lane, so that short requests do not wait.
 INTERACTIVE_PASSES = 8
 
 
 class FillStrategies:
-    """Fills texts by their plans.
+    """Strategies that fill texts by their plans.
 
     Args:
         tokenizer: the model's tokenizer.
@@ -37,12 +37,14 @@ class FillStrategies:
         self._vocab_size = vocab_size
 
     async def fill(self, plans: Sequence[FillPlan], *, is_large: bool) -> list[list[list[Any]]]:
-        """Return the fills of each mask of each text; one list per text for the joint strategy.
+        """Return the fills of each mask of each text.
+
+        The joint strategy returns one list per text.
 
         Args:
             plans: plans with equal options.
-            is_large: ranking would stall the event loop; it runs on another thread, and the passes
-                go to the bulk lane.
+            is_large: rank on another thread and use the bulk lane, because ranking takes too long
+                for the event loop.
 
         Raises:
             FillMaskError: the batcher rejects the passes.
@@ -66,7 +68,7 @@ class FillStrategies:
     async def _tokens(
         self, texts: Sequence[str], encoded: Sequence[EncodedText], top_k: int, *, is_large: bool
     ) -> list[list[list[Fill]]]:
-        # The graph ranks special tokens too: request as many more, and drop them when ranking.
+        # The graph also ranks special tokens, which rank_tokens drops.
         graph_top_k = top_k + len(self._tokenizer.special_token_ids)
         outputs = await self._batcher.submit(
             [
@@ -149,7 +151,7 @@ class FillStrategies:
 def _merge_windows(
     plans: Sequence[FillPlan], fills: Sequence[list[list[Any]]]
 ) -> list[list[list[Any]]]:
-    """Merge the fills of each text's windows, and set each fill's window."""
+    """Merge the fills of each text's windows. Each fill gets its window."""
     remaining = iter(fills)
     merged = []
     for plan in plans:

@@ -1,9 +1,9 @@
-"""Model passes that score targets: the mask becomes as many masks as the target has tokens.
+"""Model passes that score targets of one or more tokens.
 
-Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model Scoring", section 3: each token of
-a word is predicted with the word's earlier tokens in place and masks for itself and for the later
-ones. A target is such a word, even if it is a phrase: by the chain rule, the sum over its tokens is
-the log-probability of the whole.
+The passes replace the mask with as many masks as the target has tokens. The model predicts each
+token with the target's earlier tokens in place and masks for the other tokens (Kauf and Ivanova
+2023, "A Better Way to Do Masked Language Model Scoring", section 3). By the chain rule, the sum
+over the tokens is the log-probability of the target, which may be a word or a phrase.
 
 Shapes: m masks of a text, K targets.
 """
@@ -25,7 +25,7 @@ class TargetPasses:
     pass for all masks.
 
     Args:
-        text: with at least one mask.
+        text: a text with at least one mask.
         targets: the targets to score at each mask.
         mask_token_id: id of the mask token.
 
@@ -66,7 +66,7 @@ def _make_passes(
 ) -> Iterator[tuple[PrefixGroup, int | slice, ModelPass]]:
     for group in groups:
         if group.length == 1:
-            # a view, not a copy per mask: copies of ten thousand targets would take megabytes
+            # a view, because copies of ten thousand targets for each mask take megabytes
             shape = (len(text.mask_positions), len(group.next_ids))
             ids_mC = np.broadcast_to(group.next_ids, shape)
             yield group, slice(None), ModelPass(text.input_ids, text.mask_positions, 1, ids_mC)

@@ -1,4 +1,4 @@
-"""Targets: words and phrases of one or more tokens to rank in place of a mask."""
+"""Targets, which are words and phrases to rank in place of a mask."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -14,13 +14,13 @@ from service.errors import InvalidRequestError, quote
 from service.tasks.results import RejectedTarget
 from service.tokenization.tokenizer import Tokenizer
 
-# most targets of a request
+# maximum number of targets of a request
 MAX_TARGETS = 10_000
-# 10,000 words of 26 letters; a longer list is rejected before time is spent tokenizing it
+# 10,000 words of 26 letters. Tokenizing a longer list takes too long.
 MAX_TARGETS_BYTES = 2**18
 
 _MAX_NAMED = 5  # rejected targets that an error message names
-_ID_BYTES = 40  # a token id in a tuple: the number and the reference to it
+_ID_BYTES = 40  # a token id in a tuple, with the number and its reference
 _GROUP_BYTES = 700  # a prefix group without the contents of its arrays
 _JSON_ID_BYTES = 8  # a token id in JSON
 _JSON_REJECTED_BYTES = 30  # JSON of a rejected target without its text and its error
@@ -54,7 +54,7 @@ class Targets:
         texts: valid targets, as the client wrote them.
         token_ids: tokens of each valid target, at least one.
         rejected: invalid targets.
-        groups: prefix groups, by length; the group of all one-token targets comes first.
+        groups: prefix groups in order of length, first the group of all one-token targets.
     """
 
     texts: tuple[str, ...]
@@ -69,11 +69,12 @@ class Targets:
         Args:
             tokenizer: the model's tokenizer.
             texts: the targets.
-            max_passes: maximum number of model passes per mask; each prefix group of targets of
-                several tokens takes one.
+            max_passes: maximum number of model passes per mask. Each prefix group of targets with
+                several tokens takes one pass.
 
         Raises:
-            InvalidRequestError: the targets need more passes; the rest is not tokenized.
+            InvalidRequestError: the targets need more passes. The method does not
+                tokenize the remaining targets.
         """
         first: dict[tuple[int, ...], str] = {}
         rejected: list[RejectedTarget] = []
@@ -95,8 +96,8 @@ class Targets:
             first[ids] = text
             if len(found) > max_passes + 1:  # the group of one-token targets takes no pass per mask
                 raise InvalidRequestError(
-                    f"The targets need more than {max_passes} passes of the model for each mask; "
-                    f"at most {max_passes} are allowed; use fewer targets of several tokens."
+                    f"The targets need more than {max_passes} passes of the model per mask; use "
+                    "fewer targets of several tokens."
                 )
         return cls(tuple(first.values()), tuple(first), tuple(rejected), _prefix_groups(found))
 
@@ -104,7 +105,7 @@ class Targets:
         """Raise an error if any target is invalid.
 
         Raises:
-            InvalidRequestError: names up to five invalid targets with their errors.
+            InvalidRequestError: a target is invalid. The message has up to five errors of targets.
         """
         if self.rejected:
             named = " ".join(target.error for target in self.rejected[:_MAX_NAMED])
@@ -123,16 +124,19 @@ class Targets:
 
     @cached_property
     def has_non_bmp(self) -> bool:
-        """True if a target has a character beyond U+FFFF: Python then uses four bytes for each."""
+        """True if a target has a character beyond U+FFFF.
+
+        Python stores such a text with four bytes per character.
+        """
         return any(max(text) > "\uffff" for text in self.texts)
 
     def json_bytes(self, count: int) -> int:
-        """Return the maximum JSON size that `count` targets add to a mask's fills."""
+        """Return the maximum JSON size that `count` targets add to a mask's fills, in bytes."""
         return self._cumulative_json_bytes[count]
 
     @cached_property
     def _cumulative_json_bytes(self) -> list[int]:
-        """Sums over the longest 0, 1, 2, ... targets; a fill has each in two of its fields."""
+        """JSON sizes of the largest 0, 1, 2, ... targets. A fill has its target in two fields."""
         sizes = [
             2 * len(to_json(text)) + _JSON_ID_BYTES * len(ids)
             for text, ids in zip(self.texts, self.token_ids, strict=True)
@@ -141,7 +145,7 @@ class Targets:
 
     @cached_property
     def rejected_json_bytes(self) -> int:
-        """JSON size that rejected targets add to a mask's fills."""
+        """JSON size that rejected targets add to a mask's fills, in bytes."""
         return sum(
             len(to_json(one.token_str)) + len(to_json(one.error)) + _JSON_REJECTED_BYTES
             for one in self.rejected
@@ -149,7 +153,7 @@ class Targets:
 
     @cached_property
     def size_bytes(self) -> int:
-        """Approximate size in memory."""
+        """Approximate size in memory, in bytes."""
         texts = sum(sys.getsizeof(text) for text in self.texts)
         ids = sum(sys.getsizeof(()) + _ID_BYTES * len(ids) for ids in self.token_ids)
         rejected = sum(sys.getsizeof(one.token_str) + _REJECTED_BYTES for one in self.rejected)
@@ -167,13 +171,13 @@ _Found = dict[tuple[int, tuple[int, ...]], dict[int, list[int]]]
 
 
 def check_targets_size(lists: Iterable[Sequence[str]]) -> None:
-    """Reject oversized lists of targets before they are tokenized.
+    """Reject oversized lists of targets before tokenization.
 
     Args:
         lists: all distinct lists of targets of a request.
 
     Raises:
-        InvalidRequestError: together they are longer than MAX_TARGETS_BYTES.
+        InvalidRequestError: the lists exceed MAX_TARGETS_BYTES in total.
     """
     size_bytes = sum(len("".join(targets).encode()) for targets in lists)
     if size_bytes > MAX_TARGETS_BYTES:

@@ -1,8 +1,8 @@
-"""Word fills: whole words of one or more tokens, found by bounded beam search.
+"""Bounded beam search for fills that are whole words of one or more tokens.
 
-For each length the search replaces the mask by as many masks. It predicts the word's tokens from
-left to right, each with the earlier ones in place. The log-probability of a word is the sum over
-its tokens, and words of all lengths are ranked by it.
+For each word length, the search replaces the mask with as many masks as the word has tokens. The
+model predicts these tokens from left to right, with the earlier tokens in place. The
+log-probability of a word is the sum over its tokens. This sum ranks words of all lengths.
 """
 
 import math
@@ -16,9 +16,9 @@ from service.tasks.results import NO_SINGLE_TOKEN, WordFill
 from service.tokenization.detokenizer import TokenText
 from service.tokenization.tokenizer import EncodedText, Tokenizer
 
-# incomplete words kept per length
+# incomplete words that the search keeps per length
 BEAM_WIDTH = 5
-# candidate tokens per requested word: most of the best tokens may not start a word
+# candidate tokens per requested word, because most of the best tokens may not start a word
 _CANDIDATES_PER_WORD, _MIN_CANDIDATES = 16, 256
 _WORD_PUNCTUATION = "'\N{RIGHT SINGLE QUOTATION MARK}-"
 
@@ -42,7 +42,7 @@ class WordSearch:
     max_tokens: int
 
     async def fill(self, text: str, encoded: EncodedText, mask: int) -> list[WordFill]:
-        """Return the best words for a mask, best first.
+        """Return words for a mask, best first.
 
         Args:
             text: the user's text.
@@ -86,7 +86,7 @@ class WordSearch:
     async def _search_length(
         self, length: int, encoded: EncodedText, mask: int, *, bare: bool
     ) -> Sequence[tuple[tuple[int, ...], float]]:
-        """Return the best words of `length` tokens, with their log-probabilities."""
+        """Return the best words of `length` tokens with their log-probabilities."""
         width = self.top_k if length == 1 else BEAM_WIDTH
         top_k = min(self.vocab_size, _MIN_CANDIDATES + _CANDIDATES_PER_WORD * width)
         words: list[tuple[tuple[int, ...], float]] = [((), 0.0)]

@@ -1,1 +1,1 @@
-"""Text to tokens and back, and windows over long texts."""
+"""Conversion between text and tokens, and windows over long texts."""

@@ -1,7 +1,7 @@
 """Cache with a limit in bytes, for entries made from client input.
 
-functools.lru_cache limits the number of entries, which does not limit memory where clients choose
-the size of an entry.
+functools.lru_cache limits the number of entries. Such a limit does not bound memory if clients
+choose the size of entries.
 """
 
 import threading
@@ -33,7 +33,7 @@ class ByteCache(Generic[Key, Value]):
         return len(self._entries)
 
     def get(self, key: Key) -> Value | None:
-        """Return the value of a key, or None."""
+        """Return the value of a key. The result is None for a missing key."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
@@ -45,9 +45,9 @@ class ByteCache(Generic[Key, Value]):
         """Store a value and drop the least recently used entries above the limit.
 
         Args:
-            key: replaces the entry with the same key.
-            value: not None.
-            size_bytes: size of key and value; an entry above the limit is not stored.
+            key: key of the entry. The entry replaces an existing entry with this key.
+            value: any value except None.
+            size_bytes: size of key and value. The cache ignores an entry above the limit.
         """
         if size_bytes > self._max_bytes:
             return

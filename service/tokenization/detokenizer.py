@@ -1,8 +1,8 @@
-"""Detokenization: the text of a token, alone and in place of a mask.
+"""Detokenization of tokens, alone and in place of a mask.
 
 Tokenizers mark words in two ways. WordPiece marks tokens that continue a word ("##ing"). Byte-level
-BPE and SentencePiece count the space before a word as part of its token: " Paris" starts a word,
-"Paris" continues one.
+BPE and SentencePiece include the space before a word in its first token. " Paris" starts a word and
+"Paris" continues a word.
 """
 
 import json
@@ -14,7 +14,7 @@ from tokenizers import decoders, pre_tokenizers
 from service.tokenization.tokenizer_file import LoadedTokenizer
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-# the space in names of tokens: SentencePiece's and byte-level BPE's
+# the space in names of tokens, for SentencePiece and for byte-level BPE
 _META_SPACE = "▁"
 _BYTE_SPACE = "Ġ"
 _TO_BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -22,12 +22,13 @@ _FROM_BYTES = decoders.ByteLevel()
 
 
 class TokenText(NamedTuple):
-    """Text of a token, or of several tokens together.
+    """Text of one or more tokens.
 
     Attributes:
         text: text of the token alone.
         word: text of the token after white space or at the start of a text.
-        continuation: text that the token adds to the word before it; None if it continues no word.
+        continuation: text that the token adds to the word before it. None if the token continues no
+            word.
     """
 
     text: str
@@ -79,7 +80,7 @@ class Detokenizer(dict[int, TokenText]):
         """Return several tokens as one text that keeps the client's spelling.
 
         Args:
-            text: as the client wrote it.
+            text: the text as the client wrote it.
             token_ids: ids of its tokens.
         """
         if self[token_ids[0]].continuation is not None:
@@ -99,7 +100,8 @@ class Detokenizer(dict[int, TokenText]):
         if (token_id := self._added_ids.get(text)) is not None:
             return token_id
         if self._byte_level:
-            # "é" means the character, though it names a byte in the vocabulary; "Ġ" is only a name
+            # "é" means the character, although the vocabulary has a byte of that name. "Ġ" is only
+            # a name.
             names = ["".join(part for part, _ in _TO_BYTES.pre_tokenize_str(text))]
             names += [text] if text.startswith(_BYTE_SPACE) else []
         else:
@@ -121,7 +123,7 @@ class Detokenizer(dict[int, TokenText]):
 
 
 class MaskSlot:
-    """The position of a mask in a text, which can be filled with any number of tokens in turn."""
+    """The position of a mask in a text, for fills with one or more tokens."""
 
     __slots__ = ("_after", "_before", "_detokenizer", "_follows_space", "_word_before")
 
@@ -133,15 +135,14 @@ class MaskSlot:
         self._detokenizer = detokenizer
 
     def fill(self, token_id: int) -> tuple[str, str]:
-        """Return the text of a token, and the client's text with the token in place of the mask."""
+        """Return the text of a token and the client's text with the token in place of the mask."""
         return self.fill_with(self._detokenizer[token_id])
 
     def fill_with(self, token: TokenText) -> tuple[str, str]:
-        """Return the text of a token, and the client's text with the token in place of the mask.
+        """Return the text of a token and the client's text with the token in place of the mask.
 
-        In the first, a token that continues a word keeps its mark, as in "##ing", and a token that
-        starts a word keeps its space, as in " Paris". In the second, everything outside the mask is
-        as the client wrote it, except that white space before a continuation is removed.
+        The text of a token keeps its continuation mark, as in "##ing", or its space, as in
+        " Paris". The client's text loses only the mask and any white space before a continuation.
         """
         text, word, continuation = token
         if continuation is not None and self._word_before:
@@ -150,7 +151,7 @@ class MaskSlot:
 
 
 def _mask_includes_space(description: dict[str, Any], mask_token: str) -> bool:
-    """Return whether white space before a mask belongs to the mask, not to another token."""
+    """Return whether white space before a mask belongs to the mask."""
     splits_at_space = '"WhitespaceSplit"' in json.dumps(description.get("pre_tokenizer"))
     return splits_at_space or any(
         added["content"] == mask_token and added["lstrip"] for added in description["added_tokens"]

@@ -1,4 +1,4 @@
-"""Checked tokenization of client texts: rejects texts that are too long before they cost much."""
+"""Tokenization of client texts with early rejection of overlong texts."""
 
 from collections.abc import Sequence
 
@@ -6,18 +6,18 @@ from service.errors import InvalidRequestError
 from service.tokenization.tokenizer import EncodedText, EncodedWords, Tokenizer
 from service.tokenization.windows import Window, split_into_windows
 
-# White space and unknown words are long texts of few tokens. No language comes near this length per
-# token, and longer texts are rejected before they cost the time to tokenize them.
+# Texts of white space or unknown words have many characters per token. No language has this many.
+# The reader rejects longer texts before tokenization, which takes time.
 MAX_CHARS_PER_TOKEN = 64
 # 50 pages, which take about 50 ms to tokenize
 MAX_WINDOWED_CHARS = 200_000
 
 
 class TextReader:
-    """Tokenizes texts and rejects those that the model cannot read.
+    """Reader that tokenizes texts and rejects texts that the model cannot read.
 
     Args:
-        tokenizer: the model's.
+        tokenizer: the model's tokenizer.
         max_tokens: longest text that the model reads, including special tokens.
     """
 
@@ -29,7 +29,7 @@ class TextReader:
         """Tokenize a text with at least one mask.
 
         Args:
-            text: as the client wrote it.
+            text: the text of the client.
             label: name of the text in error messages.
 
         Raises:
@@ -43,12 +43,12 @@ class TextReader:
         return encoded
 
     def read_windows(self, text: str, label: str, spare_tokens: int) -> list[Window]:
-        """Tokenize a text with at least one mask, and split it into windows if it is too long.
+        """Tokenize a text with at least one mask. Split an overlong text into windows.
 
         Args:
-            text: as the client wrote it.
+            text: the text of the client.
             label: name of the text in error messages.
-            spare_tokens: tokens to leave free for masks that grow.
+            spare_tokens: number of free tokens for masks that become several tokens.
 
         Raises:
             InvalidRequestError: the text has no mask, contains a special token, or has more than
@@ -56,8 +56,8 @@ class TextReader:
         """
         if len(text) > MAX_WINDOWED_CHARS:
             raise InvalidRequestError(
-                f"{label} has {len(text)} characters; at most {MAX_WINDOWED_CHARS} are read in "
-                "windows."
+                f"{label} has {len(text)} characters; at most {MAX_WINDOWED_CHARS} are allowed "
+                "with windows."
             )
         words = self._tokenizer.encode_words(text)
         mask_token_id = self._tokenizer.mask_token_id
@@ -69,10 +69,10 @@ class TextReader:
         return split_into_windows(words, mask_token_id, room)
 
     def read_words(self, text: str, label: str) -> EncodedWords:
-        """Tokenize a text without masks, and find its words.
+        """Tokenize a text without masks into words.
 
         Args:
-            text: as the client wrote it.
+            text: the text of the client.
             label: name of the text in error messages.
 
         Raises:
@@ -84,23 +84,21 @@ class TextReader:
         self.check_tokens(len(words.input_ids), label)
         if self._tokenizer.mask_token_id in words.input_ids[words.positions]:
             mask_token = self._tokenizer.mask_token
-            raise InvalidRequestError(
-                f"{label} has a mask; remove {mask_token}: only texts without masks are scored."
-            )
+            raise InvalidRequestError(f"{label} has a mask; remove {mask_token} to score the text.")
         if not len(words.positions):
             raise InvalidRequestError(f"{label} has no tokens; write at least one word.")
         return words
 
     def check_tokens(self, tokens: int, label: str, cause: str = "") -> None:
-        """Reject a text that is longer than the model reads.
+        """Reject a text that exceeds the model's input.
 
         Args:
             tokens: length of the text, including special tokens.
             label: name of the text in error messages.
-            cause: explains the length in the message, if it is not that of the text alone.
+            cause: part of the message that explains a length above that of the text alone.
 
         Raises:
-            InvalidRequestError: the text is longer.
+            InvalidRequestError: the text exceeds the model's input.
         """
         if tokens > self._max_tokens:
             raise InvalidRequestError(
@@ -110,7 +108,7 @@ class TextReader:
 
     def _no_mask(self, label: str) -> InvalidRequestError:
         return InvalidRequestError(
-            f"{label} has no mask: write {self._tokenizer.mask_token} where a word is wanted."
+            f"{label} has no mask; write {self._tokenizer.mask_token} in place of a word."
         )
 
     def _check_chars(self, text: str, label: str) -> None:

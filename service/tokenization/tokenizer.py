@@ -1,4 +1,4 @@
-"""Tokenizer of a bundle: text to ids, positions of masks and words, and ids back to text."""
+"""Tokenizer of a bundle, which converts text to ids and ids to text."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,24 +15,24 @@ from service.errors import BundleError, InvalidRequestError, quote
 from service.tokenization.detokenizer import Detokenizer, MaskSlot, TokenText
 from service.tokenization.tokenizer_file import load_tokenizer
 
-# The calling thread tokenizes; the library's own thread pool would take CPUs from the batches.
+# The calling thread tokenizes, because the library's thread pool takes CPUs from the batches.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
-# Encoding this many characters takes 0.2 ms in English and 0.7 ms in Chinese; a switch to another
-# thread and back takes 0.03 ms. `encode` keeps the interpreter lock; `encode_batch` releases it.
+# Encoding this many characters takes 0.2 ms in English and 0.7 ms in Chinese. A switch to another
+# thread and back takes 0.03 ms. `encode` keeps the interpreter lock. `encode_batch` releases it.
 LONG_TEXT_CHARS = 1_000
-# no word of any language is longer, and a request may have thousands of targets to tokenize
+# No word of any language is longer. A request may have thousands of targets to tokenize.
 MAX_TARGET_CHARS = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedText:
-    """Tokens of a text, and its masks.
+    """Tokens and masks of a text.
 
     Attributes:
         input_ids: (T,) int64, including special tokens.
         mask_positions: (m,) int64, ascending positions in input_ids.
-        mask_spans: first character of each mask in the text and the one after its last.
+        mask_spans: start and end of each mask in the text, in characters.
     """
 
     input_ids: IntArray
@@ -40,7 +40,12 @@ class EncodedText:
     mask_spans: tuple[tuple[int, int], ...]
 
     def replace_mask(self, mask: int, token_ids: Sequence[int]) -> IntArray:
-        """Return the input ids with other ids in place of one mask, counted from 0."""
+        """Return the input ids with other ids in place of one mask.
+
+        Args:
+            mask: index of the mask in the text, from 0.
+            token_ids: ids in place of the mask.
+        """
         position = self.mask_positions[mask]
         inserted = int_array(token_ids)
         return np.concatenate([self.input_ids[:position], inserted, self.input_ids[position + 1 :]])
@@ -48,13 +53,13 @@ class EncodedText:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedWords:
-    """Tokens of a text, and its words.
+    """Tokens and words of a text.
 
     Attributes:
         input_ids: (T,) int64, including special tokens.
         positions: (t,) int64, ascending positions of the tokens that are not special.
-        spans: first character of each of those tokens in the text and the one after its last.
-        words: (t,) int64, number of the word that each of those tokens belongs to, ascending.
+        spans: start and end of each of these tokens in the text, in characters.
+        words: (t,) int64, ascending number of the word of each of these tokens.
     """
 
     input_ids: IntArray
@@ -66,7 +71,7 @@ class EncodedWords:
 class Tokenizer:
     """A tokenizer in which the mask is the only special token that a text can contain.
 
-    It ignores truncation and padding that the file sets.
+    The tokenizer ignores the truncation and padding of the file.
 
     Args:
         tokenizer_json: content of a Hugging Face tokenizer.json.
@@ -94,10 +99,11 @@ class Tokenizer:
                 "export the bundle again."
             ) from error
         self._tokenizer = loaded.tokenizer
-        if self._tokenizer.token_to_id(mask_token) != mask_token_id:
+        found_id = self._tokenizer.token_to_id(mask_token)
+        if found_id != mask_token_id:
             raise BundleError(
-                f"The bundle is invalid: in tokenizer.json {quote(mask_token)} does not have the "
-                f"id {mask_token_id} that bundle.json gives it; export the bundle again."
+                f"The bundle is invalid: {quote(mask_token)} has the id {found_id} in "
+                f"tokenizer.json but {mask_token_id} in bundle.json; export the bundle again."
             )
         self.mask_token = mask_token
         self.mask_token_id = mask_token_id
@@ -120,7 +126,7 @@ class Tokenizer:
         )
 
     def encode(self, text: str) -> EncodedText:
-        """Tokenize a text and find its masks, if any.
+        """Tokenize a text and find its masks.
 
         Raises:
             InvalidRequestError: the text contains a special token other than the mask.
@@ -136,7 +142,7 @@ class Tokenizer:
         )
 
     def encode_words(self, text: str) -> EncodedWords:
-        """Tokenize a text and find its words, as the pre-tokenizer splits them.
+        """Tokenize a text and find the words of the pre-tokenizer.
 
         Raises:
             InvalidRequestError: the text contains a special token other than the mask.
@@ -153,10 +159,10 @@ class Tokenizer:
         )
 
     def encode_target(self, target: str) -> tuple[int, ...]:
-        """Return the tokens of a target, at least one and none special.
+        """Return the ids of a target's tokens.
 
         A target that equals the text of a token means that token, so that the `token_str` of a
-        fill is a target for the same token. Any other target is tokenized.
+        fill is a target for the same token. The method tokenizes any other target.
 
         Raises:
             InvalidRequestError: the target has no tokens, or contains an unknown or special token.
@@ -176,7 +182,8 @@ class Tokenizer:
             )
         if token_id is None and self._unknown_id in ids:
             raise InvalidRequestError(
-                f"The target {quote(target)} has characters that the model's vocabulary lacks."
+                f"The target {quote(target)} has characters that the model's vocabulary lacks; "
+                "remove it."
             )
         if self.special_token_ids.intersection(ids):
             raise InvalidRequestError(
@@ -186,7 +193,7 @@ class Tokenizer:
         return tuple(map(int, ids))
 
     def target_text(self, target: str, token_ids: Sequence[int]) -> TokenText:
-        """Return the text of a target: from the vocabulary for one token, else as written."""
+        """Return the text of a target. A target of one token has the text of the token."""
         if len(token_ids) == 1:
             return self._detokenizer[token_ids[0]]
         return self._detokenizer.phrase(target, token_ids)
@@ -203,16 +210,16 @@ class Tokenizer:
         """Return the text of a token alone.
 
         A token that continues a word keeps its mark, as in "##ing". A token that includes a space
-        keeps it, as in " Paris".
+        keeps the space, as in " Paris".
         """
         return self._detokenizer[token_id].text
 
     def mask_slot(self, text: str, span: tuple[int, int]) -> MaskSlot:
-        """Return the mask at a span of a text, ready to be filled."""
+        """Return the position of the mask at a span of a text."""
         return MaskSlot(text, span, self._detokenizer)
 
     def _encode_text(self, text: str) -> Encoding:
-        """Tokenize a text, and reject special tokens other than the mask in it."""
+        """Tokenize a text and reject special tokens other than the mask."""
         encoding = self._encode(text, special_tokens=True)
         is_special = encoding.special_tokens_mask
         self._reject_special_tokens(compress(encoding.ids, map(not_, is_special)))
@@ -227,13 +234,13 @@ class Tokenizer:
         for token_id in self._forbidden_ids.intersection(ids):
             token = quote(self.token_str(token_id))
             raise InvalidRequestError(
-                f"{token} is a special token of the model and cannot be part of a text; "
-                f"only the mask token {self.mask_token} can."
+                f"{token} is a special token of the model; remove it from the text, which may "
+                f"contain only the mask token {self.mask_token}."
             )
 
 
 def _positions(ids: list[int], token_id: int) -> Iterator[int]:
-    """Yield the positions of a token, ascending; list.index is ten times as fast as a loop."""
+    """Yield the ascending positions of a token. list.index is ten times as fast as a loop."""
     position = -1
     for _ in range(ids.count(token_id)):
         position = ids.index(token_id, position + 1)
@@ -241,7 +248,7 @@ def _positions(ids: list[int], token_id: int) -> Iterator[int]:
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return a span without the white space that some tokenizers count as part of the mask."""
+    """Return a span without the white space that some tokenizers include in a token."""
     span = text[start:end]
     if span.isspace():
         return start, end

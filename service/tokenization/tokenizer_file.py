@@ -1,4 +1,4 @@
-"""Loading of tokenizer.json so that the mask is the only special token a text can contain."""
+"""Loader of tokenizer.json, which makes the mask the only special token in texts."""
 
 import json
 from typing import Any, NamedTuple
@@ -7,8 +7,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from service.tokenization.unigram import Unigram
 
-# By default the tokenizers library caches 10,000 words of up to 256 letters, up to 100 MB; this
-# many words take up to 10 MB.
+# By default, the tokenizers library caches 10,000 words of up to 256 letters, which take up to
+# 100 MB. 1,000 words take up to 10 MB.
 _CACHED_BPE_WORDS = 1_000
 
 
@@ -16,10 +16,10 @@ class LoadedTokenizer(NamedTuple):
     """A loaded tokenizer.json.
 
     Attributes:
-        tokenizer: tokenizes texts, without the truncation and padding that the file sets.
+        tokenizer: tokenizes texts without the truncation and padding of the file.
         vocabulary: maps names to ids and back, for the model's own tokens.
         description: content of the file without the vocabulary.
-        unknown_id: id of the unknown token, whatever its name in the file.
+        unknown_id: id of the unknown token. None if the file names no unknown token.
     """
 
     tokenizer: Tokenizer
@@ -29,7 +29,7 @@ class LoadedTokenizer(NamedTuple):
 
 
 def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -> LoadedTokenizer:
-    """Load a tokenizer.
+    """Load a tokenizer from the content of its file.
 
     Args:
         tokenizer_json: content of a Hugging Face tokenizer.json.
@@ -37,16 +37,18 @@ def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -
         mask_token_id: id of the mask token.
 
     Raises:
-        Exception: the content is not a tokenizer; the tokenizers library raises nothing narrower.
+        Exception: the content is not a tokenizer. The tokenizers library raises no narrower type.
     """
     description = json.loads(tokenizer_json)
     model, added_tokens = description["model"], description["added_tokens"]
     _make_mask_ordinary(added_tokens, mask_token, mask_token_id)
     unigram = None
-    if isinstance(model["vocab"], list):  # Unigram: pieces with scores; older files name no type
+    if isinstance(
+        model["vocab"], list
+    ):  # only Unigram has a list of pieces, and older files omit the type
         special_ids = [added["id"] for added in added_tokens if added["special"]]
         unigram = Unigram(model, excluded_ids=special_ids)
-        # tokenizers itself needs only the ids of the added tokens
+        # the tokenizers library needs only the ids of the added tokens
         ids = {added["content"]: added["id"] for added in added_tokens}
         description["model"] = {"type": "WordLevel", "vocab": ids, "unk_token": ""}
     tokenizer = Tokenizer.from_str(json.dumps(description))
@@ -60,7 +62,7 @@ def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*before, own])
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    # "[SEP]" in a text is five characters; only the mask, made ordinary above, is a single token
+    # "[SEP]" in a text is five characters. Only the mask, which is ordinary now, is a single token.
     tokenizer.encode_special_tokens = True
     unknown_id = model.get("unk_id")
     if unknown_id is None and (unknown_token := model.get("unk_token")) is not None:
@@ -71,7 +73,7 @@ def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -
 def _make_mask_ordinary(
     added_tokens: list[dict[str, Any]], mask_token: str, mask_token_id: int
 ) -> None:
-    """Make the mask match in texts, where special tokens do not."""
+    """Make the mask match in texts, in which special tokens do not match."""
     for added in added_tokens:
         if added["content"] == mask_token:
             added["special"] = False

@@ -1,7 +1,7 @@
-"""Windows around the masks of a text that is longer than the model reads.
+"""Windows around the masks of a text that exceeds the model's input.
 
 Masks that are near each other share a window. A window has as much text before its masks as after
-them, and starts and ends between words. Each mask is in one window.
+its masks. Each window starts and ends between words. Each mask is in one window.
 
 Shapes: T tokens of a text.
 """
@@ -20,8 +20,8 @@ class Window:
     """The part of a text that the model reads.
 
     Attributes:
-        encoded: tokens of the window; its mask spans count characters of the whole text.
-        span: first character in the text and the one after the last; None for the whole text.
+        encoded: tokens of the window. Its mask spans count characters of the whole text.
+        span: start and end of the window in the text, in characters. None means the whole text.
     """
 
     encoded: EncodedText
@@ -32,7 +32,7 @@ def split_into_windows(words: EncodedWords, mask_token_id: int, max_tokens: int)
     """Split a text that is too long into windows, in the order of their masks.
 
     Args:
-        words: the whole text.
+        words: tokens of the whole text.
         mask_token_id: id of the mask token.
         max_tokens: longest window, including special tokens.
     """
@@ -58,7 +58,7 @@ def split_into_windows(words: EncodedWords, mask_token_id: int, max_tokens: int)
 
 
 def _group_masks(masks: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Group the masks that share a window, with at least a quarter of it left on each side."""
+    """Group the masks that share a window. A quarter of the window stays free on each side."""
     group: list[int] = []
     for mask in masks:
         if group and mask - group[0] >= room // 2:
@@ -69,7 +69,7 @@ def _group_masks(masks: Sequence[int], room: int) -> Iterator[list[int]]:
 
 
 def _place_window(group: Sequence[int], words: IntArray, room: int) -> tuple[int, int]:
-    """Return the first token of a group's window and the one after its last, between words."""
+    """Return the start and end of a group's window, in tokens, both between words."""
     spare = room - (group[-1] + 1 - group[0])
     start = max(0, group[0] - spare // 2)
     end = min(len(words), start + room)

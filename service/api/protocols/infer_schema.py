@@ -8,11 +8,11 @@ from service.api.protocols.open_inference import OUTPUTS, InferBody
 from service.api.protocols.tensors import MAX_AXES
 
 _FLAG = {"type": "boolean"}
-_SIZE = {"type": "integer", "minimum": 4}  # in bytes: the length field of one text
+_SIZE = {"type": "integer", "minimum": 4}  # bytes of the length field of one text
 
 
 def infer_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
-    """Return the schema of `InferBody` without references, with the limits that its types lack."""
+    """Return the JSON schema of `InferBody` without references and with this server's limits."""
     schema = inline_refs(InferBody.model_json_schema())
     properties = schema["properties"]
     fills = FillMaskRequest.schema_with_limits(max_texts, max_top_k)
@@ -41,5 +41,5 @@ def infer_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
 
 
 def _only(**properties: Any) -> dict[str, Any]:
-    """Return the schema of an object without other properties."""
+    """Return the schema of an object with no other properties."""
     return {"type": "object", "properties": properties, "additionalProperties": False}

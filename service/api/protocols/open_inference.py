@@ -1,7 +1,7 @@
-"""Bodies of the Open Inference Protocol, version 2. No HTTP.
+"""Request and response bodies of the Open Inference Protocol, version 2.
 
-A request has the texts as a BYTES tensor and optional targets as a second one named "targets". The
-tensors of the response have one row per mask, over all texts in order.
+One BYTES tensor of a request contains the texts. A second BYTES tensor named "targets" is optional.
+Each tensor of the response has one row per mask, in the order of the texts.
 """
 
 import math
@@ -22,7 +22,13 @@ from pydantic_core import to_json
 
 from service.api.fill_request import FillMaskRequest
 from service.api.protocols.tensors import WireTensor, check_shape, read_texts, split_body
-from service.api.request_body import CLIENT_ERROR, ValidationContext, client_error, integer_of
+from service.api.request_body import (
+    CLIENT_ERROR,
+    ValidationContext,
+    client_error,
+    describe,
+    integer_of,
+)
 from service.api.strict_json import read_json
 from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
 from service.tasks.options import Limits
@@ -43,7 +49,7 @@ _BINARY_SIZE, _BINARY, _BINARY_BY_DEFAULT = "binary_data_size", "binary_data", "
 
 Parameters = dict[str, JsonValue]
 
-# pads the rows of masks with fewer fills
+# padding for masks with fewer fills than others
 _PADDING = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
 
 
@@ -55,14 +61,14 @@ def _integer(value: object) -> object:
 _Integer = Annotated[int, BeforeValidator(_integer)]
 
 
-# fail_fast: stops at the first invalid item, because thousands of errors would fill memory
+# fail_fast stops at the first invalid item, because thousands of errors would fill the memory
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @model_validator(mode="before")
     @classmethod
     def _check_fields(cls, value: object) -> object:
-        """Reject the first unknown field, instead of creating an error for each."""
+        """Reject the first unknown field, because pydantic creates one error per field."""
         if isinstance(value, dict) and len(value) > len(cls.model_fields):
             name = next(name for name in value if name not in cls.model_fields)
             raise client_error(_unknown_field(name))
@@ -103,7 +109,7 @@ class InferRequest:
         id: the client's id, which the response repeats.
         fill: texts and parameters.
         label: the client's name of the texts, for errors.
-        outputs: names of the selected outputs; true for those in binary form.
+        outputs: names of the selected outputs, with true for binary form and false for JSON.
     """
 
     id: str | None
@@ -121,7 +127,7 @@ class InferRequest:
             limits: limits of this server.
 
         Raises:
-            FillMaskError: one sentence about the first error.
+            FillMaskError: the request is invalid. The message describes the first error.
         """
         head, tail = split_body(body, json_bytes)
         try:
@@ -132,7 +138,8 @@ class InferRequest:
         targets = tensors.pop(TARGETS, None)
         if len(tensors) != 1:
             raise InvalidRequestError(
-                f"inputs must have one tensor of texts, and optionally one named {quote(TARGETS)}."
+                f"inputs must have one tensor of texts and optionally one named {quote(TARGETS)} "
+                f"(got {len(tensors)} of texts)."
             )
         [(name, texts)] = tensors.items()
         parameters = dict(request.parameters)
@@ -149,7 +156,10 @@ class InferRequest:
 def response_body(
     model: str, request: InferRequest, fills: Sequence[Sequence[Sequence[Fill]]]
 ) -> tuple[bytes, int | None]:
-    """Return the response body, and the length of its JSON if binary tensors follow it."""
+    """Return the response body and the length of its JSON in bytes.
+
+    The length is None if no binary tensor follows the JSON.
+    """
     tensors = {tensor.name: tensor for tensor in _tensors(fills)}
     outputs, contents = [], []
     for name, binary in request.outputs.items():
@@ -166,7 +176,7 @@ def response_body(
 
 
 def metadata(model: str) -> dict[str, Any]:
-    """Return the protocol's metadata of a model."""
+    """Return the metadata of a model in the format of the protocol."""
     text = {"datatype": "BYTES", "shape": [-1]}
     return {
         "name": model,
@@ -185,7 +195,7 @@ def _tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTensor]:
     width = max(len(mask) for _, mask in masks)  # with words, some masks may have fewer fills
     padded = [fill for _, mask in masks for fill in (*mask, *[_PADDING] * (width - len(mask)))]
     if not all(math.isfinite(fill.score) for fill in padded):
-        raise ValueError("the model returned NaN or infinity")
+        raise ValueError("the model returned NaN or infinity; export its bundle again")
     by_mask, by_fill = (len(masks),), (len(masks), width)
     for name, (datatype, axes) in OUTPUTS.items():
         if axes == 1:
@@ -195,30 +205,28 @@ def _tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTensor]:
 
 
 def _texts(inputs: Sequence[InputTensor], tail: bytes) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name and the elements of each input."""
     seen = set()
     for tensor in inputs:
+        label = f"The input {quote(tensor.name)}"
         if tensor.name in seen:
-            raise InvalidRequestError(
-                f"The input {quote(tensor.name)} is a duplicate; send it once."
-            )
+            raise InvalidRequestError(f"{label} is a duplicate; send it once.")
         seen.add(tensor.name)
         if tensor.datatype != "BYTES":
             raise InvalidRequestError(
-                f"The input {quote(tensor.name)} must have the datatype BYTES (got "
-                f"{quote(tensor.datatype)})."
+                f"{label} must have the datatype BYTES (got {quote(tensor.datatype)})."
             )
         options = dict(tensor.parameters)
-        size = options.pop(_BINARY_SIZE, None)
+        given_size = options.pop(_BINARY_SIZE, None)
         _reject_other(options, f"inputs {quote(tensor.name)}", _BINARY_SIZE)
-        if size is None:
+        if given_size is None:
             texts = list(_flat(tensor))
         else:
-            size = integer_of(size)
+            size = integer_of(given_size)
             if size is None or not 0 <= size <= len(tail) or tensor.data is not None:
+                got = describe(given_size) + (" and data" if tensor.data is not None else "")
                 raise InvalidRequestError(
-                    f"The input {quote(tensor.name)} must have either data or a {_BINARY_SIZE} "
-                    "within the body."
+                    f"{label} must have either data or a {_BINARY_SIZE} from 0 to {len(tail)} "
+                    f"(got {got})."
                 )
             texts, tail = read_texts(tensor.name, tail[:size]), tail[size:]
         check_shape(tensor.name, tensor.shape, len(texts))
@@ -231,20 +239,17 @@ def _texts(inputs: Sequence[InputTensor], tail: bytes) -> Iterator[tuple[str, li
 
 
 def _flat(tensor: InputTensor) -> Iterator[str]:
-    """Yield the elements of data, which may be nested like the shape."""
+    """Yield the elements of a tensor's data, flat or in rows."""
+    label = f"The input {quote(tensor.name)}"
     if tensor.data is None:
-        raise InvalidRequestError(
-            f"The input {quote(tensor.name)} has no data; send data or a {_BINARY_SIZE}."
-        )
+        raise InvalidRequestError(f"{label} has no data; send data or a {_BINARY_SIZE}.")
     for row in tensor.data:
         if row == []:
-            raise InvalidRequestError(
-                f"The input {quote(tensor.name)} has an empty row in data; remove it."
-            )
+            raise InvalidRequestError(f"{label} has an empty row in data; remove it.")
         for value in row if isinstance(row, list) else [row]:
             if not isinstance(value, str):
                 raise InvalidRequestError(
-                    f"The data of the input {quote(tensor.name)} must be texts only."
+                    f"{label} must have only texts in data (got {describe(value)})."
                 )
             yield value
 
@@ -264,7 +269,9 @@ def _selected(outputs: Sequence[RequestedOutput], *, default: bool) -> Iterator[
 def _flag(options: Parameters, name: str, label: str, *, default: bool) -> bool:
     value = options.pop(name, default)
     if not isinstance(value, bool):
-        raise InvalidRequestError(f"{name} in {label} must be true or false.")
+        raise InvalidRequestError(
+            f"{name} in {label} must be true or false (got {describe(value)})."
+        )
     return value
 
 
@@ -283,11 +290,11 @@ def _message(error: ValidationError) -> str:
     if first["type"] == CLIENT_ERROR:
         return first["msg"]
     if first["type"] == "missing":
-        return f"{label} is missing."
+        return f"{label} is missing; add it."
     if first["type"] == "extra_forbidden":
         return _unknown_field(label)
     return f"{label}: {first['msg'][:1].lower()}{first['msg'][1:]}."
 
 
 def _unknown_field(name: str) -> str:
-    return f"Unknown field {quote(name)}; the protocol does not define it."
+    return f"Unknown field {quote(name)}; remove it."

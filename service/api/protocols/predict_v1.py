@@ -1,10 +1,10 @@
-"""Bodies of the V1 protocol of TensorFlow Serving and KServe: `:predict`. No HTTP."""
+"""Request and response bodies of `:predict` in the V1 protocol of TensorFlow Serving and KServe."""
 
 from typing import Any
 
 from service.api.fill_request import FillMaskRequest
 from service.api.fill_response import response_parts
-from service.api.request_body import ValidationContext
+from service.api.request_body import ValidationContext, describe
 from service.api.strict_json import read_json
 from service.errors import InvalidRequestError, quote
 from service.tasks.options import Limits
@@ -27,14 +27,14 @@ def request_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
 
 
 def parse_request(body: bytes, content_type: str | None, limits: Limits) -> FillMaskRequest:
-    """Parse and check a request: `{"instances": ["a [MASK]"], "parameters": {"top_k": 3}}`.
+    """Parse and check a request such as `{"instances": ["a [MASK]"], "parameters": {"top_k": 3}}`.
 
     Raises:
-        FillMaskError: one sentence about the first error.
+        FillMaskError: the request is invalid. The message describes the first error.
     """
     value = read_json(body, content_type)
     if not isinstance(value, dict):
-        raise InvalidRequestError("The body must be a JSON object.")
+        raise InvalidRequestError(f"The body must be a JSON object (got {describe(value)}).")
     for name in value:
         if name not in _FIELDS:
             raise InvalidRequestError(
@@ -42,12 +42,12 @@ def parse_request(body: bytes, content_type: str | None, limits: Limits) -> Fill
             )
     texts = value.get("instances")
     if not isinstance(texts, list):
-        raise InvalidRequestError("instances must be a list of texts.")
+        raise InvalidRequestError(f"instances must be a list of texts (got {describe(texts)}).")
     context = ValidationContext(limits, texts="instances")
     others = {name: value.get(name) for name in ("parameters", "on_error")}
     return FillMaskRequest.check({"inputs": texts, **others}, context)
 
 
 def response_json(result: FillResult) -> bytes:
-    """Return the response body. Each prediction is Hugging Face's response to a single text."""
+    """Return the response body. Each prediction has Hugging Face's format for a single text."""
     return b"".join([b'{"predictions":', *response_parts(result, single=False), b"}"])

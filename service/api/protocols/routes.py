@@ -1,4 +1,4 @@
-"""The endpoints of the Open Inference Protocol and of V1. No logic."""
+"""The endpoints of the Open Inference Protocol and of the V1 protocol."""
 
 import asyncio
 from typing import Any
@@ -29,19 +29,19 @@ _JSON_BYTES = "inference-header-content-length"
 _ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {
         "model": ErrorResponse,
-        "description": "The request is rejected; the error says why. A request with status 422 "
-        "does not match the schema, or breaks a rule that a schema cannot express: "
+        "description": "The request is invalid. The error states the reason. A request with status "
+        "422 does not match the schema or breaks one of these rules, which a schema cannot express:"
         + BEYOND_THE_SCHEMA,
     },
     "5XX": {
         "model": ErrorResponse,
-        "description": "The service cannot respond; the error says why.",
+        "description": "The service cannot respond. The error states the reason.",
     },
 }
 
 
 def create_protocol_router(max_texts: int, max_top_k: int) -> APIRouter:
-    """Create the endpoints. They use the models at `app.state.models`."""
+    """Create the endpoints, which use the model registry at `app.state.models`."""
     router = APIRouter(responses=_ERRORS)
     _add_open_inference(router, max_texts, max_top_k)
     _add_predict(router, max_texts, max_top_k)
@@ -119,7 +119,7 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
 def _add_predict(router: APIRouter, max_texts: int, max_top_k: int) -> None:
     tags: list[Any] = ["V1 protocol"]
 
-    # before the GET routes: Starlette takes the Allow header from the first route that matches
+    # This route comes first, because Starlette takes the Allow header from the first match.
     @router.post(
         "/v1/models/{name}:predict",
         summary="Fill masks",

@@ -1,7 +1,7 @@
 """Tensors of the Open Inference Protocol, in JSON or in binary form.
 
-The binary form follows the protocol's extension (Triton's "binary tensor data"): an HTTP header has
-the length of the JSON, and the tensors' bytes follow the JSON in its order.
+The binary form is an extension of the protocol, which Triton calls "binary tensor data". An HTTP
+header gives the length of the JSON. The bytes of the tensors follow the JSON in the same order.
 """
 
 import math
@@ -28,7 +28,7 @@ class WireTensor:
         name: name of the output.
         datatype: BYTES, FP32 or INT64.
         shape: size of each axis.
-        values: elements in row-major order: texts for BYTES, otherwise numbers.
+        values: elements in row-major order, which are texts for BYTES and numbers otherwise.
     """
 
     name: str
@@ -37,11 +37,11 @@ class WireTensor:
     values: Sequence[Any]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the tensor as JSON, with its values."""
+        """Return the tensor and its values as JSON."""
         return {**self._head(), "data": list(self.values)}
 
     def to_bytes(self) -> tuple[dict[str, Any], bytes]:
-        """Return the tensor's JSON without values, and the values as bytes."""
+        """Return the tensor's JSON without values and the values as bytes."""
         if self.datatype == "BYTES":
             texts = [value.encode() for value in self.values]
             content = b"".join(_LENGTH.pack(len(text)) + text for text in texts)
@@ -90,7 +90,7 @@ def check_shape(name: str, shape: Sequence[int], count: int) -> None:
             f"The input {quote(name)} has a shape of {len(shape)} axes; at most {MAX_AXES} are "
             "allowed."
         )
-    # an axis above the count is invalid and may have thousands of digits, so it is not multiplied
+    # math.prod must not multiply an axis above the count, which may have thousands of digits
     fits = bool(shape) and all(0 <= axis <= count for axis in shape)
     if not fits or math.prod(shape) != count:
         shown = f"{[*map(_shown, shape)]}".replace("'", "")
@@ -116,9 +116,11 @@ def split_body(body: bytes, json_bytes: str | None) -> tuple[bytes, bytes]:
     """
     if json_bytes is None:
         return body, b""
-    # isdecimal, not isdigit: "²" is a digit that int() rejects
+    # isdecimal instead of isdigit, because "²" is a digit that int() rejects
     if not (json_bytes.isascii() and json_bytes.isdecimal() and len(json_bytes) < 12):
-        raise MalformedRequestError("Inference-Header-Content-Length must be a whole number.")
+        raise MalformedRequestError(
+            f"Inference-Header-Content-Length must be a whole number (got {quote(json_bytes)})."
+        )
     length = int(json_bytes)
     if length > len(body):
         raise MalformedRequestError(

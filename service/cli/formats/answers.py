@@ -1,6 +1,7 @@
-"""Answers of rows as lines of JSON: fills or a problem.
+"""Answers of rows as lines of JSON.
 
-Fills are the response of POST /fill-mask to one text, a list. A problem is an object.
+An answer with fills is a list, as in the response of POST /fill-mask to one text. An answer with a
+problem is an object.
 """
 
 import json
@@ -14,11 +15,11 @@ _READABLE, _UNREADABLE = "error", "unreadable"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Error of a row without fills.
+    """Error of a row that has no fills.
 
     Attributes:
         message: error message for the user.
-        readable: the row's own fields can be written beside the error.
+        readable: true if the output contains the row's own fields beside the error.
     """
 
     message: str
@@ -31,7 +32,7 @@ class Problem:
 
 
 def parse_problem(answer: bytes) -> Problem | None:
-    """Return the problem in an answer; None for fills."""
+    """Return the problem in an answer. The result is None for fills."""
     if not answer.startswith(b"{"):
         return None
     [(kind, message)] = json.loads(answer).items()
@@ -39,6 +40,6 @@ def parse_problem(answer: bytes) -> Problem | None:
 
 
 def parse_fills(answer: bytes) -> list[list[dict[str, Any]]]:
-    """Return the fills of each mask, or of all masks jointly; one empty list if there are none."""
+    """Return one list of fills per mask. Joint fills form a single list."""
     fills: list[Any] = json.loads(answer)
     return fills if fills and isinstance(fills[0], list) else [fills]

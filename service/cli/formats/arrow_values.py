@@ -1,4 +1,4 @@
-"""Conversion of Arrow values to Python values. Needs pyarrow.
+"""Conversion of Arrow values to Python values.
 
 Dates, times and durations become strings, because Python's own types have no nanoseconds and end
 with the year 9999.
@@ -18,7 +18,7 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 
     Raises:
         UnicodeDecodeError: a string is not valid UTF-8.
-        ValueError: a struct has two fields of one name.
+        ValueError: a struct has two fields with the same name.
     """
     names = batch.schema.names
     columns = [_values_of(column) for column in batch.columns]
@@ -38,7 +38,7 @@ def _values_of(column: pa.Array) -> list[Any]:
 
 
 def _has_temporal(kind: pa.DataType) -> bool:
-    """Return whether a type is or holds a date, a time or a duration."""
+    """Return whether a type is or contains a date, a time or a duration."""
     if pa.types.is_temporal(kind):
         return True
     if pa.types.is_dictionary(kind):
@@ -69,7 +69,7 @@ def _value_of(scalar: pa.Scalar) -> Any:
 
 
 def _duration(count: int, unit: str) -> str:
-    """Format a duration by ISO 8601, in seconds: `PT1.5S`."""
+    """Format a duration by ISO 8601 in seconds, such as `PT1.5S`."""
     seconds, rest = divmod(abs(count), _PER_SECOND[unit])
     digits = len(str(_PER_SECOND[unit])) - 1
     fraction = f".{rest:0{digits}}".rstrip("0") if rest else ""

@@ -1,4 +1,4 @@
-"""Interfaces that every format implements: rows in blocks, and writers of rows with fills."""
+"""Interfaces of all formats, for rows in blocks and for writers of rows with fills."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ BLOCK_ROWS = 256
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRow:
-    """Row that cannot be parsed, with the error message."""
+    """A row that the parser rejects, with the error message."""
 
     message: str
 
@@ -47,7 +47,7 @@ class Block(ABC):
         """Return the fields of each row."""
 
     def json_objects(self) -> list[bytes]:
-        """Return each row as a JSON object, empty for an unreadable row.
+        """Return each row as a JSON object. An unreadable row becomes an empty object.
 
         Raises:
             CommandError: a value cannot be written as JSON.
@@ -60,7 +60,7 @@ class ListBlock(Block):
     """Block with its rows in a list.
 
     Attributes:
-        rows: the rows in the form of their format.
+        rows: the rows in the representation of their format.
     """
 
     first: int
@@ -79,8 +79,8 @@ class Rows(ABC):
 
     Attributes:
         name: name of the file, for error messages.
-        columns: fields of every row, in order; None if each row has its own.
-        row_parameters: rows may have a `parameters` field.
+        columns: fields of every row, in order. None if each row has its own fields.
+        row_parameters: true if rows may have a `parameters` field.
     """
 
     name: str
@@ -99,12 +99,12 @@ class Rows(ABC):
     def blocks(
         self, start: int = 0, stop: int | None = None, only: Sequence[str] | None = None
     ) -> Iterator[Block]:
-        """Read the rows in order, in blocks of at most BLOCK_ROWS.
+        """Read the rows in order, in blocks of up to BLOCK_ROWS.
 
         Args:
             start: index of the first row.
-            stop: index of the row after the last; None reads to the end.
-            only: fields to read; a format may read others too.
+            stop: index after the last row. None reads to the end.
+            only: fields to read. A format may read other fields too.
 
         Raises:
             CommandError: the file is damaged.
@@ -114,12 +114,12 @@ class Rows(ABC):
 def slice_batches(
     batches: Iterable[Sequence[Item]], start: int, stop: int | None
 ) -> Iterator[tuple[int, Sequence[Item]]]:
-    """Select a range of items, in slices of at most BLOCK_ROWS with the index of their first item.
+    """Yield a range of items in slices of up to BLOCK_ROWS, each with the index of its first item.
 
     Args:
         batches: all items in order, in batches of any length.
         start: index of the first item.
-        stop: index of the item after the last; None for all.
+        stop: index after the last item. None selects all.
     """
     number = 0
     for batch in batches:
@@ -135,7 +135,7 @@ def slice_batches(
 def drop_trailing_blanks(batches: Iterable[Sequence[Item]], blank: Item) -> Iterator[list[Item]]:
     """Drop the blank items after the last item that is not blank.
 
-    Blank items are held back until another item follows; only their number is stored.
+    The function stores only the number of blank items until another item follows.
 
     Args:
         batches: all items in order, in batches of any length.
@@ -155,7 +155,7 @@ def drop_trailing_blanks(batches: Iterable[Sequence[Item]], blank: Item) -> Iter
 
 
 def row_label(name: str, number: int) -> str:
-    """Return the name of a row in error messages; row numbers there start at 1.
+    """Return the name of a row in error messages, in which row numbers start at 1.
 
     Args:
         name: name of the file.
@@ -165,7 +165,7 @@ def row_label(name: str, number: int) -> str:
 
 
 def is_encodable(value: str) -> bool:
-    """Return whether a string can be encoded as UTF-8: it has no surrogates for invalid bytes."""
+    """Return whether UTF-8 can encode a string. Surrogates for invalid bytes prevent this."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -174,15 +174,17 @@ def is_encodable(value: str) -> bool:
 
 
 def as_json(value: object) -> bytes:
-    """Serialize a value as JSON, with bytes in base64, and NaN and infinity as null.
+    """Serialize a value as JSON, with base64 for bytes and null for NaN and infinity.
 
     Raises:
-        CommandError: JSON has no form for the value.
+        CommandError: JSON cannot represent the value.
     """
     try:
         return to_json(value, bytes_mode="base64", inf_nan_mode="null")
     except PydanticSerializationError as error:
-        raise CommandError(f"A value cannot be written as JSON: {error}.") from error
+        raise CommandError(
+            f"A value cannot be written as JSON: {error}; convert it to text."
+        ) from error
 
 
 FILLS, ERROR = "fills", "error"
@@ -193,11 +195,11 @@ Write = Callable[[Block, Sequence[bytes]], None]
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """Options that decide which fields the output adds to a row.
+    """Options for the fields that the output adds to a row.
 
     Attributes:
         fill_options: options of rows without parameters of their own.
-        report_errors: a row may have an error instead of fills.
+        report_errors: true if a row may have an error instead of fills.
     """
 
     fill_options: FillOptions
@@ -213,17 +215,17 @@ class RowWriter(Protocol):
     """Writer of rows in one format.
 
     Attributes:
-        reserved: added field names that no row may have, if that can only be checked row by row.
-            Such a row is invalid.
+        reserved: names of added fields. A row with such a field is invalid. Empty if the writer has
+            already checked the names.
     """
 
     reserved: tuple[str, ...]
 
     def open(self, path: Path) -> AbstractContextManager[Write]:
-        """Open a file for writing; at the end of the `with` block it is on the disk.
+        """Open a file for writing. The end of the `with` block flushes the file to the disk.
 
         Raises:
-            CommandError: the format has no form for a value.
+            CommandError: the format cannot represent a value.
         """
 
 
@@ -236,14 +238,15 @@ def reject_name_clash(label: str, columns: Iterable[str], added: Iterable[str]) 
         added: columns that the output adds.
 
     Raises:
-        CommandError: a column of the input and an added one have the same name.
+        CommandError: a column of the input and an added column have the same name.
     """
     if clash := describe_name_clash(columns, added):
         raise CommandError(f"{label} {clash}")
 
 
 def describe_name_clash(columns: Iterable[str], added: Iterable[str]) -> str | None:
-    """Return the end of a message about the first name in both; None if there is none."""
+    """Return the end of a message about the first common name, if there is one."""
     if not (clash := sorted(set(columns) & set(added))):
         return None
-    return f"has a field {quote(clash[0])}, but the output adds a field of that name; rename it."
+    name = quote(clash[0])
+    return f"has a field {name}, but the output adds that field; rename it in the input."

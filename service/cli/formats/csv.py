@@ -1,4 +1,4 @@
-"""CSV: reading rows, and writing them with a line per fill."""
+"""CSV, with one row per line of the input and one fill per line of the output."""
 
 import csv
 import io
@@ -51,15 +51,16 @@ class CsvBlock(ListBlock):
 
     def _read(self, cells: list[str]) -> Fields | UnreadableRow:
         if len(cells) != len(self.columns):
-            found = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
-            return UnreadableRow(f"The row has {found}, but the header has {len(self.columns)}.")
+            return UnreadableRow(
+                f"The row must have {len(self.columns)} cells, as the header (got {len(cells)})."
+            )
         if not all(map(is_encodable, cells)):
-            return UnreadableRow("The row is not valid UTF-8.")
+            return UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.")
         return dict(zip(self.columns, cells, strict=True))
 
 
 class CsvRows(Rows):
-    """Rows of a CSV file; blank lines at its end are ignored.
+    """Rows of a CSV file without the blank lines at its end.
 
     Args:
         path: the file.
@@ -77,7 +78,9 @@ class CsvRows(Rows):
         if header is None:
             raise CommandError(f"{self.name} is empty; its first row must name the columns.")
         if not all(map(is_encodable, header)):
-            raise CommandError(f"{self.name}: the first row is not valid UTF-8.")
+            raise CommandError(
+                f"{self.name}: the first row is not valid UTF-8; encode it as UTF-8."
+            )
         for place, column in enumerate(header):
             if column in header[:place]:
                 raise CommandError(f"{self.name} has two columns {quote(column)}; rename one.")
@@ -91,7 +94,7 @@ class CsvRows(Rows):
         self,
         start: int = 0,
         stop: int | None = None,
-        only: Sequence[str] | None = None,  # noqa: ARG002 - a line is parsed whole
+        only: Sequence[str] | None = None,  # noqa: ARG002 - the parser reads all fields
     ) -> Iterator[Block]:
         """See `Rows`."""
         for first, rows in slice_batches(self._batches(), start, stop):
@@ -106,6 +109,7 @@ class CsvRows(Rows):
         return drop_trailing_blanks(batches, [])
 
     def _cells(self) -> Iterator[list[str]]:
+        # bounds the memory of an unclosed quote, which makes the rest of the file one cell
         csv.field_size_limit(MAX_LINE_BYTES)
         # invalid bytes become surrogates, so that the error can name their row
         with self._path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
@@ -118,7 +122,7 @@ class CsvRows(Rows):
                 ) from error
 
     def _lines(self, stream: TextIO) -> Iterator[str]:
-        """Read lines in bounded memory: an unclosed quote makes the rest of the file one line."""
+        """Read lines in bounded memory and reject overlong lines."""
         number = 0
         while line := stream.readline(MAX_LINE_BYTES):
             number += 1
@@ -136,10 +140,11 @@ _OPTIONAL_FIELDS = ("log_prob", "target_score", "tokens", "token_strs", "window"
 
 
 class CsvRowWriter:
-    """Writer of CSV, with a line per fill.
+    """Writer of CSV with one line per fill.
 
     Args:
-        rows: the rows to write; read once if each has its own fields.
+        rows: the rows to write. The writer reads rows with different fields once to find
+            all columns.
         options: options of the output.
 
     Raises:
@@ -206,7 +211,7 @@ def _columns_of(rows: Rows) -> tuple[str, ...]:
 
 
 def _optional_fields(options: FillOptions) -> tuple[str, ...]:
-    """Return the fields that only some fills have; by the options alone, so that shards agree."""
+    """Return the fields that options add to fills. Rows have no influence, so that shards agree."""
     columns = []
     if options.targets or options.granularity == "word" or options.strategy == "joint":
         columns += ["log_prob", "tokens"]
@@ -220,11 +225,14 @@ def _optional_fields(options: FillOptions) -> tuple[str, ...]:
 
 
 def _cell(value: Any) -> str:
-    """Format a value as a cell: a string unchanged, None empty, any other value as JSON."""
+    """Format a value as a cell.
+
+    A string stays unchanged. None becomes an empty cell. Any other value becomes JSON.
+    """
     if value is None:
         return ""
     if isinstance(value, str):
         return value
     written = as_json(value).decode()
-    # types that JSON lacks, such as dates, are JSON strings; the cell has no quotes
+    # Types that JSON lacks, such as dates, become JSON strings. The cell omits the quotes.
     return str(json.loads(written)) if written.startswith('"') else written

@@ -1,4 +1,4 @@
-"""Durable files: complete or absent, even if the process or the machine crashes."""
+"""Durable files, which are complete or absent even after a crash."""
 
 import contextlib
 import io
@@ -17,7 +17,7 @@ STANDARD_OUTPUT = "standard output"
 
 @contextlib.contextmanager
 def name_in_errors(name: str) -> Iterator[None]:
-    """Add a file's name to system errors without one, such as that of a full disk."""
+    """Add a file's name to system errors without a name, such as a full disk."""
     try:
         yield
     except OSError as error:
@@ -27,7 +27,7 @@ def name_in_errors(name: str) -> Iterator[None]:
 
 
 class _NamedFile(io.FileIO):
-    """New file whose errors have its name."""
+    """A new file whose errors contain its name."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "w")
@@ -43,7 +43,7 @@ class _NamedFile(io.FileIO):
 
 
 def create(path: Path) -> BinaryIO:
-    """Open a file for writing, truncated if it exists; its errors have its name."""
+    """Open a new or truncated file for writing. Its errors contain its name."""
     return io.BufferedWriter(_NamedFile(path))
 
 
@@ -58,14 +58,14 @@ def sync_directory(path: Path) -> None:
     """Flush the entries of a directory to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # some network file systems do not support this
+        with contextlib.suppress(OSError):  # some network file systems cannot flush directories
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
 def replace_durably(source: Path, target: Path) -> None:
-    """Rename a flushed file, replacing the target, and flush the directory."""
+    """Replace a file with another flushed file and flush the directory."""
     source.replace(target)
     sync_directory(target.parent)
 

@@ -1,4 +1,4 @@
-"""JSON Lines and plain text: reading rows, and writing them with their fills as JSON Lines."""
+"""JSON Lines and plain text as input, and JSON Lines as output."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from pydantic_core import to_json
 
+from service.api.request_body import describe
 from service.api.strict_json import parse_json
 from service.cli.formats.answers import parse_problem
 from service.cli.formats.base import (
@@ -34,14 +35,14 @@ OpenStream = Callable[[], AbstractContextManager[Stream]]
 
 @dataclass(frozen=True)
 class LineBlock(ListBlock):
-    """Block of lines without their line ends; None for a line that is too long."""
+    """Block of lines without their line ends. An overlong line is None."""
 
     rows: Sequence[bytes | None]
 
     def fields(self) -> list[Fields | UnreadableRow]:
         """See `Block`."""
         return [
-            UnreadableRow(f"The line is longer than {MAX_LINE_BYTES} bytes.")
+            UnreadableRow(f"The line is longer than {MAX_LINE_BYTES} bytes; shorten it.")
             if line is None
             else self._read(line, self.first + place)
             for place, line in enumerate(self.rows)
@@ -49,7 +50,7 @@ class LineBlock(ListBlock):
 
     @abstractmethod
     def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:
-        """Parse a line; `number` is its index in the file, from 0."""
+        """Parse a line. `number` is the index of the line in the file."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class JsonBlock(LineBlock):
     """Block of JSONL lines."""
 
     def json_objects(self) -> list[bytes]:
-        """See `Block`; returns the bytes of the input."""
+        """See `Block`. The objects are the bytes of the input."""
         return [b"{}" if line is None else line.strip() for line in self.rows]
 
     def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:
@@ -67,9 +68,9 @@ class JsonBlock(LineBlock):
             value = parse_json(line, "The line", number + 1)
         except FillMaskError as error:
             return UnreadableRow(error.text)
-        return (
-            value if isinstance(value, dict) else UnreadableRow("The line must be a JSON object.")
-        )
+        if isinstance(value, dict):
+            return value
+        return UnreadableRow(f"The line must be a JSON object (got {describe(value)}).")
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,13 @@ class TextBlock(LineBlock):
         try:
             return {self.field: line.decode()}
         except UnicodeDecodeError:
-            return UnreadableRow("The line is not valid UTF-8.")
+            return UnreadableRow("The line is not valid UTF-8; encode it as UTF-8.")
 
 
 class LineRows(Rows):
     """Rows of a file with one row per line.
 
-    Lines of only white space are blank; blank lines at the end are ignored.
+    Lines of only white space are blank. The reader ignores blank lines at the end.
 
     Args:
         name: name of the file, for error messages.
@@ -112,7 +113,7 @@ class LineRows(Rows):
         self,
         start: int = 0,
         stop: int | None = None,
-        only: Sequence[str] | None = None,  # noqa: ARG002 - a line is parsed whole
+        only: Sequence[str] | None = None,  # noqa: ARG002 - the parser reads all fields
     ) -> Iterator[Block]:
         """See `Rows`."""
         with self._open() as stream:
@@ -185,7 +186,7 @@ class JsonRowWriter:
 
 
 def write_lines(stream: BinaryIO) -> Write:
-    """Return a function that writes rows with their answers to a stream and flushes it."""
+    """Return a function that writes rows with their answers and flushes the stream."""
 
     def write(block: Block, answers: Sequence[bytes]) -> None:
         pairs = zip(block.json_objects(), answers, strict=True)

@@ -1,4 +1,4 @@
-"""Lines of a byte stream, in bounded memory."""
+"""Reading of lines from a byte stream in bounded memory."""
 
 import codecs
 from collections.abc import Iterator
@@ -13,19 +13,19 @@ class Stream(Protocol):
     """Unbuffered binary file."""
 
     def read(self, size: int, /) -> bytes | None:
-        """Read the available bytes, up to `size`; empty at the end."""
+        """Read the available bytes, up to `size`. The result is empty at the end of the file."""
 
 
 def read_lines(stream: Stream, max_bytes: int = MAX_LINE_BYTES) -> Iterator[list[bytes | None]]:
-    """Read the lines of a stream without their line ends, in lists of several.
+    """Yield the lines of a stream without their line ends, in lists.
 
-    A line ends with a line feed, or a carriage return and a line feed; the last one may have
-    neither. A byte order mark at the start is removed.
+    A line ends with a line feed, or with a carriage return and a line feed. The last line may have
+    no line end. The function removes a byte order mark at the start.
 
     Args:
-        stream: read in chunks of the available bytes, so that lines of a slow stream do not wait
-            for later ones.
-        max_bytes: longest line; a longer one is replaced by None.
+        stream: the stream. The function reads the available bytes, so that lines of a slow stream
+            do not wait for later lines.
+        max_bytes: length of the longest line. A longer line becomes None.
     """
     pieces: list[bytes] = []  # of the incomplete line
     held_bytes = 0

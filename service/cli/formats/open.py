@@ -21,7 +21,7 @@ def check_input(path: Path) -> None:
     """
     check_ending(path, READ)
     if path.exists() and not path.is_file():
-        raise CommandError(f"{path} is not a file.")
+        raise CommandError(f"{path} is not a file; --input must be a file.")
     try:
         path.open("rb").close()
     except OSError as error:
@@ -64,11 +64,11 @@ def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
 
     Args:
         path: the file.
-        rows: the rows to write; read once if the format needs to know their columns first.
+        rows: the rows to write. Formats with fixed columns read the rows once to find them.
         options: options of the output.
 
     Raises:
-        CommandError: the ending is not supported, or the format cannot hold these rows.
+        CommandError: the ending is not supported, or the format cannot represent these rows.
     """
     ending = check_ending(path, WRITTEN)
     if ending in _JSON_LINES:
@@ -104,5 +104,5 @@ def _require_pyarrow(path: Path) -> Iterator[None]:
         if (error.name or "").partition(".")[0] != "pyarrow":
             raise
         raise CommandError(
-            f"{path.name} needs pyarrow, which is not installed: pip install 'fillmask[parquet]'"
+            f"{path.name} needs pyarrow; install it with pip install 'fillmask[parquet]'."
         ) from error

@@ -1,4 +1,4 @@
-"""Parquet: reading rows, and writing them with a column of fills. Needs pyarrow."""
+"""Parquet, with rows as input and an added column of fills as output."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ from service.cli.formats.base import (
 from service.cli.formats.durable_files import create, sync
 from service.errors import quote
 
-# blocks of rows with long cells have fewer rows
+# maximum size of a block, so that blocks with long cells have fewer rows
 _BLOCK_BYTES = 2**20
 
 
@@ -36,7 +36,7 @@ class ParquetBlock(Block):
     """Block of rows as columns.
 
     Attributes:
-        columns: the columns that were requested.
+        columns: the requested columns.
     """
 
     first: int
@@ -50,7 +50,7 @@ class ParquetBlock(Block):
         return ParquetBlock(self.first + start, self.columns.slice(start, stop - start))
 
     def fields(self) -> list[Fields | UnreadableRow]:
-        """See `Block`; dates, times and durations are strings.
+        """See `Block`. Dates, times and durations are strings.
 
         Raises:
             CommandError: a value has no counterpart in Python.
@@ -69,7 +69,7 @@ class ParquetRows(Rows):
         path: the file.
 
     Raises:
-        CommandError: the file is not a Parquet file, or has two columns of one name.
+        CommandError: the file is not a Parquet file, or two columns have the same name.
     """
 
     def __init__(self, path: Path) -> None:
@@ -124,7 +124,7 @@ class ParquetRows(Rows):
 
 @contextmanager
 def _reject_unreadable(message: str) -> Iterator[None]:
-    """Turn Arrow's errors into CommandError; errors of the operating system pass through."""
+    """Convert Arrow's errors to CommandError, but not errors of the operating system."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -134,19 +134,19 @@ def _reject_unreadable(message: str) -> Iterator[None]:
 
 
 def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
-    """Read a single row of a block in which a row cannot be converted."""
+    """Read a single row of a block with an invalid row."""
     try:
         [fields] = rows_of(row)
     except UnicodeDecodeError:
-        return UnreadableRow("The row is not valid UTF-8.")
+        return UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.")
     except ValueError as error:
         raise CommandError(
-            f"Row {number + 1} has a value that cannot be converted from Parquet: {error}."
+            f"Row {number + 1} has a value that cannot be read: {error}; change its column type."
         ) from error
     return fields
 
 
-# one type for all options; fields that a fill lacks are null
+# One type for all options. Fields that a fill lacks are null.
 FILL_TYPE = pa.struct(
     [
         ("mask", pa.int32()),  # from 1
@@ -170,7 +170,8 @@ class ParquetRowWriter:
     """Writer of Parquet.
 
     Args:
-        rows: the rows to write; read once if each has its own fields.
+        rows: the rows to write. The writer reads rows with different fields once to find
+            all columns.
         options: options of the output.
 
     Raises:
@@ -189,7 +190,7 @@ class ParquetRowWriter:
         if options.report_errors:
             self._schema = self._schema.append(pa.field(ERROR, pa.string()))
         with _as_command_error(self._name), pq.ParquetWriter(pa.BufferOutputStream(), self._schema):
-            pass  # check the schema now: writing starts only after all rows are filled
+            pass  # check the schema now, because writing starts after all rows are filled
 
     @contextmanager
     def open(self, path: Path) -> Iterator[Write]:
@@ -243,7 +244,7 @@ def _flatten(answer: bytes) -> list[dict[str, Any]]:
 
 
 def _schema_of(rows: Rows, reserved: Sequence[str]) -> pa.Schema:
-    """Return the columns of the rows, without rows that have a field of a reserved name."""
+    """Return the schema of the rows. The schema ignores rows with reserved names."""
     if isinstance(rows, ParquetRows):
         return rows.schema
     if rows.columns is not None:

@@ -1,1 +1,1 @@
-"""Interrupted jobs: their saved answers and their identity."""
+"""Resumable jobs, with their saved answers and their identity."""

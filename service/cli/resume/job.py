@@ -1,4 +1,4 @@
-"""Resumable jobs: the directory of a job, and the identity by which it is continued."""
+"""Resumable jobs, each with a directory and an identity."""
 
 import contextlib
 import hashlib
@@ -21,8 +21,8 @@ from service.errors import quote
 def fingerprint(
     path: Path, field: str, parameters: Mapping[str, Any], bundle: Bundle, shard: Shard
 ) -> dict[str, Any]:
-    """Return everything that determines a job's answers; the input counts by its content."""
-    # the hash of bundle.json is enough: it has the verified hashes of the bundle's other files
+    """Return everything that determines a job's answers, such as a hash of the input."""
+    # The hash of bundle.json is enough, because bundle.json has the hashes of the other files.
     return {
         "version": __version__,
         "input": _sha256(path),
@@ -43,20 +43,20 @@ if os.name == "posix":
 
 INPUT = "input"
 _DESCRIPTION, _LOCK, _JOINED = "job.json", "lock", "joined"
-# the description is removed last: while it exists, the other files are known to be the job's
+# The description comes last, because it shows that the other files belong to the job.
 _FILES = (UNFINISHED, _JOINED, f"{_DESCRIPTION}.draft", _DESCRIPTION)
 
 
 class Job:
-    """Job whose directory exists and is locked.
+    """A job with an existing and locked directory.
 
     Args:
         output: file that the job writes.
-        description: identity of the job; stored as JSON.
+        description: identity of the job, stored as JSON.
 
     Attributes:
         directory: directory of the parts.
-        joined: file in which the parts are joined.
+        joined: file with the joined parts.
     """
 
     def __init__(self, output: Path, description: Mapping[str, Any]) -> None:
@@ -66,10 +66,13 @@ class Job:
         self._description = dict(description)
 
     def begin(self, *, restart: bool) -> bool:
-        """Start or continue the job; return False if its output is already complete.
+        """Start or continue the job.
 
         Args:
             restart: discard the saved answers.
+
+        Returns:
+            False if the output is already complete.
 
         Raises:
             CommandError: the directory belongs to another job or contains unknown files.
@@ -92,7 +95,7 @@ class Job:
         """Remove the job's files and its directory."""
         self._remove_files()
         (self.directory / _LOCK).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # the directory contains files of someone else
+        with contextlib.suppress(OSError):  # other files remain in the directory
             self.directory.rmdir()
 
     def _write_description(self, *, joined: bool) -> None:

@@ -1,6 +1,6 @@
-"""Part files: the saved answers of a job. A part is either complete or absent.
+"""Part files, which contain the saved answers of a job. A part is either complete or absent.
 
-The name of a part has the index of its first row and of the row after its last.
+The name of a part contains the index of its first row and the index after its last row.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ from service.cli.formats.durable_files import create, replace_durably, sync
 
 PART_NAME = re.compile(r"(\d{12,})-(\d{12,})\.jsonl")
 UNFINISHED = "unfinished"
-# A part ends after this many rows or seconds, whichever comes first. They limit the work lost when
-# the process is killed, and the amount written to the disk at once.
+# A part ends after this many rows or seconds, whichever comes first. These limits bound the work
+# that a killed process loses and the amount of one write to the disk.
 _ROWS, _SECONDS = 4096, 10.0
 
 
@@ -42,7 +42,7 @@ class PartFiles:
         self._first = first
         self._max_rows = rows
         self._max_seconds = seconds
-        self._lock = threading.Lock()  # a write may still be running when the job is cancelled
+        self._lock = threading.Lock()  # cancelling a job does not wait for a running write
         self._stream: BinaryIO | None = None
         self._unfinished_rows = 0
         self._begun_s = 0.0
@@ -74,7 +74,7 @@ class PartFiles:
         """Read all saved answers in order.
 
         Raises:
-            CommandError: a part has been modified.
+            CommandError: a part has a wrong number of lines.
         """
         for path, rows in self._paths:
             with path.open("rb") as stream:
@@ -107,9 +107,9 @@ class PartFiles:
         self.next_row = end
 
     def _find_parts(self) -> tuple[list[tuple[Path, int]], int]:
-        """Find the parts without gaps from the first row on, and the row where they end.
+        """Return the parts without gaps from the first row, and the index of the next row.
 
-        Parts after a gap are removed; their rows are computed again.
+        The method removes parts after a gap. The command fills the rows of these parts again.
         """
         found: list[tuple[Path, int]] = []
         end = self._first

@@ -11,7 +11,7 @@ from schemathesis import Case, CheckContext, Response
 
 # Messages of these rules. Any other message of a 422 is about the schema.
 BEYOND_THE_SCHEMA = re.compile(
-    r"has no mask: write"
+    r"has no mask; write"
     r"|has a mask; remove "
     r"|is a special token of the model|has a special token of the model"
     r"|has no tokens; write at least one word|has characters that the model's vocabulary lacks"

@@ -12,11 +12,11 @@ from tests.service.refusal import check_refusal
 JSON = {"content-type": "application/json"}
 LIST = "it must be a text or a list of texts."
 TOP_K = "parameters.top_k must be a whole number from 1 to 20 (got"
-TARGETS = "parameters.targets must be a list of 1 to 10000 texts."
-NO_OBJECT = "The body must be a JSON object."
-NO_TEXT = "inputs must be a text or a list of texts."
-NO_MASK = "inputs has no mask: write [MASK] where a word is wanted."
-NOT_A_TEXT, NOT_EMPTY = "must be a text.", "must be a non-empty text."
+TARGETS = "parameters.targets must be a list of 1 to 10000 texts (got"
+NO_OBJECT = "The body must be a JSON object (got"
+NO_TEXT = "inputs must be a text or a list of texts (got"
+NO_MASK = "inputs has no mask; write [MASK] in place of a word."
+NOT_A_TEXT, NOT_EMPTY = "must be a text (got", "must be a non-empty text (got"
 DEEP = b'{"inputs": "[MASK]", "parameters": {"top_k": %s}}' % (b"[" * 900 + b"]" * 900)
 FIELDS = "allowed: inputs, parameters, on_error."
 
@@ -29,10 +29,10 @@ def parameters(**values: Any) -> dict[str, Any]:
 # name -> (body as JSON or bytes, message), with status 422
 INVALID: dict[str, tuple[Any, str]] = {
     # JSON of another shape
-    "a number": (5, NO_OBJECT),
-    "a list": ([], NO_OBJECT),
-    "a text": ("the [MASK]", NO_OBJECT),
-    "null": (None, NO_OBJECT),
+    "a number": (5, f"{NO_OBJECT} 5)."),
+    "a list": ([], f"{NO_OBJECT} a list)."),
+    "a text": ("the [MASK]", f'{NO_OBJECT} "the [MASK]").'),
+    "null": (None, f"{NO_OBJECT} null)."),
     "unknown field": (
         {"inputs": "[MASK]", "options": {}},
         f'Unknown field "options" in the body; {FIELDS}',
@@ -58,7 +58,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "parameters a text": (
         {"inputs": "[MASK]", "parameters": "top_k"},
-        "parameters must be a JSON object.",
+        'parameters must be a JSON object (got "top_k").',
     ),
     "parameters of too few texts": (
         {"inputs": ["[MASK]", "[MASK]"], "parameters": [{}]},
@@ -66,7 +66,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "parameters of a text a list": (
         {"inputs": ["[MASK]", "[MASK]"], "parameters": [{}, []]},
-        "parameters[1] must be a JSON object.",
+        "parameters[1] must be a JSON object (got a list).",
     ),
     "parameters of a text wrong": (
         {"inputs": ["[MASK]", "[MASK]"], "parameters": [None, {"top_k": 0}]},
@@ -81,7 +81,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "target of a text empty": (
         {"inputs": ["[MASK]"], "parameters": [{"targets": [""]}]},
-        "parameters[0].targets[0] must be a non-empty text.",
+        f'parameters[0].targets[0] {NOT_EMPTY} "").',
     ),
     # on_error
     "on_error unknown": (
@@ -99,24 +99,24 @@ INVALID: dict[str, tuple[Any, str]] = {
     # inputs
     "no inputs": ({}, f"inputs is missing; {LIST}"),
     "only parameters": ({"parameters": {"top_k": 1}}, f"inputs is missing; {LIST}"),
-    "inputs null": ({"inputs": None}, NO_TEXT),
-    "inputs a number": ({"inputs": 5}, NO_TEXT),
-    "inputs an object": ({"inputs": {"text": "[MASK]"}}, NO_TEXT),
+    "inputs null": ({"inputs": None}, f"{NO_TEXT} null)."),
+    "inputs a number": ({"inputs": 5}, f"{NO_TEXT} 5)."),
+    "inputs an object": ({"inputs": {"text": "[MASK]"}}, f"{NO_TEXT} an object)."),
     "inputs empty": ({"inputs": ""}, f"inputs is empty; {LIST}"),
     "inputs no texts": ({"inputs": []}, f"inputs is empty; {LIST}"),
     "a text empty": (
         {"inputs": ["[MASK]", ""]},
-        "inputs[1] has no mask: write [MASK] where a word is wanted.",
+        "inputs[1] has no mask; write [MASK] in place of a word.",
     ),
-    "a text null": ({"inputs": [None, "[MASK]"]}, f"inputs[0] {NOT_A_TEXT}"),
-    "a text a list": ({"inputs": [["[MASK]"]]}, f"inputs[0] {NOT_A_TEXT}"),
+    "a text null": ({"inputs": [None, "[MASK]"]}, f"inputs[0] {NOT_A_TEXT} null)."),
+    "a text a list": ({"inputs": [["[MASK]"]]}, f"inputs[0] {NOT_A_TEXT} a list)."),
     "too many texts": ({"inputs": ["[MASK]"] * 5}, "inputs has 5 texts; at most 4 are allowed."),
     "no mask": ({"inputs": "Paris is the capital."}, NO_MASK),
     "only white space": ({"inputs": "  \n"}, NO_MASK),
     "mask of another model": ({"inputs": "Paris is the <mask>."}, NO_MASK),
     "mask in another case": (
         {"inputs": ["a [MASK]", "a [mask]"]},
-        "inputs[1] has no mask: write [MASK] where a word is wanted.",
+        "inputs[1] has no mask; write [MASK] in place of a word.",
     ),
     "too many masks": (
         {"inputs": ["[MASK] [MASK]"] * 3 + ["[MASK]"]},
@@ -149,12 +149,12 @@ INVALID: dict[str, tuple[Any, str]] = {
     "top_k an object": (parameters(top_k={}), f"{TOP_K} an object)."),
     "top_k a list": (parameters(top_k=[5]), f"{TOP_K} a list)."),
     # targets
-    "targets empty": (parameters(targets=[]), TARGETS),
-    "targets a text": (parameters(targets="dog"), TARGETS),
-    "targets an object": (parameters(targets={}), TARGETS),
-    "too many targets": (parameters(targets=["a"] * 10001), TARGETS),
-    "a target a number": (parameters(targets=["dog", 3]), f"parameters.targets[1] {NOT_EMPTY}"),
-    "a target empty": (parameters(targets=[" "]), f"parameters.targets[0] {NOT_EMPTY}"),
+    "targets empty": (parameters(targets=[]), f"{TARGETS} 0)."),
+    "targets a text": (parameters(targets="dog"), f'{TARGETS} "dog").'),
+    "targets an object": (parameters(targets={}), f"{TARGETS} an object)."),
+    "too many targets": (parameters(targets=["a"] * 10001), f"{TARGETS} 10001)."),
+    "a target a number": (parameters(targets=["dog", 3]), f"parameters.targets[1] {NOT_EMPTY} 3)."),
+    "a target empty": (parameters(targets=[" "]), f'parameters.targets[0] {NOT_EMPTY} " ").'),
     "a target twice": (
         parameters(targets=["dog", "cat", "dog"]),
         'The target "dog" is a duplicate; list it once.',
@@ -165,7 +165,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "an unknown target": (
         parameters(targets=["Timbuktu"]),
-        'The target "Timbuktu" has characters that the model\'s vocabulary lacks.',
+        'The target "Timbuktu" has characters that the model\'s vocabulary lacks; remove it.',
     ),
     "a special target": (
         parameters(targets=["[SEP]"]),

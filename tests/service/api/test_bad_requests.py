@@ -13,7 +13,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {"content-type": "application/x-www-form-urlencoded"},
         b"inputs=x",
         415,
-        "The content type must be application/json.",
+        'The content type must be application/json (got "application/x-www-form-urlencoded").',
     ),
     "no content type": (
         "POST",
@@ -21,7 +21,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, str], bytes, int, str]] = {
         {},
         b'{"inputs": "[MASK]"}',
         415,
-        "The content type must be application/json.",
+        'The content type must be application/json (got "").',
     ),
     "announced too large": (
         "POST",

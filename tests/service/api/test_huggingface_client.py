@@ -44,7 +44,7 @@ def test_fill_mask(url: str, path: str) -> None:
     assert {fill.token_str for fill in fills} == {"walking", "a dog", "city"}
     assert {fill.token for fill in fills} == {-1, VOCABULARY.index("city")}
 
-    with pytest.raises(HfHubHTTPError, match="inputs has no mask: write") as caught:
+    with pytest.raises(HfHubHTTPError, match="inputs has no mask; write") as caught:
         hub.fill_mask("Paris is the capital of France.")
     assert caught.value.response is not None
     assert caught.value.response.status_code == 422

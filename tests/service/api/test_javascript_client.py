@@ -43,5 +43,5 @@ def test_fill_mask(path: str, start_server: StartServer) -> None:
     assert {fill["token_str"] for fill in phrases} == {"walking", "a dog", "city"}
     assert {fill["token"] for fill in phrases} == {-1, VOCABULARY.index("city")}
     assert no_mask["status"] == bad_top_k["status"] == 422
-    assert "inputs has no mask: write [MASK]" in no_mask["message"]
+    assert "inputs has no mask; write [MASK]" in no_mask["message"]
     assert "must be a whole number from 1" in bad_top_k["message"]

@@ -19,7 +19,7 @@ LIST_OF_WAYS: list[dict[str, Any] | None] = [
     {"strategy": "joint", "top_k": 3},
     {"top_k": 2},
 ]
-NO_MASK = "has no mask: write [MASK] where a word is wanted."
+NO_MASK = "has no mask; write [MASK] in place of a word."
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,9 @@ def test_targets_that_cannot_be_ranked_are_reported_behind_the_others(client: Te
         assert [one["token_str"] for one in mask[2:]] == bad
         assert [sorted(one) for one in mask[2:]] == [["error", "token_str"]] * 3
     reasons = [one["error"] for one in answer[0][2:]]
-    assert reasons[0] == 'The target "Timbuktu" has characters that the model\'s vocabulary lacks.'
+    assert reasons[0] == (
+        'The target "Timbuktu" has characters that the model\'s vocabulary lacks; remove it.'
+    )
     assert reasons[1] == 'The targets "dog" and "Dog" have the same tokens; remove one of them.'
     top = fill(client, **body, parameters={"targets": [*good, *bad], "top_k": 1})
     assert [one["token_str"] for one in top[0][1:]] == bad
@@ -120,9 +122,7 @@ def test_scores_have_parameters_for_each_and_report(client: TestClient) -> None:
     ]
     assert [one["tokens"] for one in answer[::2]] == [one["tokens"] for one in alone]
     assert sorted(one["rank"] for one in answer[::2]) == [1, 2]
-    assert answer[1] == {
-        "error": "inputs[1] has a mask; remove [MASK]: only texts without masks are scored."
-    }
+    assert answer[1] == {"error": "inputs[1] has a mask; remove [MASK] to score the text."}
     assert answer[3] == {"error": "inputs[3] has no tokens; write at least one word."}
     refused = client.post("/score", json={"inputs": "[MASK]", "on_error": "report"})
     assert refused.status_code == 422

@@ -80,17 +80,17 @@ def test_streams() -> None:
     [
         ([], "Nothing to fill; give a text, or --input and --output."),
         (["--top-k=1"], "Nothing to fill; give a text, or --input and --output."),
-        ([TEXT, "--input", "x"], "--input cannot be combined with a text; it is only for files."),
+        ([TEXT, "--input", "x"], "--input cannot be combined with a text; remove one of them."),
         (
             [TEXT, "--on-error=report"],
-            "--on-error cannot be combined with a text; it is only for files.",
+            "--on-error cannot be combined with a text; remove one of them.",
         ),
         (["--input=x.csv"], "--output is missing; files need --input and --output."),
         (["--output=x.csv"], "--input is missing; files need --input and --output."),
         (["--shard=0/1"], "--input is missing; files need --input and --output."),
         (
             ["--input=x", "--output=y", "--json"],
-            "--json is only for a text; the ending of --output sets a file's format.",
+            "--json is only for a text; for files, the ending of --output sets the format.",
         ),
         (
             ["--input=-", "--output=y.jsonl"],
@@ -102,11 +102,11 @@ def test_streams() -> None:
         ),
         (
             ["--input=x", "--output=-", "--overwrite"],
-            "--overwrite needs an output file, not --output -.",
+            "--overwrite needs an output file (got --output -).",
         ),
         (
             ["--input=x", "--output=-", "--restart"],
-            "--restart needs an output file, not --output -.",
+            "--restart needs an output file (got --output -).",
         ),
         (
             ["--input=x", "--output=y", "--shard=2/2"],
@@ -119,7 +119,7 @@ def test_streams() -> None:
             "argument --on-error: invalid choice: 'skip' (choose from 'error', 'report'); fillmask",
         ),
         ([TEXT, "--targets", "none.txt"], "--targets: none.txt cannot be read: no such file or"),
-        ([TEXT, "--target", "\udcff"], "--target is not valid UTF-8."),
+        ([TEXT, "--target", "\udcff"], '--target must be valid UTF-8 (got "\udcff").'),
     ],
 )
 def test_invalid_command_lines(parsed: list[str], sentence: str) -> None:

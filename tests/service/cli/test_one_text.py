@@ -202,8 +202,8 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
     ("text", "flags", "sentence"),
     [
         ("", [], "The text is empty; it must have at least one mask."),
-        ("\udcff [MASK]", [], "The text is not valid UTF-8."),
-        ("a dog", [], "The text has no mask: write [MASK] where a word is wanted."),
+        ("\udcff [MASK]", [], "The text is not valid UTF-8; encode it as UTF-8."),
+        ("a dog", [], "The text has no mask; write [MASK] in place of a word."),
         (
             "dog " * 40 + "[MASK]",
             [],
@@ -232,9 +232,9 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
         (
             "[MASK]",
             ["--target=é"],
-            'The target "é" has characters that the model\'s vocabulary lacks.',
+            'The target "é" has characters that the model\'s vocabulary lacks; remove it.',
         ),
-        ("[MASK]", ["--target= "], "parameters.targets[0] must be a non-empty text."),
+        ("[MASK]", ["--target= "], 'parameters.targets[0] must be a non-empty text (got " ").'),
         ("[MASK]", ["--threads=0"], '--threads must be a whole number from 1 to 1024 (got "0").'),
         (
             "[MASK]",

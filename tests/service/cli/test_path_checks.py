@@ -22,7 +22,7 @@ def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "d.csv").mkdir()
     for name, sentence in (
         ("none.csv", "none.csv cannot be read: no such file or directory."),
-        ("d.csv", "d.csv is not a file."),
+        ("d.csv", "d.csv is not a file; --input must be a file."),
         (
             "a.json",
             (
@@ -56,7 +56,7 @@ def test_outputs_that_must_not_be_written(tmp_path: Path, source: Path) -> None:
         (tmp_path / "a.txt", "the name must end in .jsonl, .ndjson, .csv or .parquet."),
         (
             tmp_path / "none/a.csv",
-            f"none/a.csv cannot be written: {tmp_path}/none is not a directory.",
+            f"none/a.csv cannot be written; {tmp_path}/none must be a directory.",
         ),
         (source, "in.jsonl is the input file; choose another --output."),
         (link, "link.jsonl is the input file; choose another --output."),

@@ -77,25 +77,25 @@ def test_parameters_of_a_row_override_the_defaults(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "sentence"),
     [
-        ({"inputs": ""}, "inputs must be a text that is not empty."),
-        ({"inputs": None}, "inputs must be a text that is not empty, not null."),
-        ({"inputs": 5}, "inputs must be a text that is not empty, not 5."),
-        ({"inputs": ["a"]}, "inputs must be a text that is not empty, not a list."),
+        ({"inputs": ""}, 'inputs must be a non-empty text (got "").'),
+        ({"inputs": None}, "inputs must be a non-empty text (got null)."),
+        ({"inputs": 5}, "inputs must be a non-empty text (got 5)."),
+        ({"inputs": ["a"]}, "inputs must be a non-empty text (got a list)."),
         (
             {"text": "a", "id": 1},
             (
-                'The row has no field "inputs"; its fields are "text", "id". --field selects the '
-                "one with the texts."
+                'The row has no field "inputs"; its fields are "text", "id". Select the field '
+                "of the texts with --field."
             ),
         ),
         (
             {},
             (
-                'The row has no field "inputs"; it has no fields. --field selects the one with the '
-                "texts."
+                'The row has no field "inputs"; it has no fields. Select the field of the texts '
+                "with --field."
             ),
         ),
-        ({"inputs": "a", "parameters": 1}, "parameters must be a JSON object."),
+        ({"inputs": "a", "parameters": 1}, "parameters must be a JSON object (got 1)."),
         (
             {"inputs": "a", "parameters": {"top_k": 0}},
             "parameters.top_k must be a whole number from 1 to 50 (got 0).",
@@ -129,14 +129,14 @@ def test_unreadable_row(tmp_path: Path) -> None:
 def test_messages_name_at_most_eight_fields(tmp_path: Path) -> None:
     item = ask(tmp_path, {f"f{n}": 1 for n in range(100)})
     assert isinstance(item, Problem)
-    assert '"f6", "f7" and others. --field' in item.message
+    assert '"f6", "f7" and others. Select' in item.message
 
 
 def test_reserved_field_name_is_a_problem(tmp_path: Path) -> None:
     """The output has no field of the row."""
     item = ask(tmp_path, {"inputs": "a", "fills": 1}, reserved=("fills", "error"))
     assert item == Problem(
-        'The row has a field "fills", but the output adds a field of that name; rename it.',
+        'The row has a field "fills", but the output adds that field; rename it in the input.',
         readable=False,
     )
     assert isinstance(ask(tmp_path, {"inputs": "a", "fills": 1}), RowRequest)
@@ -157,8 +157,8 @@ def test_missing_column(tmp_path: Path) -> None:
     with pytest.raises(CommandError) as caught:
         RowRequestReader("text", {}, LIMITS, rows, ())
     assert str(caught.value) == (
-        'rows.csv has no column "text"; its columns are "inputs", "parameters". --field selects '
-        "the one with the texts."
+        'rows.csv has no column "text"; its columns are "inputs", "parameters". Select the '
+        "field of the texts with --field."
     )
 
 
@@ -173,6 +173,6 @@ def test_parquet_values_that_are_not_text(tmp_path: Path) -> None:
     pq.write_table(pa.table(columns), path)
     rows = open_rows(path, "inputs")
     [(_, [item])] = RowRequestReader("inputs", {}, LIMITS, rows, ()).read(0, None)
-    assert item == Problem("inputs must be a text that is not empty, not a value of type Decimal.")
+    assert item == Problem("inputs must be a non-empty text (got a value of type Decimal).")
     [(_, [item])] = RowRequestReader("text", {"top_k": 4}, LIMITS, rows, ()).read(0, None)
     assert item == RowRequest("a", FillOptions(top_k=3))

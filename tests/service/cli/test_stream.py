@@ -44,7 +44,7 @@ def test_invalid_row_ends_the_stream(tiny: Tiny) -> None:
     assert done.returncode == 2
     assert len(done.stdout.splitlines()) == 1
     assert done.stderr == (
-        b"standard input, row 2: inputs has no mask: write [MASK] where a word is wanted.\n"
+        b"standard input, row 2: inputs has no mask; write [MASK] in place of a word.\n"
     )
     done = fill(tiny, content, "--on-error=report")
     assert done.returncode == 0

@@ -182,7 +182,7 @@ def test_invalid_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
     done = fill(tiny, source, output)
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        "in.jsonl, row 18: inputs has no mask: write [MASK] where a word is wanted. The rows "
+        "in.jsonl, row 18: inputs has no mask; write [MASK] in place of a word. The rows "
         "before it are saved; add --on-error report to continue with the rows after it.\n"
     )
     assert not output.exists()
@@ -193,7 +193,7 @@ def test_invalid_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
     )
     filled = read_rows(output)
     assert filled[17] == rows[17] | {
-        "error": "inputs has no mask: write [MASK] where a word is wanted."
+        "error": "inputs has no mask; write [MASK] in place of a word."
     }
     assert all("fills" in row for row in filled[:17] + filled[18:])
 
@@ -366,7 +366,9 @@ def test_targets_are_checked_before_the_first_row(tiny: Tiny, tmp_path: Path) ->
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     done = fill(tiny, source, tmp_path / "out.jsonl", "--target=é", "--on-error=report")
     assert done.code == 2
-    assert done.err == 'The target "é" has characters that the model\'s vocabulary lacks.\n'
+    assert done.err == (
+        'The target "é" has characters that the model\'s vocabulary lacks; remove it.\n'
+    )
     assert fill(tiny, source, tmp_path / "out.jsonl", "--target=dog").code == 0
 
 

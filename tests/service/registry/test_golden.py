@@ -170,7 +170,7 @@ async def test_int8_with_one_answer_far_off_is_rejected(edit_bundle: EditBundle)
         in_int8(bundle)
         shift(bundle, 0.45)
 
-    with pytest.raises(BundleError, match=r"golden prompt 0, mask 0 differs by 0.45 .* is 0\.4\."):
+    with pytest.raises(BundleError, match=r"golden prompt 0, mask 0 differs by 0.45 .* is 0\.4;"):
         await check_bundle(edit_bundle(change))
 
 

@@ -79,11 +79,11 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
 @pytest.mark.parametrize(
     ("texts", "targets", "reason"),
     [
-        (["the dog"], None, "inputs has no mask: write [MASK] where a word is wanted."),
+        (["the dog"], None, "inputs has no mask; write [MASK] in place of a word."),
         (
             ["the [MASK]", "the dog"],
             None,
-            "inputs[1] has no mask: write [MASK] where a word is wanted.",
+            "inputs[1] has no mask; write [MASK] in place of a word.",
         ),
         (
             ["[MASK]", "dog " * 40 + "[MASK]"],
@@ -120,5 +120,5 @@ async def test_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(response_size, "MAX_RESPONSE_BYTES", 2620)
     text = "the [MASK]"
     assert len((await fill(tiny, [text], top_k=10))[0][0]) == 10
-    with pytest.raises(InvalidRequestError, match=r"up to 2882 bytes; at most 2620 are"):
+    with pytest.raises(InvalidRequestError, match=r"up to 2882 bytes \(at most 2620\)"):
         await fill(tiny, [text], top_k=11)

@@ -83,18 +83,18 @@ def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
         (
             "the [MASK]",
             {},
-            "inputs has a mask; remove [MASK]: only texts without masks are scored.",
+            "inputs has a mask; remove [MASK] to score the text.",
         ),
         (
             ["the", "[MASK]"],
             {},
-            "inputs[1] has a mask; remove [MASK]: only texts without masks are scored.",
+            "inputs[1] has a mask; remove [MASK] to score the text.",
         ),
         (" \u200b", {}, "inputs has no tokens; write at least one word."),
         ("the " * 31, {}, "inputs has 33 tokens, special tokens included; the model reads at most"),
         ("", {}, "inputs is empty; it must be a text or a list of texts."),
         (["a"] * 5, {}, "inputs has 5 texts; at most 4 are allowed."),
-        (7, {}, "inputs must be a text or a list of texts."),
+        (7, {}, "inputs must be a text or a list of texts (got 7)."),
         ("the", {"variant": "other"}, 'must be within_word or original (got "other").'),
         ("the", {"variant": ["original"]}, "must be within_word or original (got a list)."),
         ("the", {"top_k": 3}, 'Unknown field "top_k" in parameters; allowed: variant.'),
@@ -113,8 +113,7 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
         answer = client.post("/score", json={"inputs": ["a dog", "a cat . ."]})
     assert answer.status_code == 422
     assert answer.json()["error"] == (
-        "inputs needs 6 passes of the model, one per token; at most 5 are allowed; "
-        "use fewer or shorter texts."
+        "inputs needs 6 passes of the model, one per token (at most 5); use fewer or shorter texts."
     )
 
 

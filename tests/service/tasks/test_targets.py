@@ -97,7 +97,9 @@ async def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
     assert len(found.groups) == 1 + 3 + 3
     assert found.longest == 3
     assert len((await fill(tiny, ["a [MASK]"], TARGETS, max_passes=7))[0][0]) == len(TARGETS)
-    with pytest.raises(InvalidRequestError, match="needs 7 passes of the model; at most 6 "):
+    with pytest.raises(
+        InvalidRequestError, match=r"needs 7 passes of the model \(at most 6\); use"
+    ):
         await fill(tiny, ["a [MASK]"], TARGETS, max_passes=6)
     with pytest.raises(InvalidRequestError, match="needs 13 passes"):
         await fill(tiny, [TEXT], TARGETS, max_passes=12)
@@ -123,7 +125,10 @@ async def test_text_must_have_room_for_the_longest_target(tiny: Tiny) -> None:
 @pytest.mark.parametrize(
     ("targets", "reason"),
     [
-        (["Timbuktu"], 'The target "Timbuktu" has characters that the model\'s vocabulary lacks.'),
+        (
+            ["Timbuktu"],
+            'The target "Timbuktu" has characters that the model\'s vocabulary lacks; remove it.',
+        ),
         (
             ["dog", "[SEP]"],
             'The target "[SEP]" has a special token of the model; write only ordinary text',
@@ -170,7 +175,7 @@ def test_targets_of_many_tokens_are_rejected_before_all_are_tokenized(
     monkeypatch.setattr(tokenizer, "encode_target", count)
     words = [word for word in VOCABULARY if word.isalpha()]
     targets = [f"{a} {b} dog" for a in words for b in words]
-    with pytest.raises(InvalidRequestError, match="more than 20 passes of the model for each mask"):
+    with pytest.raises(InvalidRequestError, match="more than 20 passes of the model per mask"):
         Targets.resolve(tokenizer, targets, max_passes=20)
     assert looked_up < 25
 

@@ -97,7 +97,7 @@ def test_the_span_of_a_mask_excludes_white_space() -> None:
 
 def test_a_mask_with_another_id_is_rejected() -> None:
     """The mask must have the same id in bundle.json and tokenizer.json."""
-    with pytest.raises(BundleError, match=r'"\[MASK\]" does not have the id 3'):
+    with pytest.raises(BundleError, match=r'"\[MASK\]" has the id 4 in tokenizer.json but 3 in'):
         make(mask_token_id=3)
 
 

@@ -122,8 +122,8 @@ def test_a_text_that_fits_is_one_window(client: TestClient) -> None:
     [
         (TEXT + "[MASK]", {"on_long_text": "error"}, "inputs has 87 tokens"),
         (TEXT + "[MASK]", {"on_long_text": None}, "inputs has 87 tokens"),
-        (TEXT, {}, "inputs has no mask: write [MASK]"),
-        (f"[MASK] {TEXT}[MASK]", {"strategy": "joint"}, "too far apart to be filled jointly"),
+        (TEXT, {}, "inputs has no mask; write [MASK]"),
+        (f"[MASK] {TEXT}[MASK]", {"strategy": "joint"}, "too far apart for joint filling"),
         (TEXT, {"on_long_text": "cut"}, 'on_long_text must be error or window (got "cut").'),
     ],
 )
@@ -141,4 +141,6 @@ def test_a_text_above_the_character_limit_is_rejected(
     assert fill_in_windows(client, TEXT + "[MASK]").status_code == 200
     answer = fill_in_windows(client, TEXT + TEXT + "[MASK]")
     assert answer.status_code == 422
-    assert answer.json()["error"] == ("inputs has 726 characters; at most 400 are read in windows.")
+    assert answer.json()["error"] == (
+        "inputs has 726 characters; at most 400 are allowed with windows."
+    )

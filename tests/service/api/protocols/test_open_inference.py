@@ -129,7 +129,7 @@ def test_only_what_is_asked_for_is_sent(client_of_triton: Any) -> None:
 
 def test_errors_reach_the_client(client_of_triton: Any) -> None:
     """The client shows the status and the message."""
-    with pytest.raises(InferenceServerException, match=r"text\[1\] has no mask: write") as caught:
+    with pytest.raises(InferenceServerException, match=r"text\[1\] has no mask; write") as caught:
         client_of_triton.infer("tiny", [tensor("text", [TEXTS[0], "No mask."], binary=True)])
     assert caught.value.status() == "422"
     with pytest.raises(InferenceServerException, match="must be a whole number from 1 to"):
@@ -155,21 +155,21 @@ def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
     ("request_body", "reason"),
     [
         ([], "The body: "),
-        ({}, "inputs is missing."),
-        (body(inputs=[]), "inputs must have one tensor of texts"),
+        ({}, "inputs is missing; add it."),
+        (body(inputs=[]), 'one named "targets" (got 0 of texts).'),
         (body(tensor={"name": "targets"}), "inputs must have one tensor of texts"),
         (body(tensor={"datatype": "FP32"}), 'must have the datatype BYTES (got "FP32")'),
         (body(tensor={"shape": [2]}), 'The input "text" has the shape [2] but 1 elements'),
         (body(tensor={"shape": "1"}), "inputs.0.shape: "),
-        (body(tensor={"data": [1]}), 'The data of the input "text" must be texts only.'),
+        (body(tensor={"data": [1]}), 'The input "text" must have only texts in data (got 1).'),
         (body(tensor={"data": None}), 'The input "text" has no data;'),
-        (body(tensor={"dtype": "x"}), 'Unknown field "inputs.0.dtype"; the protocol'),
+        (body(tensor={"dtype": "x"}), 'Unknown field "inputs.0.dtype"; remove it.'),
         (body(tensor={"parameters": {"x": 1}}), 'Unknown parameter "x" in inputs "text"'),
-        (body(tensor={"parameters": {"binary_data_size": 9}}), "within the body"),
+        (body(tensor={"parameters": {"binary_data_size": 9}}), "from 0 to 0 (got 9 and data)."),
         (body(tensor={"data": ["a"]}), "text has no mask"),
         (body(parameters={"timeout": 5}), 'Unknown field "timeout" in parameters'),
         (body(parameters={"top_k": "3"}), "parameters.top_k must be a whole number"),
-        (body(parameters={"binary_data_output": 1}), "must be true or false"),
+        (body(parameters={"binary_data_output": 1}), "must be true or false (got 1)."),
         (body(outputs=[{"name": "logits"}]), 'Unknown output "logits"; allowed: text_index'),
         (
             body(outputs=[{"name": "token", "parameters": {"classification": 3}}]),

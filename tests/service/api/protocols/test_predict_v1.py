@@ -36,11 +36,11 @@ def test_models(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ([], "The body must be a JSON object."),
-        ({}, "instances must be a list of texts."),
-        ({"instances": "a [MASK]"}, "instances must be a list of texts."),
+        ([], "The body must be a JSON object (got a list)."),
+        ({}, "instances must be a list of texts (got null)."),
+        ({"instances": "a [MASK]"}, 'instances must be a list of texts (got "a [MASK]").'),
         ({"instances": []}, "instances is empty"),
-        ({"instances": [{"text": "a [MASK]"}]}, "instances[0] must be a text."),
+        ({"instances": [{"text": "a [MASK]"}]}, "instances[0] must be a text (got an object)."),
         ({"instances": ["a [MASK]", "b"]}, "instances[1] has no mask"),
         ({"instances": ["[MASK]"], "signature_name": "x"}, 'Unknown field "signature_name" in the'),
         ({"instances": ["[MASK]"], "parameters": {"top_k": 0}}, "parameters.top_k must be"),

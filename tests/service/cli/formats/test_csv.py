@@ -59,10 +59,10 @@ def test_bad_rows_are_unreadable_and_the_rest_is_not(tmp_path: Path) -> None:
     rows = fields_of(path)
     assert [rows[0], rows[5]] == [{"a": "1", "b": "2"}, {"a": "8", "b": "9"}]
     assert [row.message for row in rows if isinstance(row, UnreadableRow)] == [
-        "The row has 1 cell, but the header has 2.",
-        "The row has 0 cells, but the header has 2.",
-        "The row has 3 cells, but the header has 2.",
-        "The row is not valid UTF-8.",
+        "The row must have 2 cells, as the header (got 1).",
+        "The row must have 2 cells, as the header (got 0).",
+        "The row must have 2 cells, as the header (got 3).",
+        "The row is not valid UTF-8; encode it as UTF-8.",
     ]
 
 
@@ -70,7 +70,7 @@ def test_bad_rows_are_unreadable_and_the_rest_is_not(tmp_path: Path) -> None:
     ("content", "sentence"),
     [
         (b"", "rows.csv is empty; its first row must name the columns."),
-        (b"a,\xff\n", "rows.csv: the first row is not valid UTF-8."),
+        (b"a,\xff\n", "rows.csv: the first row is not valid UTF-8; encode it as UTF-8."),
         (b"a,b,a\n", 'rows.csv has two columns "a"; rename one.'),
     ],
 )
@@ -121,7 +121,7 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path: Path, end: str) -> None:
     """A blank line before other rows is an unreadable row."""
     path = csv_file(tmp_path, b"text,n\na,1\n\n \nb,2" + end.encode())
     assert CsvRows(path).count() == 4
-    blank = UnreadableRow("The row has 0 cells, but the header has 2.")
+    blank = UnreadableRow("The row must have 2 cells, as the header (got 0).")
     assert fields_of(path) == [{"text": "a", "n": "1"}, blank, blank, {"text": "b", "n": "2"}]
 
 

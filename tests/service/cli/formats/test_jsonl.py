@@ -45,7 +45,7 @@ def test_json_lines(jsonl: Path) -> None:
     assert [row.message for row in rows if isinstance(row, UnreadableRow)] == [
         "The line is not valid JSON: expecting value (line 2, column 7).",
         "The line is empty; it must be a JSON object.",
-        "The line must be a JSON object.",
+        "The line must be a JSON object (got a list).",
         'The field "a" is a duplicate; each field may appear once.',
     ]
 
@@ -65,7 +65,7 @@ def test_a_line_that_is_too_long_is_a_bad_row(
     monkeypatch.setattr(read_lines, "__defaults__", (50,))
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b'{"a": 1}\n{"a": "' + b"x" * 100 + b'"}\n{"a": 2}\n')
-    long = UnreadableRow("The line is longer than 50 bytes.")
+    long = UnreadableRow("The line is longer than 50 bytes; shorten it.")
     assert fields_of(path) == [{"a": 1}, long, {"a": 2}]
     [block] = open_rows(path, "text").blocks()
     assert block.json_objects()[1] == b"{}"
@@ -79,7 +79,7 @@ def test_text_lines(tmp_path: Path) -> None:
         {"text": "one"},
         {"text": ""},
         {"text": "  two\u2028 "},
-        UnreadableRow("The line is not valid UTF-8."),
+        UnreadableRow("The line is not valid UTF-8; encode it as UTF-8."),
     ]
     assert open_rows(path, "text").columns == ("text",)
 

@@ -90,16 +90,15 @@ def test_values_that_are_no_json(tmp_path: Path) -> None:
 
 def test_a_text_that_is_no_utf8_is_a_bad_row(tmp_path: Path) -> None:
     [block] = ParquetRows(parquet_file(tmp_path, {"a": not_utf8()})).blocks()
-    assert block.fields() == [{"a": "a"}, UnreadableRow("The row is not valid UTF-8."), {"a": "b"}]
+    unreadable = UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.")
+    assert block.fields() == [{"a": "a"}, unreadable, {"a": "b"}]
 
 
 def test_a_value_without_a_place_outside_is_an_error(tmp_path: Path) -> None:
     """A JSON object cannot have two fields of one name."""
     twins = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["b", "b"])
     [block] = ParquetRows(parquet_file(tmp_path, {"a": twins})).blocks()
-    with pytest.raises(
-        CommandError, match="Row 1 has a value that cannot be converted from Parquet"
-    ):
+    with pytest.raises(CommandError, match="Row 1 has a value that cannot be read: "):
         block.fields()
 
 
