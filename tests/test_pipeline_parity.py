@@ -16,7 +16,7 @@ import transformers
 from fastapi.testclient import TestClient
 
 from export.commands import main as export_main
-from model.checkpoints.families import FAMILIES
+from model.checkpoints.families.registry import FAMILIES
 from service.app import create_app
 from service.settings import Settings
 from tests.model.samples import randomise

@@ -19,7 +19,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.checkpoints.families import FAMILIES, Family, Fields, ParsedConfig
+from model.checkpoints.families.family import Family, ParsedConfig
+from model.checkpoints.families.fields import Fields
+from model.checkpoints.families.registry import FAMILIES
 from model.checkpoints.families.tensors import HEAD_PREFIXES, encoder_tensors, stored_name
 from model.checkpoints.tensor_files import TensorFiles
 from model.encoder.config import EncoderConfig

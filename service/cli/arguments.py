@@ -19,6 +19,7 @@ from service.cli.commands import (
 from service.cli.error_policy import OnError
 from service.cli.errors import CommandError, reason
 from service.cli.formats.base import is_encodable
+from service.cli.formats.by_ending import READ, WRITTEN
 from service.errors import quote
 from service.settings import Settings
 from service.tasks.options import (
@@ -56,11 +57,12 @@ _PARAMETERS: dict[str, tuple[tuple[str, ...], str]] = {
         "reject a text that exceeds the model's input, or read windows around its masks",
     ),
 }
-_EPILOG = """\
+_EPILOG = f"""\
 fillmask "Paris is the [MASK] of France."
 fillmask --input texts.jsonl --output fills.jsonl --top-k 3
 
-Names of files end in .jsonl, .ndjson, .csv or .parquet. Input files may also end in .txt.
+Names of output files end in {", ".join(WRITTEN)}.
+Names of input files end in {", ".join(READ)}.
 Run an interrupted command again to continue it.
 FILLMASK_BUNDLE, FILLMASK_THREADS and FILLMASK_MAX_BATCH_TOKENS set --bundle, --threads and
 --max-batch-tokens. The other FILLMASK_ variables are settings of the server.

@@ -14,7 +14,7 @@ from service.cli.commands import FileCommand
 from service.cli.error_policy import ErrorPolicy
 from service.cli.errors import CommandError, RowError
 from service.cli.formats.base import Block, OutputOptions, Rows, RowWriter
-from service.cli.formats.open import (
+from service.cli.formats.by_ending import (
     WRITTEN,
     check_ending,
     check_input,

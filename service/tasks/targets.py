@@ -14,7 +14,7 @@ from service.errors import InvalidRequestError, quote
 from service.tasks.results import RejectedTarget
 from service.tokenization.tokenizer import Tokenizer
 
-# maximum number of targets of a request
+# maximum number of targets in one object of parameters
 MAX_TARGETS = 10_000
 # 10,000 words of 26 letters. Tokenizing a longer list takes too long.
 MAX_TARGETS_BYTES = 2**18

@@ -11,7 +11,7 @@ import pytest
 from service.bundles.bundle import read_bundle
 from service.cli.errors import CommandError
 from service.cli.formats.answers import Problem
-from service.cli.formats.open import open_rows
+from service.cli.formats.by_ending import open_rows
 from service.cli.requests import (
     MAX_PASSES,
     Item,

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from model.checkpoints.checkpoint import load_checkpoint
-from model.checkpoints.families import FAMILIES
+from model.checkpoints.families.registry import FAMILIES
 from model.checkpoints.families.tensors import stored_name
 from model.checkpoints.tensor_files import TensorFiles
 from model.encoder.counting import count_parameters

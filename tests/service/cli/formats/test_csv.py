@@ -15,8 +15,8 @@ from service.cli.errors import CommandError
 from service.cli.formats import csv as csv_format
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Fields, OutputOptions, UnreadableRow
+from service.cli.formats.by_ending import open_rows
 from service.cli.formats.csv import CsvRows, CsvRowWriter
-from service.cli.formats.open import open_rows
 from service.tasks.options import FillOptions
 from tests.service.cli.command_line import write_rows
 

@@ -15,7 +15,7 @@ from service.cli.errors import CommandError
 from service.cli.formats import parquet
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import BLOCK_ROWS, OutputOptions, UnreadableRow
-from service.cli.formats.open import open_rows
+from service.cli.formats.by_ending import open_rows
 from service.cli.formats.parquet import FILLS_TYPE, ParquetRows, ParquetRowWriter
 from service.tasks.options import FillOptions
 from tests.service.cli.command_line import write_rows

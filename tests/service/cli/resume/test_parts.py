@@ -16,6 +16,7 @@ import pytest
 
 from service.cli.errors import CommandError
 from service.cli.formats.base import OutputOptions
+from service.cli.formats.by_ending import make_writer, open_rows
 from service.cli.formats.durable_files import (
     create,
     name_in_errors,
@@ -24,7 +25,6 @@ from service.cli.formats.durable_files import (
     write_json,
 )
 from service.cli.formats.jsonl import JsonBlock
-from service.cli.formats.open import make_writer, open_rows
 from service.cli.resume.parts import UNFINISHED, PartFiles
 from service.tasks.options import FillOptions
 from tests.service.cli.command_line import dice

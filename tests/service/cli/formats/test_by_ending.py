@@ -7,9 +7,9 @@ import pytest
 
 from service.cli.errors import CommandError
 from service.cli.formats.base import OutputOptions
+from service.cli.formats.by_ending import READ, WRITTEN, check_ending, make_writer, open_rows
 from service.cli.formats.csv import CsvRows, CsvRowWriter
 from service.cli.formats.jsonl import JsonRows, JsonRowWriter, TextRows
-from service.cli.formats.open import READ, WRITTEN, check_ending, make_writer, open_rows
 from service.cli.formats.parquet import ParquetRowWriter
 from service.tasks.options import FillOptions
 
