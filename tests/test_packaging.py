@@ -23,9 +23,11 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Fresh virtual environment with the built wheel, outside of the checkout."""
     path = tmp_path_factory.mktemp("serve") / "venv"
     subprocess.run([sys.executable, "-m", "venv", path], check=True)
-    pip = [str(path / "bin/pip"), "install", "--quiet", "--disable-pip-version-check"]
+    # the pip of the tests' environment, which resolves faster than that of Python 3.11
+    pip = [sys.executable, "-m", "pip", "--python", str(path / "bin/python")]
+    options = ["--quiet", "--disable-pip-version-check"]
     constraints = str(ROOT / "constraints" / "serve.txt")
-    subprocess.run([*pip, "-c", constraints, str(ROOT)], check=True, cwd=path)
+    subprocess.run([*pip, "install", *options, "-c", constraints, str(ROOT)], check=True, cwd=path)
     return path
 
 

@@ -52,7 +52,7 @@ async def attacked(name: str) -> tuple[int, Outcome]:
         forget_peak(process.pid)
         stop = asyncio.Event()
         async with under([name], port):
-            polite = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS, pause_s=0.02))
+            polite = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS, pause_s=0.05))
             await asyncio.sleep(ATTACK_S)
             stop.set()
             outcome = await polite

@@ -14,8 +14,6 @@ from service.settings import Settings
 from tests.deploy import files, kustomize
 
 PAGE = pod_size.PAGE.read_text(encoding="utf-8")
-BASE = kustomize.rendered(files.BASE)
-PRODUCTION = kustomize.rendered(files.K8S / "overlays" / "production")
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 COMMANDS = "\n".join(code for language, code in BLOCK.findall(PAGE) if language == "sh")
 
@@ -76,7 +74,7 @@ def test_overlay_of_the_page_renders(tmp_path: Path) -> None:
     (tmp_path / "fillmask").symlink_to(files.ROOT)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "kustomization.yaml").write_text(overlay)
-    objects = kustomize.render(tmp_path / "mine")
+    objects, base = kustomize.render(tmp_path / "mine"), kustomize.rendered(files.BASE)
     image = yaml.safe_load(overlay)["images"][0]
     (pod,) = kustomize.pods(objects)
     (container,) = pod["containers"]
@@ -84,14 +82,14 @@ def test_overlay_of_the_page_renders(tmp_path: Path) -> None:
     chosen = kustomize.one(objects, "ConfigMap")["data"]
     assert (
         chosen.items()
-        >= {**kustomize.one(BASE, "ConfigMap")["data"], "FILLMASK_MAX_WAIT_MS": "250"}.items()
+        >= {**kustomize.one(base, "ConfigMap")["data"], "FILLMASK_MAX_WAIT_MS": "250"}.items()
     )
     assert pod["volumes"][0]["image"]
 
 
 def test_requests_and_limits_come_from_the_measurement() -> None:
     """The pod has a measured size, with 2 to 4 times its peak memory."""
-    (pod,) = kustomize.pods(BASE)
+    (pod,) = kustomize.pods(kustomize.rendered(files.BASE))
     limits = pod["containers"][0]["resources"]["limits"]
     measured = [size for size in pod_size.read_sizes() if size.cpus == int(limits["cpu"])]
     assert measured
@@ -102,7 +100,8 @@ def test_requests_and_limits_come_from_the_measurement() -> None:
 
 def test_queue_that_scales_is_a_fraction_of_a_seconds_work() -> None:
     """The threshold is 1/8 to 1/5 of the tokens that a pod computes in a second."""
-    scaled = kustomize.one(PRODUCTION, "ScaledObject")["spec"]
+    production = kustomize.rendered(files.K8S / "overlays" / "production")
+    scaled = kustomize.one(production, "ScaledObject")["spec"]
     (waiting,) = (each for each in scaled["triggers"] if each["type"] == "prometheus")
     seconds = float(waiting["metadata"]["threshold"]) / capacity.pod_tokens_per_s()
     assert 1 / 8 < seconds < 1 / 5

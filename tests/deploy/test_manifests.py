@@ -16,14 +16,29 @@ from tests.deploy import files, kustomize, pod_security
 
 Objects = list[dict[str, Any]]
 
-BASE = kustomize.rendered(files.BASE)
-ROOTS = {root.name: kustomize.rendered(root) for root in kustomize.ROOTS}
-RENDERED = ROOTS | {path.name: kustomize.rendered_with(path) for path in kustomize.COMPONENTS}
-EACH = pytest.mark.parametrize("objects", RENDERED.values(), ids=RENDERED)
+PATHS = {path.name: path for path in (*kustomize.ROOTS, *kustomize.COMPONENTS)}
 SERVING = pytest.mark.parametrize("root", ["base", "production", "local"])
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 # every release changes this label, and a Deployment's selector can never change
 VERSION = "app.kubernetes.io/version"
+
+
+def rendered(name: str) -> Objects:
+    """Return the objects of the kustomization in the directory of that name.
+
+    Only tests call it: each pytest worker imports all modules, and each run of kustomize takes half
+    a second.
+    """
+    path = PATHS[name]
+    return (
+        kustomize.rendered_with(path) if path in kustomize.COMPONENTS else kustomize.rendered(path)
+    )
+
+
+@pytest.fixture(params=PATHS)
+def objects(request: pytest.FixtureRequest) -> Objects:
+    """Objects of each kustomization."""
+    return rendered(request.param)
 
 
 def containers(objects: Objects) -> Iterator[dict[str, Any]]:
@@ -71,7 +86,6 @@ def settings(objects: Objects) -> dict[str, str]:
     }
 
 
-@EACH
 def test_selectors_find_the_pods(objects: Objects) -> None:
     labels = list(templates(objects))
     for selector in selectors(objects):
@@ -80,12 +94,13 @@ def test_selectors_find_the_pods(objects: Objects) -> None:
 
 
 def test_service_does_not_select_the_pods_of_the_example_job() -> None:
-    (selector,) = (each["spec"]["selector"] for each in BASE if each["kind"] == "Service")
-    (labels,) = templates(ROOTS["whole-file"])
+    (selector,) = (
+        each["spec"]["selector"] for each in rendered("base") if each["kind"] == "Service"
+    )
+    (labels,) = templates(rendered("whole-file"))
     assert not selector.items() <= labels.items()
 
 
-@EACH
 def test_ports_exist_and_the_image_listens_on_them(objects: Objects) -> None:
     numbers: dict[Any, int] = {}
     for container in containers(objects):
@@ -99,7 +114,6 @@ def test_ports_exist_and_the_image_listens_on_them(objects: Objects) -> None:
             assert {port["targetPort"] for port in each["spec"]["ports"]} <= numbers.keys()
 
 
-@EACH
 def test_network_policy_admits_all_clients_to_the_ports_of_the_pods_only(objects: Objects) -> None:
     """Gateways and Prometheus are in other namespaces. The service opens no connections."""
     ports = {port["name"] for each in containers(objects) for port in each.get("ports", [])}
@@ -112,7 +126,6 @@ def test_network_policy_admits_all_clients_to_the_ports_of_the_pods_only(objects
             assert not any("from" in rule for rule in rules)
 
 
-@EACH
 def test_cpus_are_whole_and_reserved(objects: Objects) -> None:
     """The service starts one thread per CPU of the limit, so a pod needs all of them."""
     for container in containers(objects):
@@ -123,7 +136,7 @@ def test_cpus_are_whole_and_reserved(objects: Objects) -> None:
 
 @SERVING
 def test_rollout_keeps_old_pods_until_new_ones_are_ready(root: str) -> None:
-    strategy = kustomize.one(ROOTS[root], "Deployment")["spec"]["strategy"]["rollingUpdate"]
+    strategy = kustomize.one(rendered(root), "Deployment")["spec"]["strategy"]["rollingUpdate"]
     assert strategy["maxUnavailable"] == 0
     assert strategy["maxSurge"] >= 1
 
@@ -131,17 +144,17 @@ def test_rollout_keeps_old_pods_until_new_ones_are_ready(root: str) -> None:
 def scaler(root: str) -> tuple[int, int, Any]:
     """Return the minimum and maximum number of pods and the scaling behavior."""
     if root == "production":
-        scaled = kustomize.one(ROOTS[root], "ScaledObject")["spec"]
+        scaled = kustomize.one(rendered(root), "ScaledObject")["spec"]
         behavior = scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]
         return scaled["minReplicaCount"], scaled["maxReplicaCount"], behavior
-    scaled = kustomize.one(ROOTS[root], "HorizontalPodAutoscaler")["spec"]
+    scaled = kustomize.one(rendered(root), "HorizontalPodAutoscaler")["spec"]
     return scaled["minReplicas"], scaled["maxReplicas"], scaled["behavior"]
 
 
 @pytest.mark.parametrize("root", ["base", "production"])
 def test_drain_evicts_pods_and_leaves_some(root: str) -> None:
     """A pod that is not ready does not block the drain."""
-    budget = kustomize.one(ROOTS[root], "PodDisruptionBudget")["spec"]
+    budget = kustomize.one(rendered(root), "PodDisruptionBudget")["spec"]
     fewest, _, _ = scaler(root)
     assert 1 <= budget["maxUnavailable"] < fewest
     assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
@@ -174,13 +187,12 @@ def test_pods_scale_up_at_once_and_down_slowly(root: str) -> None:
 @pytest.mark.parametrize("root", ["base", "production", "local", "kserve"])
 def test_probes_ask_paths_that_exist(root: str, paths: set[str]) -> None:
     """A liveness probe that follows readiness would kill pods that drain."""
-    (container,) = containers(ROOTS[root])
+    (container,) = containers(rendered(root))
     for probe in PROBES:
         assert container[probe]["httpGet"]["path"] in paths
     assert container["livenessProbe"]["httpGet"]["path"] != "/health/ready"
 
 
-@EACH
 def test_names_in_pods_exist(objects: Objects) -> None:
     """Secrets are missing from the objects, because users create them."""
     for pod in kustomize.pods(objects):
@@ -202,7 +214,6 @@ def test_names_in_pods_exist(objects: Objects) -> None:
             assert field not in pod or pod[field] in names(objects, kind)
 
 
-@EACH
 def test_settings_are_allowed_and_their_paths_are_mounted(objects: Objects) -> None:
     files.settings_of(settings(objects))
     mounts = [
@@ -217,10 +228,9 @@ def test_settings_are_allowed_and_their_paths_are_mounted(objects: Objects) -> N
 
 def test_change_of_settings_rolls_the_pods() -> None:
     """The ConfigMap's name has a hash of its content."""
-    assert names(BASE, "ConfigMap") != names(RENDERED["bundle-claim"], "ConfigMap")
+    assert names(rendered("base"), "ConfigMap") != names(rendered("bundle-claim"), "ConfigMap")
 
 
-@EACH
 def test_every_deployment_has_one_scaler_at_most(objects: Objects) -> None:
     """Two scalers, or a scaler and a number of replicas, would conflict."""
     targets = [
@@ -235,7 +245,6 @@ def test_every_deployment_has_one_scaler_at_most(objects: Objects) -> None:
             assert ("replicas" in each["spec"]) is not (each["metadata"]["name"] in targets)
 
 
-@EACH
 def test_pods_run_as_the_images_user(objects: Objects) -> None:
     user, group = files.image_user()
     for pod in kustomize.pods(objects):
@@ -246,7 +255,6 @@ def test_pods_run_as_the_images_user(objects: Objects) -> None:
         assert pod.get("securityContext", {}).get("fsGroup", group) == group
 
 
-@EACH
 def test_pods_get_no_variables_of_other_services(objects: Objects) -> None:
     """A Service named fillmask would set FILLMASK_ variables that stop the start."""
     for pod in kustomize.pods(objects):
@@ -254,7 +262,7 @@ def test_pods_get_no_variables_of_other_services(objects: Objects) -> None:
 
 
 def test_bundles_are_copied_to_where_they_are_mounted() -> None:
-    (pod,) = kustomize.pods(RENDERED["bundle-copy"])
+    (pod,) = kustomize.pods(rendered("bundle-copy"))
     (init,) = pod["initContainers"]
     (mount,) = init["volumeMounts"]
     assert init["command"][-1] == mount["mountPath"]
@@ -263,8 +271,8 @@ def test_bundles_are_copied_to_where_they_are_mounted() -> None:
 @SERVING
 def test_pod_is_not_killed_while_it_drains(root: str) -> None:
     """The kubelet waits for the drain delay, the grace period and the forced exit."""
-    (pod,) = kustomize.pods(ROOTS[root])
-    chosen = files.settings_of(settings(ROOTS[root]))
+    (pod,) = kustomize.pods(rendered(root))
+    chosen = files.settings_of(settings(rendered(root)))
     stopping_s = chosen.drain_delay_s + chosen.shutdown_grace_s + _FORCED_EXIT_AFTER_S
     assert pod["terminationGracePeriodSeconds"] > stopping_s
     # Endpoints take some seconds to reach every node
@@ -273,14 +281,14 @@ def test_pod_is_not_killed_while_it_drains(root: str) -> None:
 
 def test_kserve_waits_longer_than_the_service() -> None:
     """Only the service's own timeout sends an error message."""
-    predictor = kustomize.one(ROOTS["kserve"], "InferenceService")["spec"]["predictor"]
+    predictor = kustomize.one(rendered("kserve"), "InferenceService")["spec"]["predictor"]
     assert predictor["timeout"] > Settings.model_fields["request_timeout_ms"].default / 1000
 
 
 def test_kserves_predictor_satisfies_the_schema_of_a_pod() -> None:
     """KServe's own fields have their types. No package has a schema for the others."""
-    predictor = kustomize.one(ROOTS["kserve"], "InferenceService")["spec"]["predictor"]
+    predictor = kustomize.one(rendered("kserve"), "InferenceService")["spec"]["predictor"]
     for field, kind in kustomize.PREDICTOR_FIELDS.items():
         assert isinstance(predictor[field], kind)
-    (spec,) = kustomize.pods(ROOTS["kserve"])
+    (spec,) = kustomize.pods(rendered("kserve"))
     kustomize.check({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec})

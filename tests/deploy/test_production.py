@@ -10,15 +10,24 @@ from service.app import create_app
 from service.settings import Settings
 from tests.deploy import files, kustomize, monitoring
 
-PRODUCTION = kustomize.rendered(files.K8S / "overlays" / "production")
-SERVICE = kustomize.one(PRODUCTION, "Service")
 REQUEST_TIMEOUT_S = Settings.model_fields["request_timeout_ms"].default / 1000
+
+
+def production(kind: str) -> dict[str, Any]:
+    """Return the one object of a kind in the production overlay."""
+    return kustomize.one(kustomize.rendered(files.K8S / "overlays" / "production"), kind)
+
+
+@pytest.fixture(scope="module")
+def service() -> dict[str, Any]:
+    """The Service of the production overlay."""
+    return production("Service")
 
 
 @pytest.fixture(scope="module")
 def waiting() -> dict[str, str]:
     """The KEDA trigger on the tokens in the queue."""
-    triggers = kustomize.one(PRODUCTION, "ScaledObject")["spec"]["triggers"]
+    triggers = production("ScaledObject")["spec"]["triggers"]
     (trigger,) = (each for each in triggers if each["type"] == "prometheus")
     metadata: dict[str, str] = trigger["metadata"]
     return metadata
@@ -27,15 +36,17 @@ def waiting() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def rule() -> dict[str, Any]:
     """The only rule of the route."""
-    (rule,) = kustomize.one(PRODUCTION, "HTTPRoute")["spec"]["rules"]
+    (rule,) = production("HTTPRoute")["spec"]["rules"]
     return dict(rule)
 
 
-def test_queue_that_scales_is_one_that_the_service_counts(waiting: dict[str, str]) -> None:
+def test_queue_that_scales_is_one_that_the_service_counts(
+    waiting: dict[str, str], service: dict[str, Any]
+) -> None:
     """The query also filters by namespace, a label that Prometheus adds."""
     (metric,) = monitoring.metrics_of(waiting["query"])
     labels = dict(re.findall(r'(\w+)="(\w+)"', waiting["query"]))
-    assert labels.pop("namespace") == SERVICE["metadata"]["namespace"]
+    assert labels.pop("namespace") == service["metadata"]["namespace"]
     (label,) = labels.items()
     sample = rf'^{metric}\{{[^}}]*{label[0]}="{label[1]}"'
     assert re.search(sample, monitoring.exposition(), re.MULTILINE)
@@ -46,19 +57,21 @@ def test_queue_that_scales_is_short_of_the_one_that_rejects(waiting: dict[str, s
     assert float(waiting["threshold"]) < most / 4
 
 
-def test_prometheus_scrapes_a_port_of_the_service(paths: set[str]) -> None:
-    monitor = kustomize.one(PRODUCTION, "ServiceMonitor")["spec"]
-    assert monitor["selector"]["matchLabels"].items() <= SERVICE["metadata"]["labels"].items()
+def test_prometheus_scrapes_a_port_of_the_service(paths: set[str], service: dict[str, Any]) -> None:
+    monitor = production("ServiceMonitor")["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     for endpoint in monitor["endpoints"]:
         assert endpoint["path"] in paths
-        assert endpoint["port"] in {port["name"] for port in SERVICE["spec"]["ports"]}
+        assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
 
 
-def test_route_leads_from_a_listener_with_tls_to_the_service(rule: dict[str, Any]) -> None:
-    gateway = kustomize.one(PRODUCTION, "Gateway")
+def test_route_leads_from_a_listener_with_tls_to_the_service(
+    rule: dict[str, Any], service: dict[str, Any]
+) -> None:
+    gateway = production("Gateway")
     (listener,) = gateway["spec"]["listeners"]
     assert listener["protocol"] == "HTTPS"
-    route = kustomize.one(PRODUCTION, "HTTPRoute")["spec"]
+    route = production("HTTPRoute")["spec"]
     assert route["hostnames"] == [listener["hostname"]]
     (parent,) = route["parentRefs"]
     assert (parent["name"], parent["sectionName"]) == (
@@ -66,8 +79,8 @@ def test_route_leads_from_a_listener_with_tls_to_the_service(rule: dict[str, Any
         listener["name"],
     )
     (backend,) = rule["backendRefs"]
-    assert backend["name"] == SERVICE["metadata"]["name"]
-    assert backend["port"] in {port["port"] for port in SERVICE["spec"]["ports"]}
+    assert backend["name"] == service["metadata"]["name"]
+    assert backend["port"] in {port["port"] for port in service["spec"]["ports"]}
 
 
 def test_service_times_out_before_the_route_does(rule: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import torch
 
 from export.write_bundle import SampleTexts
 from model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from model.quantization import smoothing
 from model.tokenizers.word_pieces import train_word_pieces
 from tests.model.samples import VERSES, random_encoder, small_config
 
@@ -17,6 +18,16 @@ from tests.model.samples import VERSES, random_encoder, small_config
 def _one_thread() -> None:
     """Use one thread, because tensors this small are slower on several."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _few_smoothing_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take a tenth of the steps, which are 85 % of the time of a tiny int8 export.
+
+    The factors are worse, so the accuracy bounds of int8 are harder to meet.
+    tests/model/quantization and the export of tests/docs/test_builtin_model.py take all steps.
+    """
+    monkeypatch.setattr(smoothing, "STEPS", smoothing.STEPS // 10)
 
 
 @pytest.fixture(scope="session")
