@@ -91,7 +91,7 @@ def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
     assert '"token_str":"dog"' in (tmp_path / "fills.jsonl").read_text()
     done = fillmask("--input", "texts.txt", "--output", "fills.parquet")
     assert done.returncode == 2
-    assert done.stderr.endswith("pip install 'fillmask[parquet]'\n")
+    assert done.stderr.endswith("pip install 'fillmask[parquet]'.\n")
 
 
 @pytest.mark.parametrize("command", ["fillmask-train", "fillmask-export"])

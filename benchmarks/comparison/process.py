@@ -31,7 +31,7 @@ class Server:
     """Running server.
 
     Attributes:
-        port: port of the server.
+        port: TCP port on HOST.
         ready_s: seconds from the start of the process until it was ready.
         pid: id of the main process.
     """

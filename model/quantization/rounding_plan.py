@@ -145,7 +145,9 @@ class RoundingPlan:
                 raise ValueError(f"factors of {name} must be 0 or 1")
             first = shared_input_name(name)
             if not torch.equal(factors, self.factors[first]):
-                raise ValueError(f"factors of {name} must equal those of {first}, its shared input")
+                raise ValueError(
+                    f"factors of {name} must equal those of {first}, which has the same input"
+                )
 
 
 def choose_float_channels(statistics: InputStatistics, count: int) -> NDArray[np.int64]:

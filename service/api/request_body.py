@@ -102,8 +102,8 @@ class TextsRequest(BaseModel):
                 raise client_error(f"parameters is a list but {name} is one text; send one object.")
             if len(self.parameters) != len(self.inputs):
                 raise client_error(
-                    f"parameters has {len(self.parameters)} objects but {name} has "
-                    f"{len(self.inputs)} texts; send one object per text."
+                    f"parameters must have one object per text of {name}, "
+                    f"{len(self.inputs)} in total (got {len(self.parameters)})."
                 )
         return self
 

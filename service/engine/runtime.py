@@ -133,7 +133,7 @@ def _check_nodes(
     if name in found and name in contract:
         element, axes = contract[name]
         found_element, found_axes = found[name]
-        problem = f"must be {element} of {axes} axes (got {found_element} of {found_axes})"
+        problem = f"must be {element} of rank {axes} (got {found_element} of rank {found_axes})"
     raise BundleError(
         f"The bundle is invalid: in {file} the {kind} {name} {problem}; export the bundle again."
     )

@@ -111,7 +111,7 @@ class Targets:
             named = " ".join(target.error for target in self.rejected[:_MAX_NAMED])
             more = len(self.rejected) - _MAX_NAMED
             raise InvalidRequestError(
-                f"{named} {more} more targets are invalid." if more > 0 else named
+                f"{named} Number of further invalid targets: {more}." if more > 0 else named
             )
 
     def __len__(self) -> int:

@@ -62,7 +62,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "parameters of too few texts": (
         {"inputs": ["[MASK]", "[MASK]"], "parameters": [{}]},
-        "parameters has 1 objects but inputs has 2 texts; send one object per text.",
+        "parameters must have one object per text of inputs, 2 in total (got 1).",
     ),
     "parameters of a text a list": (
         {"inputs": ["[MASK]", "[MASK]"], "parameters": [{}, []]},

@@ -99,7 +99,7 @@ def test_closed_pipe_ends_the_process_silently(tiny: Tiny, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("shard", [[], ["--shard=1/3"]])
 def test_a_file_to_standard_output(tiny: Tiny, tmp_path: Path, shard: list[str]) -> None:
-    """The input has any format, or is a shard."""
+    """The input is a complete CSV file or one shard of it."""
     source = tmp_path / "in.csv"
     source.write_text("id,inputs\n" + "".join(f"{n},a [MASK]\n" for n in range(9)))
     done = fillmask("--input", source, "--output=-", "--bundle", tiny.path, *shard)

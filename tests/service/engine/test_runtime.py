@@ -177,6 +177,6 @@ def test_an_input_of_another_type_is_rejected(tiny: Tiny, tmp_path: Path) -> Non
     [unpad_index] = [value for value in model.graph.input if value.name == "unpad_index"]
     unpad_index.type.tensor_type.shape.dim.add().dim_value = 1
     onnx.save(model, tmp_path / "model.onnx")
-    problem = r"unpad_index must be tensor\(int64\) of 1 axes \(got tensor\(int64\) of 2\)"
+    problem = r"unpad_index must be tensor\(int64\) of rank 1 \(got tensor\(int64\) of rank 2\)"
     with pytest.raises(BundleError, match=f"the input {problem}"):
         Runtime(tmp_path / "model.onnx")

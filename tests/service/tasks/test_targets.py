@@ -157,7 +157,7 @@ async def test_error_names_five_targets_and_counts_the_rest(tiny: Tiny) -> None:
     assert '"x0"' in caught.value.text
     assert '"x4"' in caught.value.text
     assert '"x5"' not in caught.value.text
-    assert caught.value.text.endswith(" 2 more targets are invalid.")
+    assert caught.value.text.endswith(" Number of further invalid targets: 2.")
 
 
 def test_targets_of_many_tokens_are_rejected_before_all_are_tokenized(
