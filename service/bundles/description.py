@@ -48,8 +48,18 @@ class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+def _remove_constraints(schema: dict[str, Any]) -> None:
+    """Remove the constraints on input from a schema."""
+    schema.pop("additionalProperties", None)
+    for field in schema["properties"].values():
+        field.pop("minimum", None)
+
+
 class Architecture(_Strict):
     """Sizes of the encoder, where `parameters` counts a tied table once."""
+
+    # /info returns the sizes too, and its clients must accept fields of later releases
+    model_config = ConfigDict(json_schema_extra=_remove_constraints)
 
     d_model: Size
     num_layers: Size
