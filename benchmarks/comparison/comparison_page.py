@@ -151,8 +151,8 @@ def _in_process(results: SizeResults, comparison: Comparison) -> str:
     return (
         f"{table(header, rows())}\n\n"
         f"The matrix peak of the {comparison.cpus} CPUs together is {peak.int8_gops:.0f} GOPS in "
-        f"int8 and {peak.fp32_gops:.0f} GOPS in fp32. It is the highest rate of several large "
-        "matrix products in onnxruntime. A text needs "
+        f"int8 and {peak.fp32_gops:.0f} GOPS in fp32. The peak is the highest rate that "
+        "onnxruntime reaches in several large matrix products. A text needs "
         f"{results.operations_per_text / 1e6:.0f} million operations on average. At the int8 peak "
         f"the CPUs can therefore compute {bound:.0f} texts/s. The number of operations includes "
         f"only the necessary matrix products: {FORMULA}. {_SYMBOLS} The number excludes "
