@@ -39,7 +39,7 @@ _FAIRNESS = """\
   share of the median.
 - The minimal application consists of FastAPI and a thread pool. It computes one text per run and
   has no batcher. It tokenizes texts and writes responses with the code of this project. The
-  transformers pipeline uses its own code for both steps.
+  contenders with the fill-mask pipeline use transformers' code for both steps.
 - The comparison checks correctness before speed. It stops if a contender in fp32 does not return
   the best token of transformers for every mask. Tokens whose log-probabilities differ by at most
   1e-3 count as equal. The comparison also stops if a response has a status other than 200.
