@@ -15,40 +15,48 @@ from benchmarks.comparison.table import table
 from benchmarks.comparison.workspace import Workspace
 
 OPERATORS_SHOWN = 12
+_SYMBOLS = (
+    "A text has T tokens and m masks. The model has the width D, the feed-forward width F and V "
+    "vocabulary entries."
+)
 _INTRODUCTION = """\
 # Performance
 
-`make comparison` measures every contender with the same weights, texts and CPUs, in turns, and
-writes this page. It needs `wrk` (`apt-get install wrk` on Debian and Ubuntu) and a quiet machine.
+`make comparison` measures all contenders in turns, with the same weights, texts and CPUs. It then
+writes this page. The command needs `wrk` (`apt-get install wrk` on Debian and Ubuntu) and a quiet
+machine.
 
 ![Requests per second and memory of every contender](performance.png)
 """
 _FAIRNESS = """\
 - A contender answers `POST /fill-mask` in Hugging Face's format, with the five best tokens of each
   mask. A request has one text.
-- Each round starts a contender again, sends every text once, warms it up and measures it at each
-  concurrency. Then the next contender starts. Columns such as "requests/s at 8" name the number
-  of clients. Figures are medians over the rounds. Ratios are medians of the ratios within a round.
+- Each round measures the contenders one after the other. It starts a contender, sends every text
+  once, warms the contender up and measures its requests/s at each number of clients.
+- The number in a column such as "requests/s at 8" is the number of clients. Speeds and latencies
+  are medians over the rounds. The ratio "fillmask int8 / this" is the median of the ratios in the
+  single rounds. The spread of rounds is the highest requests/s of a round minus the lowest, as a
+  share of the median.
 - The minimal application consists of FastAPI and a thread pool. It computes one text per run and
   has no batcher. It tokenizes texts and writes responses with the code of this project. The
-  pipelines use their own code for both.
+  contenders with the fill-mask pipeline use transformers' code for both steps.
 - The comparison checks correctness before speed. It stops if a contender in fp32 does not return
-  the best token of transformers for every mask. Log-probabilities within 1e-3 are a tie. It also
-  stops at a status other than 200.
-- For the contenders in other precisions, the tables show the share of masks with the same best
-  token. Some or all weights are random. Random logits are close together, so the share says less
-  about quality than the share of a trained model.
+  the best token of transformers for every mask. Tokens whose log-probabilities differ by at most
+  1e-3 count as equal. The comparison also stops if a response has a status other than 200.
+- The column "same best token" shows the share of masks for which a contender returns the best token
+  of transformers. Some or all weights of the models are random. Random weights give logits close
+  together, so this share says less about quality than with trained weights.
 - The load is a closed loop. Each connection sends its next request after the response to the
-  previous one. Therefore a server is never behind by more than one request per connection.
+  previous one. Therefore at most one request per connection waits for a server.
 - Every contender has uvloop and httptools installed.
-- Memory is the sum of VmHWM over all processes of a contender. Pages that processes share count in
-  each process.
-- Installed size is that of a fresh virtual environment with the dependencies of the contender and
-  the build of torch named above. The environment of fillmask includes its built-in model. The
-  others include no model.
+- Peak RSS is the sum of VmHWM over all processes of a contender. Pages that processes share count
+  in each process.
+- The installed size is the size of a fresh virtual environment with the dependencies of the
+  contender and the build of torch named above. The environment of fillmask includes its built-in
+  model. The other environments include no model.
 - In-process, all variants get the same tokenized texts in the same order. They use as many threads
   as CPUs. Like the service, fillmask packs batches by tokens, ranks the tokens and splits the
-  results. The others compute only logits. The missing ranking favours them.
+  results. The other variants compute only logits. They save the time for the ranking.
 """
 
 
@@ -73,8 +81,8 @@ def comparison_section(comparison: Comparison) -> str:
 
 def _texts(results: SizeResults) -> str:
     return (
-        f"The requests have {results.texts} texts with {results.mean_tokens:.1f} tokens and "
-        f"{results.mean_masks:.2f} masks on average (`benchmarks/comparison/TEXTS.md`)."
+        f"Each request has one of {results.texts} texts, which have {results.mean_tokens:.1f} "
+        f"tokens and {results.mean_masks:.2f} masks on average (`benchmarks/comparison/TEXTS.md`)."
     )
 
 
@@ -142,13 +150,14 @@ def _in_process(results: SizeResults, comparison: Comparison) -> str:
     bound = peak.int8_gops * 1e9 / results.operations_per_text
     return (
         f"{table(header, rows())}\n\n"
-        f"The peak is {peak.int8_gops:.0f} GOPS in int8 and {peak.fp32_gops:.0f} GOPS in fp32. It "
-        "is the highest rate of several large matrix products in onnxruntime, on all "
-        f"{comparison.cpus} CPUs at once. A text needs {results.operations_per_text / 1e6:.0f} "
-        f"million operations on average, so {bound:.0f} texts/s is the limit of int8. The count "
-        f"includes only the necessary matrix products: {FORMULA}. It excludes logits at positions "
-        "without a mask. The table compares int8 variants with the int8 peak, and the others with "
-        "the fp32 peak."
+        f"The matrix peak of the {comparison.cpus} CPUs together is {peak.int8_gops:.0f} GOPS in "
+        f"int8 and {peak.fp32_gops:.0f} GOPS in fp32. The peak is the highest rate that "
+        "onnxruntime reaches in several large matrix products. A text needs "
+        f"{results.operations_per_text / 1e6:.0f} million operations on average. At the int8 peak "
+        f"the CPUs can therefore compute {bound:.0f} texts/s. The number of operations includes "
+        f"only the necessary matrix products: {FORMULA}. {_SYMBOLS} The number excludes "
+        'logits at positions without a mask. The column "of the matrix peak" relates int8 '
+        "variants to the int8 peak and fp32 variants to the fp32 peak."
     )
 
 
@@ -167,14 +176,20 @@ def _against_http(results: SizeResults) -> str:
             )
             for concurrency in sorted(visits[0].cells)
         }
-        words = ", ".join(f"{100 * share:.0f} % at {at}" for at, share in shares.items())
+        words = ", ".join(
+            f"{100 * share:.0f} % with {_clients(number)}" for number, share in shares.items()
+        )
         alone = median_ratio(in_process, results.in_process[ours + SESSION_ALONE])
         sentences.append(
-            f"Over HTTP, {ours} reaches this share of its in-process rate, by number of clients: "
-            f"{words}. In-process, with packing and splitting, it reaches {100 * alone:.0f} % of "
-            "the rate of the session alone."
+            f"Over HTTP, {ours} reaches the following shares of its in-process rate: {words}. "
+            f"The in-process rate of {ours} includes packing batches and splitting results. It "
+            f"is {100 * alone:.0f} % of the rate of the onnxruntime session alone."
         )
-    return "\n".join(sentences)
+    return "\n\n".join(sentences)
+
+
+def _clients(number: int) -> str:
+    return "1 client" if number == 1 else f"{number} clients"
 
 
 def _operators(results: SizeResults) -> str:
@@ -207,16 +222,18 @@ def _load_generator(comparison: Comparison) -> Iterator[str]:
         for cell in visit.cells.values()
     )
     alone = ", ".join(
-        f"{cell.requests_per_s:.0f} requests/s at {concurrency} "
-        f"({cell.client_cpu_us:.0f} us of its own CPU time per request)"
+        f"{cell.requests_per_s:.0f} requests/s with {_clients(concurrency)} "
+        f"({cell.client_cpu_us:.0f} us of CPU time per request)"
         for concurrency, cell in comparison.null_server.items()
     )
     yield (
-        "The load generator is not the bottleneck. Against a server without any work it sends, "
-        f"by number of clients, {alone}. In the comparison it used at most {100 * heaviest:.1f} % "
-        "of one CPU."
+        "The load generator is not the bottleneck. To a server without any work it sends "
+        f"{alone}. In the comparison it used at most {100 * heaviest:.1f} % of one CPU."
     )
-    yield f"Each figure comes from {comparison.rounds} rounds of {comparison.seconds:g} s."
+    yield (
+        f"The comparison has {comparison.rounds} rounds. In each round the measurement of one "
+        f"contender takes {comparison.seconds:g} s per number of clients."
+    )
 
 
 def _list(lines: Iterator[str] | list[str]) -> str:

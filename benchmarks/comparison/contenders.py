@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchmarks.comparison.workspace import Workspace
 
 OURS_INT8, OURS_FP32 = "fillmask int8", "fillmask fp32"
+ONNXRUNTIME = "onnxruntime, all logits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +63,16 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
             settings=_runs_by_threads(cpus),
             environment="transformers",
             exact=True,
-            note="The fill-mask pipeline in the minimal application. transformers' guide for web "
-            "servers advises one run at a time with all threads. Its guide to batching advises one "
-            "text per run on CPUs.",
+            note="The minimal application runs the fill-mask pipeline. transformers' guide for web "
+            "servers advises one run at a time with all threads. transformers' guide to batching "
+            "advises one text per run on CPUs.",
         ),
         Contender(
             name="LitServe + transformers",
             command=_module("litserve_batches", "--checkpoint", str(workspace.checkpoint)),
             settings=tuple(
                 Setting(
-                    f"workers: {workers}, threads each: {cpus // workers}, batches of up to 8",
+                    f"{_split_threads('worker', workers, cpus)} and batches of up to 8 requests",
                     (
                         *("--workers", str(workers), "--threads", str(cpus // workers)),
                         *("--max-batch-size", "8"),
@@ -82,18 +83,18 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
             environment="litserve",
             exact=True,
             ready_path="/health",
-            note="The same pipeline in LitServe with its batching. Up to 8 requests that arrive "
-            "within 5 ms share a padded run.",
+            note="LitServe runs the fill-mask pipeline. Up to 8 requests that arrive within 5 ms "
+            "share a padded run.",
         ),
         Contender(
-            name="onnxruntime, all logits",
+            name=ONNXRUNTIME,
             command=_session(workspace, "onnxruntime", str(workspace.full_logits)),
             settings=_runs_by_threads(cpus),
             environment="onnxruntime",
             exact=True,
-            note="The graph of torch.onnx.export(dynamo=True) with logits at every position, in "
-            "the minimal application. onnxruntime uses its default optimizations and no spinning "
-            "threads.",
+            note="The minimal application runs the graph that torch.onnx.export(dynamo=True) "
+            "writes, with logits at every position. onnxruntime uses its default optimizations and "
+            "no spinning threads.",
         ),
         *(_openvino(workspace, precision, cpus) for precision in ("fp32", "bf16", "int8")),
     ]
@@ -103,10 +104,10 @@ def _ours(workspace: Workspace, precision: str) -> Contender:
     return Contender(
         name={"int8": OURS_INT8, "fp32": OURS_FP32}[precision],
         command=(sys.executable, "-m", "service", "--bundle", str(workspace.bundle(precision))),
-        settings=(Setting("default settings"),),
+        settings=(Setting("all default values"),),
         environment="fillmask",
         exact=precision == "fp32",
-        note=f"`fillmask-serve` with its default settings on the {precision} bundle.",
+        note=f"`fillmask-serve` serves the {precision} bundle.",
     )
 
 
@@ -115,7 +116,7 @@ def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:
     if precision == "int8":
         graph = workspace.full_logits_int8
         settings = tuple(
-            Setting(f"{streams}, {label} between int8 operations", ("--precision", hint))
+            Setting(f"{streams} with {label} between int8 operations", ("--precision", hint))
             for label, hint in (("fp32", "f32"), ("bf16", "bf16"))
         )
         weights = "after NNCF's post-training quantization for transformers"
@@ -130,8 +131,8 @@ def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:
         settings=settings,
         environment="openvino",
         exact=precision == "fp32",
-        note=f"The same graph {weights}, in the minimal application. OpenVINO uses the throughput "
-        "hint and one inference request per thread.",
+        note=f'The minimal application runs the graph of "{ONNXRUNTIME}" {weights}. OpenVINO uses '
+        "the throughput hint and one inference request per thread.",
     )
 
 
@@ -139,10 +140,20 @@ def _runs_by_threads(cpus: int) -> tuple[Setting, ...]:
     """Return settings with one concurrent run per CPU and with one run on all CPUs."""
     return tuple(
         Setting(
-            f"runs at a time: {runs}, threads each: {cpus // runs}",
+            _split_threads("run", runs, cpus),
             ("--runs", str(runs), "--threads", str(cpus // runs)),
         )
         for runs in sorted({1, cpus})
+    )
+
+
+def _split_threads(unit: str, count: int, cpus: int) -> str:
+    """Describe runs or workers that divide the CPUs among their threads."""
+    threads = f"{cpus // count} thread{'s' if cpus > count else ''}"
+    return (
+        f"1 {unit} with {threads}"
+        if count == 1
+        else f"{count} concurrent {unit}s with {threads} each"
     )
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import statistics
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,9 +77,7 @@ class HttpComparison:
             speeds[setting] = cells[TRIAL_CONCURRENCY].requests_per_s
         best = max(speeds, key=speeds.__getitem__, default=contender.settings[0])
         self._chosen[contender.name] = best
-        tried = [f"{s.label}: {speed:.1f} requests/s" for s, speed in speeds.items()]
-        words = f"{best.label} (tried: {'; '.join(tried)})" if tried else best.label
-        self._results.chosen[contender.name] = words
+        self._results.chosen[contender.name] = describe_choice(best, speeds)
 
     def visit(self, contender: Contender, number: int) -> None:
         """Measure one contender in one round."""
@@ -141,6 +140,26 @@ class HttpComparison:
                 f"(got {agreement.same})"
             )
         return agreement
+
+
+def describe_choice(best: Setting, speeds: Mapping[Setting, float]) -> str:
+    """Describe the fastest setting and the trial for the page.
+
+    Args:
+        best: the fastest setting.
+        speeds: requests/s by setting. A contender with one setting has no trial.
+    """
+    if not speeds:
+        return best.label
+    others = [
+        f". The setting of {setting.label} reached {speed:.1f} requests/s"
+        for setting, speed in speeds.items()
+        if setting != best
+    ]
+    return (
+        f"{best.label}. In a trial with {TRIAL_CONCURRENCY} clients this setting reached "
+        f"{speeds[best]:.1f} requests/s{''.join(others)}"
+    )
 
 
 def measure_null_server(plan: Plan) -> dict[int, Cell]:

@@ -6,6 +6,11 @@ from benchmarks.comparison.scaling import MASKS_AT_TOKENS, TYPICAL_TOKENS, Point
 from benchmarks.comparison.table import table
 from benchmarks.comparison.workspace import PRECISIONS
 
+_INTRODUCTION = (
+    "The figures are medians of the milliseconds per text. onnxruntime computes the served graph "
+    "of MiniLM's size on one thread, without HTTP. The measurement ran on this machine:"
+)
+
 
 def scaling_section(scaling: Scaling) -> str:
     """Return the section about scaling as Markdown."""
@@ -13,10 +18,8 @@ def scaling_section(scaling: Scaling) -> str:
     parts = [
         "# Scaling",
         "![Cost by length, masks and batch, and memory over requests](performance-scaling.png)",
-        "The figures are medians of the milliseconds per text. onnxruntime computes the served "
-        "graph of MiniLM's size on one thread, without HTTP. "
-        + "; ".join(scaling.machine[:2])
-        + ".",
+        _INTRODUCTION,
+        "\n".join(f"- {line}" for line in scaling.machine[:2]),
         "## Length of a text, one mask",
         _points("tokens", curves.by_tokens),
         f"## Masks in a text of {MASKS_AT_TOKENS} tokens",
@@ -66,8 +69,8 @@ def _memory(scaling: Scaling) -> str:
     return (
         f"The server with the built-in model ({memory.name}) was ready {memory.ready_s:.2f} s "
         f"after the start of the process. Its resident memory was {first_bytes / 1e6:.0f} MB after "
-        f"{first_requests} requests and {last_bytes / 1e6:.0f} MB after {last_requests}, a change "
-        f"of {memory.growth_bytes / 1e6:+.1f} MB. The peak was {memory.peak_rss_bytes / 1e6:.0f} "
-        "MB. A request has one to four texts of any length up to the model's limit, up to eight "
-        "masks per text and up to fifty fills per mask."
+        f"{first_requests} requests and {last_bytes / 1e6:.0f} MB after {last_requests} requests, "
+        f"a change of {memory.growth_bytes / 1e6:+.1f} MB. The peak was "
+        f"{memory.peak_rss_bytes / 1e6:.0f} MB. A request has one to four texts of any "
+        "length up to the model's limit, up to eight masks per text and up to fifty fills per mask."
     )
