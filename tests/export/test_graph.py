@@ -174,7 +174,7 @@ def _nodes(graph: onnx.ModelProto) -> list[onnx.NodeProto]:
 
 
 def test_fp32_stores_one_table_for_lookup_and_projection() -> None:
-    """The lookup and the last product read the same initializer."""
+    """The lookup and the output projection read the same initializer."""
     model = random_encoder(WIDE)
     graph = served_graph(_builder(model, int8=False))
     shapes = [sorted(tensor.dims) for tensor in graph.graph.initializer]
@@ -186,7 +186,7 @@ def test_fp32_stores_one_table_for_lookup_and_projection() -> None:
 
 
 def test_int8_stores_one_table_for_lookup_and_projection() -> None:
-    """The lookup and the last product read the same initializer, with one byte per weight."""
+    """The lookup and the output projection read the same initializer, with one byte per weight."""
     model = random_encoder(WIDE)
     graph = served_graph(_builder(model, int8=True))
     tables = [t for t in graph.graph.initializer if np.prod(t.dims) >= 3001 * 96]

@@ -17,7 +17,7 @@ BEYOND_THE_SCHEMA = re.compile(
     r"|has no tokens; write at least one word|has characters that the model's vocabulary lacks"
     r"|has \d+ (tokens|characters|JSON values)|have \d+ bytes in UTF-8"
     r"|needs? (\d+|more than \d+) passes|The request has \d+ (tokens|masks)"
-    r"|The response would have"
+    r"|The response could have"
     r"|parameters is a list but \S+ is one text|parameters must have one object per text of"
     r"|cannot be combined|masks too far apart"
     r"|The input .* has the shape|The input .* is a duplicate|must have either data or"

@@ -120,5 +120,5 @@ async def test_answer_has_a_limit(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(response_size, "MAX_RESPONSE_BYTES", 2620)
     text = "the [MASK]"
     assert len((await fill(tiny, [text], top_k=10))[0][0]) == 10
-    with pytest.raises(InvalidRequestError, match=r"up to 2882 bytes \(at most 2620\)"):
+    with pytest.raises(InvalidRequestError, match="have 2882 bytes; at most 2620 are"):
         await fill(tiny, [text], top_k=11)

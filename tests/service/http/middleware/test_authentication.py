@@ -154,7 +154,7 @@ def test_file_without_a_key_invalidates_all_keys(
 
 
 def test_byte_order_mark_is_not_part_of_a_key(file: Path) -> None:
-    """Windows editors write one."""
+    """Windows editors write a byte order mark at the start of a file."""
     file.write_text(f"{KEYS[2]}\n", encoding="utf-8-sig")
     assert ApiKeys(file).is_valid(KEYS[2].encode())
 
