@@ -17,7 +17,7 @@ class Setting:
 
     Attributes:
         label: description for the page.
-        arguments: arguments after those of the contender.
+        arguments: arguments that follow the command of the contender.
     """
 
     label: str
@@ -26,7 +26,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Contender, a row of the table.
+    """Contender in the comparison, with its own row in the table.
 
     Attributes:
         name: name of the row.

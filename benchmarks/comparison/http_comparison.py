@@ -128,7 +128,7 @@ class HttpComparison:
         """Compare the server's response to every text with the reference.
 
         Raises:
-            ServerError: an fp32 contender disagrees, or a response has another status than 200.
+            ServerError: an fp32 contender disagrees, or a response has a status other than 200.
         """
         with ThreadPoolExecutor(len(self._plan.server_cpus)) as pool:
             answers = list(pool.map(lambda text: _ask(server.port, text), self._texts))
@@ -163,7 +163,7 @@ def describe_choice(best: Setting, speeds: Mapping[Setting, float]) -> str:
 
 
 def measure_null_server(plan: Plan) -> dict[int, Cell]:
-    """Measure the load generator with a server without any work.
+    """Measure the load generator against a server that computes nothing.
 
     Returns:
         Figures by concurrency.

@@ -1,6 +1,7 @@
 """HTTP clients that load a server in a closed or an open loop.
 
-The clients poll without sleeping. Linux charges the wake-up of a sleeping CPU to the server.
+The clients poll without sleeping, because Linux charges the wake-up of a sleeping CPU to the
+server.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Result:
     def clear(self) -> None:
         """Reset the responses.
 
-        Failed and unsent requests stay.
+        The counts of failed and of unsent requests stay.
         """
         self.statuses.clear()
         self.latencies.clear()

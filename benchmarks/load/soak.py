@@ -88,8 +88,8 @@ async def soak(server: Server, seconds: float) -> tuple[Counter[tuple[str, int]]
     """Run all clients.
 
     Returns:
-        The number of responses by kind and status, and samples of the memory in MB. Requests of
-        clients that disconnected have status 0.
+        The number of responses by kind of request and status, and samples of the memory in MB.
+        Requests of clients that disconnected have status 0.
     """
     end_s = time.monotonic() + seconds
     answers: Counter[tuple[str, int]] = Counter()

@@ -87,7 +87,7 @@ class Figures:
         parameters: number of parameters. Shared parameters count once.
         fp32_difference: largest absolute difference from transformers' log-probabilities, in nats.
         int8_difference: 99th percentile of the difference over transformers' top 5, in nats.
-        int8_agreement: share of masks with the same first token.
+        int8_agreement: share of masks with the same first token as transformers.
         fp32_mb: size of the fp32 graph and weights.
         int8_mb: size of the int8 graph and weights.
         fp32_texts_s: throughput of fillmask in fp32 with one thread per CPU.

@@ -1,4 +1,4 @@
-"""LitServe server of transformers' pipeline with LitServe's batching."""
+"""Server of transformers' pipeline in LitServe, with LitServe's batching."""
 
 # no `from __future__ import annotations`, because LitServe reads the annotations at run time
 
