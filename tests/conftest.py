@@ -18,7 +18,7 @@ STARTED_FIRST = [
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
-    """Event loop of async tests, the only one that the service supports."""
+    """Event loop of async tests, the only event loop that the service supports."""
     return "asyncio"
 
 

@@ -28,7 +28,7 @@ SEED = 0
 
 
 def wanted_lengths(count: int) -> list[int]:
-    """Return ascending lengths (count,) in tokens, from evenly spaced quantiles.
+    """Return `count` ascending lengths in tokens, at even quantiles of a log-normal distribution.
 
     The first and the last length are the allowed minimum and maximum.
     """

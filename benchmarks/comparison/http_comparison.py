@@ -192,7 +192,7 @@ def write_bodies() -> Path:
 
 
 def describe_texts(workspace: Workspace) -> tuple[list[int], list[int]]:
-    """Return the numbers of tokens and the numbers of masks of the texts."""
+    """Return the number of tokens and the number of masks of each text."""
     tokenizer = workspace.tokenizer()
     encoded = [tokenizer.encode(text) for text in masked_texts()]
     return [len(e.input_ids) for e in encoded], [len(e.mask_positions) for e in encoded]

@@ -137,7 +137,8 @@ def by_tokens(texts: Iterable[EncodedText], max_tokens: int) -> Iterator[list[En
 def our_jobs(workspace: Workspace, variant: str, texts: Sequence[EncodedText]) -> list[Job]:
     """Create jobs of fillmask.
 
-    A job packs, runs and splits a batch like the service. A job of the session alone only runs it.
+    A job packs, runs and splits a batch like the service. For the session alone, a job only runs a
+    packed batch.
     """
     precision = variant.removesuffix(SESSION_ALONE).removeprefix("fillmask ")
     runtime = Runtime(workspace.bundle(precision) / "model.onnx")

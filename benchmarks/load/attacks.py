@@ -83,7 +83,7 @@ async def _has_answer(reader: asyncio.StreamReader) -> bool:
 
 
 async def expansion(port: int, draw: random.Random) -> None:
-    """Send 1 MiB of JSON with empty lists, objects or numbers, which parsing makes larger."""
+    """Send 1 MiB of empty lists, objects or numbers, whose parsed form takes more memory."""
     requests = [
         post(path, b"[" + part * (MIB // len(part) - 2) + b"0]")
         for part in (b"[],", b"{},", b"1.5,", b"[[[[[[[]]]]]]],")
@@ -236,7 +236,7 @@ ATTACKS: dict[str, Attack] = {
 
 
 async def run(names: Sequence[str], port: int, seed: int, seconds: float) -> None:
-    """Run attacks concurrently, and restart those that the service cuts off."""
+    """Run attacks concurrently, and restart each attack that ends or loses its connection."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:

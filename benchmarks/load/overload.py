@@ -4,9 +4,9 @@
 
 The service has one half of the CPUs, and the clients have the other half. Clients never sleep,
 because Linux would charge the wake-up of their CPUs to the service. Each round measures the
-capacity C in a closed loop. An open loop then loads the service at the rate C, and then at TIMES *
-C. At the end, the round measures the capacity again. Clients do not wait before a retry. The script
-needs Linux and a quiet machine.
+capacity in a closed loop. An open loop then loads the service at this rate, and then at TIMES this
+rate. At the end, the round measures the capacity again. Clients do not wait before a retry. The
+script needs Linux and a quiet machine.
 """
 
 from __future__ import annotations

@@ -34,10 +34,10 @@ sys.exit(main())
 
 
 async def vanish(port: int, stop: asyncio.Event) -> int:
-    """Connect, send a request or half of one, and disconnect, many times.
+    """Repeatedly connect, send a whole request or half a request, and disconnect.
 
     Returns:
-        Number of times.
+        Number of attempts.
     """
     times = 0
     head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"

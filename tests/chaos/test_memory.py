@@ -74,7 +74,7 @@ def test_every_attack_has_a_bound() -> None:
 
 
 async def test_memory_is_returned_after_an_attack() -> None:
-    """Memory returns within seconds, without a reload."""
+    """The process frees the memory within seconds, without a reload."""
     async with serving("--log-level=error") as (process, port):
         async with under(["wide texts", "target scores"], port):
             await asyncio.sleep(ATTACK_S)
@@ -87,7 +87,7 @@ async def test_memory_is_returned_after_an_attack() -> None:
 
 
 async def test_large_body_is_read_while_others_are_slow() -> None:
-    """The service drops incomplete bodies to make room."""
+    """The service drops incomplete bodies to free memory for the large body."""
     text = "Paris is the [MASK] of France." + " " * 14_000
     body = json.dumps({"inputs": [text] * 20}).encode()
 

@@ -82,7 +82,7 @@ def image_settings() -> Settings:
 
 
 def settings_of(variables: Mapping[str, str]) -> Settings:
-    """Return the settings from FILLMASK_ variables, with defaults for the others."""
+    """Return the settings from FILLMASK_ variables, with defaults for the other settings."""
     chosen = {
         name.removeprefix(ENV_PREFIX).lower(): value
         for name, value in variables.items()

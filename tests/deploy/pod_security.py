@@ -53,7 +53,7 @@ def contexts(pod: Spec) -> Iterator[tuple[str, Spec]]:
 
 
 def in_every_container(pod: Spec, key: str, is_allowed: Callable[[Any], bool]) -> Iterator[str]:
-    """Yield the containers with a forbidden value. A container without a value has the pod's."""
+    """Yield the containers with a forbidden value, which may be inherited from the pod."""
     of_pod = pod.get("securityContext", {}).get(key)
     for container in containers(pod):
         if not is_allowed(container.get("securityContext", {}).get(key, of_pod)):

@@ -26,8 +26,8 @@ VERSION = "app.kubernetes.io/version"
 def rendered(name: str) -> Objects:
     """Return the objects of the kustomization in the directory of that name.
 
-    Only tests call it: each pytest worker imports all modules, and each run of kustomize takes half
-    a second.
+    Only tests call the function, never the import of this module. Each pytest worker imports all
+    modules, and each run of kustomize takes half a second.
     """
     path = PATHS[name]
     return (
@@ -286,7 +286,7 @@ def test_kserve_waits_longer_than_the_service() -> None:
 
 
 def test_kserves_predictor_satisfies_the_schema_of_a_pod() -> None:
-    """KServe's own fields have their types. No package has a schema for the others."""
+    """The test checks the types of KServe's own fields, for which no package has a schema."""
     predictor = kustomize.one(rendered("kserve"), "InferenceService")["spec"]["predictor"]
     for field, kind in kustomize.PREDICTOR_FIELDS.items():
         assert isinstance(predictor[field], kind)

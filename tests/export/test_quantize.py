@@ -69,7 +69,7 @@ def test_channels_that_are_never_used_do_no_harm() -> None:
 
 
 def test_compensation_goes_row_by_row() -> None:
-    """The rows fill more than one block. Each gets the same result as alone."""
+    """The rows fill more than one block. Each row gets the same result as alone."""
     generator = np.random.default_rng(5)
     weight = generator.normal(size=(ROWS_AT_ONCE + 3, 6)).astype(np.float32)
     mixing = generator.normal(size=(6, 6))

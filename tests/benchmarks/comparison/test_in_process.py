@@ -29,7 +29,7 @@ def _text(tokens: int) -> EncodedText:
 def test_batches_keep_the_order_and_the_budget(
     lengths: list[int], batches: list[list[int]]
 ) -> None:
-    """A longer text is a batch of its own."""
+    """A text above the token budget is a batch of its own."""
     formed = by_tokens([_text(length) for length in lengths], 20)
     assert [[len(text.input_ids) for text in batch] for batch in formed] == batches
 
