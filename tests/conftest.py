@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-# Each takes 30 to 120 s, most of it waiting. If one started last, its worker would end last.
+# Each file takes 30 to 120 s, mostly waiting. If a file started last, its worker would end last.
 STARTED_FIRST = [
     Path(__file__).parent / name
     for name in (

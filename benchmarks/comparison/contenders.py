@@ -137,7 +137,7 @@ def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:
 
 
 def _runs_by_threads(cpus: int) -> tuple[Setting, ...]:
-    """Return settings with one concurrent run per CPU and with one run on all CPUs."""
+    """Return two settings: one run on all CPUs, and one concurrent run per CPU."""
     return tuple(
         Setting(
             _split_threads("run", runs, cpus),
@@ -148,7 +148,7 @@ def _runs_by_threads(cpus: int) -> tuple[Setting, ...]:
 
 
 def _split_threads(unit: str, count: int, cpus: int) -> str:
-    """Describe runs or workers that divide the CPUs among their threads."""
+    """Describe a number of runs or workers and the number of threads of each."""
     threads = f"{cpus // count} thread{'s' if cpus > count else ''}"
     return (
         f"1 {unit} with {threads}"

@@ -36,7 +36,7 @@ class Agreement:
 
 
 def read_reference(path: Path) -> Reference:
-    """Read a reference that `prepare` has written."""
+    """Read transformers' best tokens from a file that `prepare` has written."""
     return [
         [{int(token): value for token, value in mask.items()} for mask in text]
         for text in json.loads(path.read_text())

@@ -97,7 +97,7 @@ class OpenVinoEngine:
     """
 
     def __init__(self, graph: Path, precision: str, streams: int) -> None:
-        # imported here, because only the environment of `make comparison` has this package
+        # imported here, because only the environment of `make comparison` has OpenVINO
         import openvino  # type: ignore[import-not-found]  # noqa: PLC0415
 
         config = {

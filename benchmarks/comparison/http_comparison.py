@@ -26,7 +26,7 @@ from benchmarks.comparison.texts import masked_texts, request_body
 from benchmarks.comparison.workspace import CACHE, Workspace
 
 TRIAL_CONCURRENCY = 8
-# each round begins at another text, so that slow contenders also get all texts
+# each round begins at another text, so that slow contenders get all texts over the rounds
 TEXTS_PER_ROUND = 41
 _ANSWER_LIMIT_S = 120
 

@@ -18,7 +18,7 @@ from benchmarks.comparison.process import HOST
 from benchmarks.comparison.texts import masked_texts, request_body
 
 CLIENTS = 32
-WARM_UP_S = 2  # excluded from the figures, because the load opens its connections
+WARM_UP_S = 2  # excluded from the figures, because clients still open their connections
 MOST_CONNECTIONS = 800
 
 

@@ -45,8 +45,8 @@ BATCH_TOKENS = 192
 SECONDS = 5.0
 LIMIT_S = 1800
 _ROBERTA = {"max_position_embeddings": 514, "type_vocab_size": 1}
-# by name in the table: transformers' prefix of the classes, and the published values that differ
-# from its defaults
+# by name in the table: prefix of transformers' classes, and the published values that differ
+# from the defaults of transformers
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "BERT base": ("Bert", {}),
     "DistilBERT": ("DistilBert", {}),

@@ -19,7 +19,7 @@ STORE = ROOT / "build/arm"
 PYTHON = "python3.11"  # the Python version of constraints/serve.txt
 PYTHON_RELEASE = "bookworm"  # the Debian release with this Python
 QEMU_RELEASE = "trixie"  # a Debian release with QEMU 10.0
-LEAST_QEMU = 8  # QEMU 7.2 gives onnxruntime 1.28 and newer a segmentation fault
+LEAST_QEMU = 8  # in QEMU 7.2, onnxruntime 1.28 and newer end with a segmentation fault
 PLATFORMS = ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64")
 
 

@@ -48,7 +48,7 @@ class MemoryGroup:
 
 
 def unavailable() -> str | None:
-    """Return the reason why this machine cannot have a group.
+    """Return the reason why this machine cannot have a memory group.
 
     Returns:
         None if a group is possible.

@@ -71,9 +71,9 @@ async def test_clients_that_disconnect_do_not_harm_others() -> None:
 
 
 async def ask_well(code: str, *bodies: bytes) -> list[Outcome]:
-    """Return the outcome of each request to a service with faulty code.
+    """Return the outcome of each request to a service that runs faulty code.
 
-    The service must exit with 0.
+    The service must exit with status 0 after SIGTERM.
     """
     outcomes = []
     async with serving(code=code) as (process, port):

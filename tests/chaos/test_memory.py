@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read 
 
 ATTACK_S = 5
 CLIENTS = 4
-# Other tests use the CPUs too. Alone it is below 0.3 s, and `make attack-check` allows 1 s.
+# Below 0.3 s without other tests, which use the CPUs too. `make attack-check` allows 1 s.
 SLOWEST_S = 5.0
 # Allowed growth of the process. The terms are in docs/operations.md: bodies 48 MiB, responses
 # 64 MiB, unread responses 32 MiB, and a rest for connections and the allocator.
@@ -42,7 +42,7 @@ BOUNDS_MB = {
 
 
 async def attacked(name: str) -> tuple[int, Outcome]:
-    """Return the peak growth of a process and the outcome of polite clients."""
+    """Return the peak growth of a process's memory and the outcome of polite clients."""
     async with serving("--log-level=error") as (process, port):
         warm = Client("127.0.0.1", port, Outcome())
         for _ in range(50):

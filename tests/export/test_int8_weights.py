@@ -20,7 +20,7 @@ NAME = "map"
 
 
 def _inputs() -> Floats:
-    """Return rows with a few channels far above the rest, as in encoders."""
+    """Return rows in which a few channels have far larger values, as in encoders."""
     return np.random.default_rng(0).normal(size=(400, 96)) * np.where(
         np.arange(96) % 31 == 3, 40, 1
     )
@@ -42,7 +42,7 @@ def _int8(x: Floats, float_channels: int, *, smoothed: bool = True) -> Int8Weigh
 
 
 def _product(x: Floats, int8: Int8Weights, rows: QuantizedRows, *, rounded: bool) -> Floats:
-    """Compute the graph's result in float64."""
+    """Compute the result of the int8 graph in float64."""
     y = x * int8.factors(NAME)
     scale = np.abs(y).max(axis=1, keepdims=True) / 127 if rounded else 1e-9
     channels = int8.channels(NAME).float32

@@ -65,7 +65,7 @@ except OSError as error:
 
 
 def main() -> None:
-    """Print the size and the behaviour of the image, up to the first failed check."""
+    """Check the size and the behaviour of the image, and exit with 1 at the first failed check."""
     image = json.loads(Path(sys.argv[1]).read_text())
     root = sys.argv[2]
     print_sizes(json.loads(image["Manifest"])["layers"])
