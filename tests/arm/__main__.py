@@ -1,4 +1,4 @@
-"""Check the service on emulated ARM CPUs, and on x86 without VNNI if this machine is x86.
+"""Checks of the service on emulated ARM CPUs, and on x86 without VNNI if this machine is x86.
 
     python -m tests.arm
 
@@ -187,7 +187,7 @@ def ask(url: str) -> list[Any]:
 
 
 def check_without_vnni(qemu: str) -> None:
-    """Check the built-in bundle, which starts with exact int8 products only."""
+    """Check that the built-in bundle starts on x86 without VNNI with exact int8 products only."""
     python = (qemu, "-cpu", "Haswell", sys.executable, "-c")
     message = f"{DIFFERENT_ANSWERS}its golden prompts differ by"
     saturating, exact = (

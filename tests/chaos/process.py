@@ -27,8 +27,8 @@ async def serving(
 
     Args:
         flags: flags of fillmask-serve.
-        port: port to listen on; 0 takes a free one.
-        code: Python code to run instead of the service's own start.
+        port: port to listen on. 0 selects a free port.
+        code: Python code that starts the service, in place of `fillmask-serve`.
         on_start: called with the id of the process immediately after its start.
     """
     start = ["-c", code] if code is not None else ["-m", "service"]

@@ -57,7 +57,7 @@ def rendered_with(component: Path) -> list[dict[str, Any]]:
 
 
 def one(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
-    """Return the one object of a kind, e.g. `Deployment`."""
+    """Return the only object of a kind, e.g. `Deployment`."""
     (found,) = (each for each in objects if each["kind"] == kind)
     return found
 

@@ -1,4 +1,4 @@
-"""Agreement of the portable graph with PyTorch in two runtimes."""
+"""Agreement of the reference graph with PyTorch in two runtimes."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_every_thread_warms_up_on_every_job() -> None:
 
 
 def test_variants_run_one_text_and_eight_and_ours_by_tokens() -> None:
-    """int8 in OpenVINO has two variants, with fp32 and with bf16 for the rest of the graph."""
+    """OpenVINO runs the int8 graph with fp32 and with bf16 for all operations that are not int8."""
     table = variants()
     assert table["fillmask int8"] == [Setting(0)]
     assert table["onnxruntime, all logits"] == [Setting(1), Setting(8)]

@@ -1,4 +1,4 @@
-"""Page and pictures of the comparison, from made-up results."""
+"""Page and pictures of the comparison, from invented results."""
 
 from __future__ import annotations
 
