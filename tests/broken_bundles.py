@@ -53,9 +53,9 @@ def flip_bits(path: Path, tensor: str, byte: int, bits: int) -> None:
     """Flip bits of one byte of a tensor in the weights file, without an update of the hashes.
 
     Args:
-        path: the bundle.
-        tensor: its name in the graph.
-        byte: counted from the tensor's first.
+        path: directory of the bundle.
+        tensor: name of the tensor in the graph.
+        byte: index of the byte in the tensor.
         bits: mask of the bits to flip.
     """
     graph = onnx.load(path / MODEL_FILE, load_external_data=False).graph
@@ -113,9 +113,10 @@ def _saturate(graph: GraphProto, zero_points: dict[str, int]) -> None:
 
 
 def _sums_of_pairs(product: NodeProto, zero_point: int) -> list[NodeProto]:
-    """Return the nodes of one product.
+    """Return the nodes that replace one product.
 
-    Shapes: R rows of unsigned K, N columns, P pairs of K.
+    Shapes: R rows of the unsigned input, K inner dimension, N columns of the weights, P pairs along
+        K.
     """
     [result] = product.output
     nodes: list[NodeProto] = []

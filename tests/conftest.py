@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-# Each takes 30 to 120 s, most of it waiting. If one started last, its worker would end last.
+# Each file takes 30 to 120 s, mostly waiting. If a file started last, its worker would end last.
 STARTED_FIRST = [
     Path(__file__).parent / name
     for name in (
@@ -18,7 +18,7 @@ STARTED_FIRST = [
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
-    """Event loop of async tests, the only one that the service supports."""
+    """Event loop of async tests, the only event loop that the service supports."""
     return "asyncio"
 
 

@@ -35,7 +35,7 @@ def client() -> Iterator[TestClient]:
     ],
 )
 def test_fills_everyday_masks(client: TestClient, text: str, accepted: set[str]) -> None:
-    """A sensible word is among the first five."""
+    """A sensible word is among the first five fills."""
     fills = client.post("/fill-mask", json={"inputs": text}).json()
     assert len(fills) == 5
     assert accepted & {fill["token_str"] for fill in fills}
@@ -82,7 +82,7 @@ def test_is_at_most_30_mb_and_carries_its_card() -> None:
 
 
 def test_holds_one_table() -> None:
-    """The limit is a byte and an eighth per parameter, without room for a second table."""
+    """The limit of 1.125 bytes per parameter leaves no room for a second token embedding table."""
     bundle = read_bundle(default_bundle_path())
     architecture = bundle.architecture
     assert architecture.tied
@@ -118,7 +118,7 @@ def test_neighbours_change_nothing(threads_per_run: int) -> None:
 
 
 def test_neighbours_change_no_bit() -> None:
-    """The texts are held-out ones, in batches of any size."""
+    """The texts are held-out texts, in batches of 2 to 13."""
     bundle = read_bundle(default_bundle_path())
     runtime, tokenizer = Runtime(bundle.model_path), Tokenizer.from_bundle(bundle)
     encoded = [tokenizer.encode(text) for text in masked_texts()]

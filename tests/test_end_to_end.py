@@ -99,7 +99,7 @@ def test_targets_score_as_in_the_pipeline(client: TestClient, pipeline: Any) -> 
 
 
 def test_texts_sent_together_score_as_alone(client: TestClient) -> None:
-    """The tolerance is 1e-6."""
+    """The tolerance of the scores is 1e-6."""
     together = client.post("/fill-mask", json={"inputs": TEXTS}).json()
     alone = [client.post("/fill-mask", json={"inputs": text}).json() for text in TEXTS]
 

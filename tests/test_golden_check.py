@@ -45,7 +45,7 @@ async def replay_prompts(path: Path) -> None:
 
 
 def flip_a_scale(path: Path) -> None:
-    """Flip one bit of one scale of one matrix: 1 of 23,675,112 bytes."""
+    """Flip one bit in a scale of one matrix, which changes 1 of 23,675,112 bytes."""
     flip_bits(path, "blocks.2.ffn_out.scales", *EXPONENT)
 
 

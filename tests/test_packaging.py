@@ -71,7 +71,7 @@ def test_carries_the_playground(environment: Path) -> None:
 
 
 def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
-    """The command fills a text and a file. The message about Parquet names another package."""
+    """The command fills a text and a file. The error about Parquet names the missing extra."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("FILLMASK_", "PYTHON"))}
 
     def fillmask(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -96,7 +96,7 @@ def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["fillmask-train", "fillmask-export"])
 def test_commands_that_need_torch_say_so(environment: Path, command: str) -> None:
-    """One line names the missing package and its installation."""
+    """The error is one line, which names the missing extra."""
     done = subprocess.run(
         [environment / "bin" / command], capture_output=True, text=True, check=False
     )

@@ -1,7 +1,7 @@
 """Published directories of every family, exported and compared with transformers' pipeline.
 
-The comparison omits known defects of the pipeline. The pipeline returns special tokens. The
-sequences of the pipeline lose capital letters, accents and white space (docs/tokenizers.md).
+The comparison ignores two defects of the pipeline. Its fills include special tokens, and its
+sequences lose capital letters, accents and white space (docs/tokenizers.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Agreement of the service's tokenizers with transformers, for every class.
 
 The independent oracle is transformers on the same directory. The tests omit texts in which a user
-types a special token other than the mask. Only transformers reads it as that token.
+types a special token other than the mask. Only transformers reads such text as the special token.
 """
 
 # ruff: noqa: RUF001 - other scripts are what this is about
@@ -89,7 +89,7 @@ PUBLICATIONS = [
 
 @pytest.fixture(scope="module", params=PUBLICATIONS)
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    """One of the classes, in one of its published forms."""
+    """Pair of tokenizers of one class, in one of its published forms."""
     name, fast = request.param
     directory = tmp_path_factory.mktemp("tokenizer") / "files"
     write_directory(directory, KINDS[name], fast=fast)
@@ -111,7 +111,7 @@ def agrees(ours: Tokenizer, oracle: Any, template: str) -> bool:
 
 
 def test_ids_are_those_of_transformers(pair: Pair) -> None:
-    """Texts are arbitrary. A mask's span is its own text after any normalization."""
+    """The span of a mask contains the mask token after any normalization."""
     assert pair.ours.mask_token == pair.oracle.mask_token == pair.kind.mask_token
     assert [text for text in TEXTS if not agrees(pair.ours, pair.oracle, text)] == []
 
@@ -125,7 +125,7 @@ def test_ids_of_a_published_tokenizer() -> None:
 
 
 def test_special_tokens_are_those_of_transformers(pair: Pair) -> None:
-    """CamemBERT's placeholders count as special too."""
+    """CamemBERT's placeholders also count as special tokens."""
     roles = pair.oracle.special_tokens_map
     named = {pair.oracle.convert_tokens_to_ids(roles[r]) for r in roles if r.endswith("_token")}
     assert len(named) >= 5
@@ -143,7 +143,7 @@ def test_tokens_read_as_those_of_transformers(pair: Pair) -> None:
 
 
 def test_what_a_token_reads_is_the_target_that_means_it(pair: Pair) -> None:
-    """Both " Paris" and "Paris" are valid targets. Half a character is not."""
+    """Both " Paris" and "Paris" are valid targets. Half a character is no valid target."""
     texts = {i: pair.ours.token_str(i) for i in range(len(pair.oracle))}
     special = pair.ours.special_token_ids
     ordinary = [i for i, text in texts.items() if i not in special and "\ufffd" not in text]
@@ -174,8 +174,8 @@ def test_sequences_are_those_of_transformers(pair: Pair, index: int) -> None:
 
     The comparison ignores changes that transformers makes outside of the mask. WordPiece loses
     capital letters, accents and white space. ESM's letters move apart. SentencePiece puts a space
-    behind every mask. Byte-level BPE and SentencePiece lose nothing here, so that every space
-    counts.
+    behind every mask. The comparison with byte-level BPE and SentencePiece is exact, except for a
+    space at the start.
     """
     text = pair.kind.around[index].replace("{}", pair.ours.mask_token)
     encoded = pair.ours.encode(text)

@@ -1,4 +1,4 @@
-"""Side-by-side benchmark of all contenders on the same weights, texts and CPUs.
+"""Benchmark of the contenders (fillmask and other servers) on the same weights, texts and CPUs.
 
     python -m benchmarks.comparison --help
 

@@ -1,4 +1,4 @@
-"""Benchmark of fillmask and its contenders, for docs/performance.md."""
+"""Benchmark of fillmask and other servers, for docs/performance.md."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ SEED = 0
 
 
 def wanted_lengths(count: int) -> list[int]:
-    """Return ascending lengths (count,) in tokens, from evenly spaced quantiles.
+    """Return `count` ascending lengths in tokens, at even quantiles of a log-normal distribution.
 
     The first and the last length are the allowed minimum and maximum.
     """
@@ -44,7 +44,8 @@ def choose(lengths: Mapping[str, int], wanted: list[int], seed: int) -> list[str
     The result contains each text at most once.
 
     Args:
-        lengths: length in tokens by text. There must be at least as many texts as wanted lengths.
+        lengths: number of tokens of each text. There must be at least as many texts as wanted
+            lengths.
         wanted: wanted lengths in tokens.
         seed: seed of the choice between texts of one length.
     """
@@ -64,7 +65,7 @@ def interleave(texts: list[str]) -> list[str]:
 
     The fractional parts of the golden ratio's multiples fill the unit interval evenly after any
     number of multiples. A slow server that gets only the first texts therefore gets the same
-    mixture.
+    mixture of lengths as a fast one.
     """
     golden = (math.sqrt(5) - 1) / 2
     places = sorted(range(len(texts)), key=lambda i: (i * golden) % 1)

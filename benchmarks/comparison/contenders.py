@@ -17,7 +17,7 @@ class Setting:
 
     Attributes:
         label: description for the page.
-        arguments: arguments after those of the contender.
+        arguments: arguments that follow the command of the contender.
     """
 
     label: str
@@ -26,7 +26,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Contender, a row of the table.
+    """Contender in the comparison, with its own row in the table.
 
     Attributes:
         name: name of the row.
@@ -137,7 +137,7 @@ def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:
 
 
 def _runs_by_threads(cpus: int) -> tuple[Setting, ...]:
-    """Return settings with one concurrent run per CPU and with one run on all CPUs."""
+    """Return two settings: one run on all CPUs, and one concurrent run per CPU."""
     return tuple(
         Setting(
             _split_threads("run", runs, cpus),
@@ -148,7 +148,7 @@ def _runs_by_threads(cpus: int) -> tuple[Setting, ...]:
 
 
 def _split_threads(unit: str, count: int, cpus: int) -> str:
-    """Describe runs or workers that divide the CPUs among their threads."""
+    """Describe a number of runs or workers and the number of threads of each."""
     threads = f"{cpus // count} thread{'s' if cpus > count else ''}"
     return (
         f"1 {unit} with {threads}"

@@ -17,13 +17,13 @@ Reference = list[list[dict[int, float]]]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Number of masks with the reference's best token.
+    """Number of masks at which a server and the reference have the same best token.
 
-    A token that ties with the best token counts as the best token.
+    A token that ties with the reference's best token counts as the same token.
 
     Attributes:
         masks: number of all masks.
-        same: number of masks with the best token.
+        same: number of masks with the same best token.
     """
 
     masks: int
@@ -31,12 +31,12 @@ class Agreement:
 
     @property
     def share(self) -> float:
-        """Share of masks with the best token, from 0 to 1."""
+        """Share of masks with the same best token, from 0 to 1."""
         return self.same / self.masks
 
 
 def read_reference(path: Path) -> Reference:
-    """Read a reference that `prepare` has written."""
+    """Read transformers' best tokens from a file that `prepare` has written."""
     return [
         [{int(token): value for token, value in mask.items()} for mask in text]
         for text in json.loads(path.read_text())
@@ -44,15 +44,15 @@ def read_reference(path: Path) -> Reference:
 
 
 def best_ordinary_tokens(answer: Any, special_token_ids: Collection[int]) -> list[int | None]:
-    """Return the best token of each mask that is not a special token.
+    """Return the best token of each mask, special tokens excluded.
 
     Args:
         answer: response to one text in Hugging Face's format. Texts with several masks have a list
             of fills per mask.
-        special_token_ids: ids that transformers returns but fillmask never does.
+        special_token_ids: ids of the special tokens, which fillmask never returns.
 
     Returns:
-        Ids of the tokens. None for a mask with only special tokens.
+        Id of the best token of each mask. None if all fills of a mask are special tokens.
     """
     masks = answer if isinstance(answer[0], list) else [answer]
     return [
@@ -62,10 +62,10 @@ def best_ordinary_tokens(answer: Any, special_token_ids: Collection[int]) -> lis
 
 
 def compare(reference: Reference, tokens: Sequence[Sequence[int | None]]) -> Agreement:
-    """Count the masks with the reference's best token.
+    """Count the masks at which a server and the reference have the same best token.
 
     Raises:
-        ValueError: the response to a text has another number of masks.
+        ValueError: a response and the reference have different numbers of masks.
     """
     same = 0
     for number, (expected, answered) in enumerate(zip(reference, tokens, strict=True)):

@@ -1,6 +1,6 @@
 """Runtimes of the contenders behind one interface.
 
-Shapes: N texts, T tokens of the longest, M masks of all texts, V vocabulary.
+Shapes: N texts, T tokens of the longest text, M masks of all texts, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def padded_inputs(
 
     Args:
         texts: one or more texts.
-        indicator: whether the graph gathers the masks and has the input `mask_indicator`.
+        indicator: whether the graph computes logits only at the masks, which its input
+            `mask_indicator` marks.
     """
     shape = (len(texts), max(len(text.input_ids) for text in texts))
     input_ids = np.zeros(shape, np.int64)
@@ -96,7 +97,7 @@ class OpenVinoEngine:
     """
 
     def __init__(self, graph: Path, precision: str, streams: int) -> None:
-        # imported here, because only the environment of `make comparison` has this package
+        # imported here, because only the environment of `make comparison` has OpenVINO
         import openvino  # type: ignore[import-not-found]  # noqa: PLC0415
 
         config = {

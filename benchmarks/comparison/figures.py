@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 
 def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> float:
-    """Return the median ratio of two contenders' figures in the same rounds.
+    """Return the median over all rounds of the ratio between two contenders' figures.
 
-    A round takes minutes, so a temporarily slow machine affects both figures.
+    A temporarily slow machine affects both figures of a round, so their ratio hardly changes.
     """
     pairs = zip(numerators, denominators, strict=True)
     return statistics.median(above / below for above, below in pairs)

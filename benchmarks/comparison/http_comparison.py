@@ -26,7 +26,7 @@ from benchmarks.comparison.texts import masked_texts, request_body
 from benchmarks.comparison.workspace import CACHE, Workspace
 
 TRIAL_CONCURRENCY = 8
-# each round begins at another text, so that slow contenders also get all texts
+# each round begins at another text, so that slow contenders get all texts over the rounds
 TEXTS_PER_ROUND = 41
 _ANSWER_LIMIT_S = 120
 
@@ -128,7 +128,7 @@ class HttpComparison:
         """Compare the server's response to every text with the reference.
 
         Raises:
-            ServerError: an fp32 contender disagrees, or a response has another status than 200.
+            ServerError: an fp32 contender disagrees, or a response has a status other than 200.
         """
         with ThreadPoolExecutor(len(self._plan.server_cpus)) as pool:
             answers = list(pool.map(lambda text: _ask(server.port, text), self._texts))
@@ -163,7 +163,7 @@ def describe_choice(best: Setting, speeds: Mapping[Setting, float]) -> str:
 
 
 def measure_null_server(plan: Plan) -> dict[int, Cell]:
-    """Measure the load generator with a server without any work.
+    """Measure the load generator against a server that computes nothing.
 
     Returns:
         Figures by concurrency.
@@ -192,7 +192,7 @@ def write_bodies() -> Path:
 
 
 def describe_texts(workspace: Workspace) -> tuple[list[int], list[int]]:
-    """Return the numbers of tokens and the numbers of masks of the texts."""
+    """Return the number of tokens and the number of masks of each text."""
     tokenizer = workspace.tokenizer()
     encoded = [tokenizer.encode(text) for text in masked_texts()]
     return [len(e.input_ids) for e in encoded], [len(e.mask_positions) for e in encoded]

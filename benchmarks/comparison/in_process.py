@@ -42,7 +42,7 @@ class Setting:
     """Setting of a variant.
 
     Attributes:
-        texts_per_run: number of texts per run. 0 for batches by the token budget of fillmask.
+        texts_per_run: number of texts per run. 0 for batches up to fillmask's token budget.
         hint: inference precision of OpenVINO. Empty for other runtimes.
     """
 
@@ -137,7 +137,8 @@ def by_tokens(texts: Iterable[EncodedText], max_tokens: int) -> Iterator[list[En
 def our_jobs(workspace: Workspace, variant: str, texts: Sequence[EncodedText]) -> list[Job]:
     """Create jobs of fillmask.
 
-    A job packs, runs and splits a batch like the service. A job of the session alone only runs it.
+    A job packs, runs and splits a batch like the service. For the session alone, a job only runs a
+    packed batch.
     """
     precision = variant.removesuffix(SESSION_ALONE).removeprefix("fillmask ")
     runtime = Runtime(workspace.bundle(precision) / "model.onnx")
@@ -171,8 +172,8 @@ def peer_jobs(
 ) -> list[Job]:
     """Create jobs of another runtime.
 
-    A job pads texts and computes the logits at the masks. The missing ranking favours the other
-    runtimes.
+    A job pads texts and computes the logits at the masks. The job does not rank tokens, which
+    favours the other runtimes.
     """
     name, graph_name = variant.split(", ")
     gather = graph_name == GATHER_GRAPH

@@ -13,7 +13,7 @@ from benchmarks.comparison.workspace import CACHE, ROOT
 CONSTRAINTS = ROOT / "constraints" / "comparison.txt"
 OURS = "fillmask"
 _MINIMAL_APP = ("fastapi", "uvicorn")
-# requirements for pip by kind
+# requirements for pip by kind of installation
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
     OURS: (str(ROOT),),
     "transformers": (*_MINIMAL_APP, "torch", "transformers"),

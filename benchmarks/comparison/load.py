@@ -32,11 +32,11 @@ def load(
         bodies: file with one request body per line.
         concurrency: number of connections. Each connection sends its next request after a response.
         seconds: duration of at least 1 s, rounded to whole seconds for wrk.
-        first: index of the first body.
+        first: index of the first body to send.
         cpus: CPUs of wrk.
 
     Raises:
-        ServerError: a response had another status than 200, or no response arrived.
+        ServerError: a response had a status other than 200, or no response arrived.
     """
     command = [
         *("wrk", "--threads", "1", "--connections", str(concurrency)),

@@ -33,7 +33,7 @@ class Memory(BaseModel):
     Attributes:
         name: name of the model.
         ready_s: seconds from the start of the process until it is ready.
-        peak_rss_bytes: peak memory of the whole measurement.
+        peak_rss_bytes: peak memory during the whole measurement.
         samples: pairs of answered requests and resident bytes after the warm-up.
     """
 

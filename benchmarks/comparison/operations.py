@@ -1,14 +1,15 @@
-"""Minimum number of operations of a text, from its necessary matrix products.
+"""Minimum number of arithmetic operations per text, from its necessary matrix products.
 
-Shapes: T tokens, m masks, D d_model, F d_ff, V vocabulary. A multiplication with an addition counts
-as two operations.
+Shapes: T tokens, m masks, D d_model, F d_ff, V tokens of the vocabulary. A multiplication with an
+addition counts as two operations.
 
     each layer but the last:  2 T (4 D^2 + 2 D F)  +  4 T^2 D
     last layer:               2 T 2 D^2  +  2 m (2 D^2 + 2 D F)  +  4 m T D
     head:                     2 m D^2  +  2 m D V
 
-The last layer computes keys and values of every token, and the rest only at the masks. Matrix units
-do not compute norms, activations, softmax, lookups and top-k, so the count excludes them.
+The last layer computes keys and values of every token, and all other products only at the masks.
+The count excludes norms, activations, softmax, lookups and top-k, because matrix units do not
+compute these steps.
 """
 
 from __future__ import annotations

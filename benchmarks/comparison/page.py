@@ -14,7 +14,7 @@ from benchmarks.comparison.scaling_page import scaling_section
 def write_page(directory: Path) -> Path:
     """Write the page and the pictures to a directory.
 
-    The page excludes parts without results.
+    The page omits sections without results.
 
     Returns:
         Path of the page.

@@ -2,7 +2,7 @@
 
     python -m benchmarks.comparison.peaks THREADS SECONDS
 
-The script prints the rates of int8 and of fp32 in 1e9 operations/s of all threads together. Each
+The script prints the int8 and the fp32 rate of all threads together, in 1e9 operations/s. Each
 rate is the maximum over several shapes, and each thread computes its own product. The int8 product
 is MatMulInteger of uint8 by int8. A multiplication with an addition counts as two operations.
 """

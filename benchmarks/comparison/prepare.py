@@ -69,7 +69,7 @@ def prepare(workspace: Workspace) -> None:
 
 @contextlib.contextmanager
 def _made_from(sources: Iterable[Path], directory: Path) -> Iterator[bool]:
-    """Empty an outdated directory, and stamp it with its sources after the block.
+    """Empty an outdated directory, and store the hash of its sources in it after the block.
 
     Yields:
         True if the directory is outdated and the block must create its files.

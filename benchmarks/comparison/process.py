@@ -43,7 +43,7 @@ class Server:
     def peak_rss_bytes(self) -> int:
         """Return the sum of the peak memory of all processes.
 
-        Shared pages count in each process.
+        A page that several processes share counts once per process.
         """
         return sum(_status_bytes(pid, "VmHWM") for pid in _tree(self.pid))
 
@@ -75,9 +75,9 @@ def output_of(
 
 
 def environment() -> dict[str, str]:
-    """Return environment variables without fillmask's settings, downloads and telemetry.
+    """Return environment variables that disable downloads and telemetry.
 
-    `CI` disables openvino-telemetry.
+    The result excludes fillmask's settings. The variable `CI` disables openvino-telemetry.
     """
     inherited = {k: v for k, v in os.environ.items() if not k.upper().startswith("FILLMASK_")}
     return inherited | {

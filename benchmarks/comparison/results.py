@@ -82,7 +82,7 @@ class SizeResults(BaseModel):
         mean_tokens: mean number of tokens per text.
         mean_masks: mean number of masks per text.
         operations_per_text: mean number of operations per text (`operations`).
-        chosen: fastest setting in the trial by contender, with all tried settings.
+        chosen: description of the fastest setting and of all settings in the trial, by contender.
         visits: figures of each round by contender.
         in_process: texts/s of each round by variant.
         in_process_chosen: fastest setting in the trial by variant.
@@ -108,7 +108,7 @@ class Peak(BaseModel):
     fp32_gops: float
 
     def higher(self, other: Peak) -> Peak:
-        """Return the maximum of both peaks by precision."""
+        """Return the higher of two peaks for each precision."""
         return Peak(
             int8_gops=max(self.int8_gops, other.int8_gops),
             fp32_gops=max(self.fp32_gops, other.fp32_gops),
@@ -124,7 +124,7 @@ class Comparison(Kept):
         cpus: number of CPUs of servers and in-process variants.
         seconds: duration of each measurement.
         rounds: number of rounds of each measurement.
-        null_server: figures of a server without any work, by concurrency.
+        null_server: figures of a server that computes nothing, by concurrency.
         peak: peak rate of matrix products over all rounds.
         sizes: results by model size.
         installed_bytes: installed size by kind of environment.

@@ -77,7 +77,7 @@ def run_scaling(plan: Plan, memory_requests: int) -> None:
 
 
 def prepare(size: str) -> None:
-    """Create the files of a model size in a separate process, which keeps torch out of this one."""
+    """Create the files of a model size in a separate process, because it imports torch."""
     command = [sys.executable, "-m", "benchmarks.comparison.prepare", size]
     subprocess.run(command, cwd=ROOT, env=environment(), check=True)
 

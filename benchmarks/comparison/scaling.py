@@ -40,7 +40,7 @@ class Point(BaseModel):
     """Point of a curve.
 
     Attributes:
-        at: value on the axis.
+        at: value on the horizontal axis.
         ms: milliseconds per text by precision.
     """
 
@@ -103,7 +103,7 @@ class _Served:
         self._runtimes = {p: Runtime(file) for p, file in self.files.items()}
 
     def text_ms(self, *, tokens: int, masks: int, texts: int, seconds: float) -> dict[str, float]:
-        """Measure the median milliseconds per text by precision, in alternating runs."""
+        """Measure the median milliseconds per text by precision, with alternating precisions."""
         rng = np.random.default_rng(SEED)
         requests = [
             ModelPass(

@@ -88,5 +88,5 @@ async def _forever(one: Callable[[], Awaitable[None]]) -> None:
 
 
 def random_word(draw: random.Random, letters: int) -> str:
-    """Return random letters, which hardly ever repeat."""
+    """Return a word of random letters, which is almost certainly unique."""
     return "".join(draw.choices("abcdefghijklmnopqrstuvwxyz ", k=letters - 1)).strip() + "e"

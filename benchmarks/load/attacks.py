@@ -53,7 +53,7 @@ async def target_scores(port: int, draw: random.Random) -> None:
 
 
 async def bodies(port: int, draw: random.Random) -> None:
-    """Send large bodies without their end over 300 connections."""
+    """Send large incomplete bodies over 300 connections."""
     part = b'{"inputs": "' + b"x" * (MIB - 2000)
 
     async def one() -> None:
@@ -83,7 +83,7 @@ async def _has_answer(reader: asyncio.StreamReader) -> bool:
 
 
 async def expansion(port: int, draw: random.Random) -> None:
-    """Send 1 MiB of empty lists, objects and numbers, which take more memory when parsed."""
+    """Send 1 MiB of empty lists, objects or numbers, whose parsed form takes more memory."""
     requests = [
         post(path, b"[" + part * (MIB // len(part) - 2) + b"0]")
         for part in (b"[],", b"{},", b"1.5,", b"[[[[[[[]]]]]]],")
@@ -109,7 +109,7 @@ async def axes(port: int, draw: random.Random) -> None:
 
 
 async def unread_answers(port: int, draw: random.Random) -> None:
-    """Request the longest responses with short requests, and read none."""
+    """Request the longest responses with short requests, and never read these responses."""
 
     async def one() -> None:
         # the response is just below the limit of 5 MiB
@@ -155,7 +155,7 @@ async def _endless(port: int, start: bytes, part: bytes) -> None:
 
 
 async def slow_heads(port: int, draw: random.Random) -> None:
-    """Send heads of up to 32 KiB line by line, without their end."""
+    """Send incomplete request heads of up to 32 KiB, line by line."""
 
     async def one() -> None:
         with contextlib.suppress(OSError):
@@ -192,7 +192,7 @@ async def wide_texts(port: int, _draw: random.Random) -> None:
 
 
 async def odd_requests(port: int, draw: random.Random) -> None:
-    """Send cut requests of the conformance test, and leave some responses unread."""
+    """Send truncated requests of the conformance test, and leave some responses unread."""
 
     async def one() -> None:
         case = draw.choice(CASES)
@@ -236,7 +236,7 @@ ATTACKS: dict[str, Attack] = {
 
 
 async def run(names: Sequence[str], port: int, seed: int, seconds: float) -> None:
-    """Run attacks concurrently, and restart those that the service cuts off."""
+    """Run attacks concurrently, and restart each attack that ends or loses its connection."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""Formula for the number of pods at a request rate, with a simulation that checks it.
+"""Formula for the number of pods at a request rate, with a simulation that checks the formula.
 
     .venv-dev/bin/python -m benchmarks.load.capacity
 
@@ -171,7 +171,7 @@ def simulate(
 
 
 def text_tokens() -> list[int]:
-    """Return the lengths in tokens of the texts in the measurements of pods."""
+    """Return the number of tokens of each text in the measurements of pods."""
     tokenizer = Tokenizer.from_bundle(read_bundle(default_bundle_path()))
     return [len(tokenizer.encode(text).input_ids) for text in masked_texts()]
 
@@ -182,7 +182,7 @@ def pod_tokens_per_s() -> float:
 
 
 def rows(requests_per_s: int) -> Iterator[str]:
-    """Yield rows for two thirds of the pods, the pods without the spare, and all pods."""
+    """Yield table rows for two thirds of the pods, the pods without the spare, and all pods."""
     tokens, speed = statistics.mean(text_tokens()), pod_tokens_per_s()
     needed = pods_needed(requests_per_s, tokens, speed)
     for pods in dict.fromkeys((max(1, needed * 2 // 3), needed, needed + SPARE)):

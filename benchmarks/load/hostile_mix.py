@@ -71,7 +71,7 @@ async def mix(minutes: float, seed: int, bundle: Path) -> int:
 
 
 def _change(bundle: Path, number: int) -> None:
-    """Change the description of the model, like a new version of the bundle."""
+    """Change the model's description in the bundle, as a new version of the bundle does."""
     file = bundle / "bundle.json"
     draft = bundle / "bundle.json.draft"
     draft.write_text(json.dumps(json.loads(file.read_text()) | {"description": f"{number}"}))

@@ -1,6 +1,7 @@
 """HTTP clients that load a server in a closed or an open loop.
 
-The clients poll without sleeping. Linux charges the wake-up of a sleeping CPU to the server.
+The clients poll without sleeping, because Linux charges the wake-up of a sleeping CPU to the
+server.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from benchmarks.comparison.process import HOST
 from benchmarks.comparison.texts import masked_texts, request_body
 
 CLIENTS = 32
-WARM_UP_S = 2  # excluded from the figures, because the load opens its connections
+WARM_UP_S = 2  # excluded from the figures, because clients still open their connections
 MOST_CONNECTIONS = 800
 
 
@@ -54,7 +55,7 @@ class Result:
     def clear(self) -> None:
         """Reset the responses.
 
-        Failed and unsent requests stay.
+        The counts of failed and of unsent requests stay.
         """
         self.statuses.clear()
         self.latencies.clear()

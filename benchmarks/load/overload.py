@@ -3,10 +3,10 @@
     .venv-dev/bin/python -m benchmarks.load.overload [SECONDS [TIMES]]
 
 The service has one half of the CPUs, and the clients have the other half. Clients never sleep,
-because the service would pay for waking their CPUs. Each round measures the capacity in a closed
-loop, then loads the service at this rate in an open loop, then at TIMES this rate, and then
-measures the capacity again. Clients do not wait before a retry. The script needs Linux and a quiet
-machine.
+because Linux would charge the wake-up of their CPUs to the service. Each round measures the
+capacity in a closed loop. An open loop then loads the service at this rate, and then at TIMES this
+rate. At the end, the round measures the capacity again. Clients do not wait before a retry. The
+script needs Linux and a quiet machine.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     .venv-dev/bin/python -m benchmarks.load.pod_size
 
 `taskset` binds the service with the built-in model to some CPUs. The service then uses as many
-threads as under the same CPU limit (`service/host.py`). The clients of a closed loop run on the
-other CPUs, if any. The script needs Linux and a quiet machine.
+threads as a pod with that number of CPUs (`service/host.py`). The clients of a closed loop run on
+the other CPUs, if any. The script needs Linux and a quiet machine.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ async def load(port: int, clients: int, seconds: float) -> Load:
     """Load a server with clients that send the next request after each response.
 
     Raises:
-        ServerError: a response had another status than 200.
+        ServerError: a response had a status other than 200.
     """
     started = time.perf_counter()
     shares = [

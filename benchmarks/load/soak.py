@@ -88,8 +88,8 @@ async def soak(server: Server, seconds: float) -> tuple[Counter[tuple[str, int]]
     """Run all clients.
 
     Returns:
-        The number of responses by kind and status, and samples of the memory in MB. Requests of
-        clients that disconnected have status 0.
+        The number of responses by kind of request and status, and samples of the memory in MB.
+        Requests of clients that disconnected have status 0.
     """
     end_s = time.monotonic() + seconds
     answers: Counter[tuple[str, int]] = Counter()
@@ -101,7 +101,7 @@ async def soak(server: Server, seconds: float) -> tuple[Counter[tuple[str, int]]
 
 
 def main() -> None:
-    """Print the responses and the memory, and fail if one of them is wrong."""
+    """Print the responses and the memory. Fail on an unexpected status or on too much growth."""
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 20
     cpus = sorted(os.sched_getaffinity(0))
     with running([sys.executable, "-m", "service"], cpus, "/health/ready", "soak") as server:

@@ -45,8 +45,8 @@ BATCH_TOKENS = 192
 SECONDS = 5.0
 LIMIT_S = 1800
 _ROBERTA = {"max_position_embeddings": 514, "type_vocab_size": 1}
-# by name in the table: transformers' prefix of the classes, and the published values that differ
-# from its defaults
+# by name in the table: prefix of transformers' classes, and the published values that differ
+# from the defaults of transformers
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "BERT base": ("Bert", {}),
     "DistilBERT": ("DistilBert", {}),
@@ -87,7 +87,7 @@ class Figures:
         parameters: number of parameters. Shared parameters count once.
         fp32_difference: largest absolute difference from transformers' log-probabilities, in nats.
         int8_difference: 99th percentile of the difference over transformers' top 5, in nats.
-        int8_agreement: share of masks with the same first token.
+        int8_agreement: share of masks with the same first token as transformers.
         fp32_mb: size of the fp32 graph and weights.
         int8_mb: size of the int8 graph and weights.
         fp32_texts_s: throughput of fillmask in fp32 with one thread per CPU.

@@ -81,7 +81,7 @@ def _pairs(
     """Mask random pairs of neighbouring words.
 
     Returns:
-        Masked texts with the two expected tokens, possibly none.
+        Pairs of a masked text and its two expected tokens. The list may be empty.
     """
     words = tokenizer.encode_words(text)
     if len(words.input_ids) > max_tokens:

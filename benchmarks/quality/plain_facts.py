@@ -3,8 +3,9 @@
     .venv-dev/bin/python -m benchmarks.quality.plain_facts [BUNDLE]
 
 plain_facts.tsv contains 60 sentences of six kinds, with the columns kind, text and accepted
-answers. The sentences are older than the training. The training text excludes them (`fillmask-train
-mix --leave-out`). The sentences never select a model. The default is the built-in bundle.
+answers. The sentences were written before the training. The training text excludes them
+(`fillmask-train mix --leave-out`). The sentences never select a model. The default is the built-in
+bundle.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     .venv-dev/bin/python -m benchmarks.quality.target_pairs [BUNDLE]
 
 target_pairs.tsv contains 66 hand-written sentences, with the columns text, right word and wrong
-word of similar parts ("collarbone", "collarphone"). A second wrong word is the right word with
-shuffled letters. Both words of a pair are targets of one request. The sentences never select or
-train a model.
+word. The wrong word resembles the right one ("collarbone", "collarphone"). The script adds a second
+wrong word, the right word with shuffled letters. Both words of a pair are targets of one request.
+The sentences never select or train a model.
 """
 
 from __future__ import annotations

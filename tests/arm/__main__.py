@@ -1,4 +1,4 @@
-"""Check the service on emulated ARM CPUs, and on x86 without VNNI if this machine is x86.
+"""Checks of the service on emulated ARM CPUs, and on x86 without VNNI if this machine is x86.
 
     python -m tests.arm
 
@@ -39,11 +39,11 @@ from tests.broken_bundles import (
 # without dot products, with them, and with int8 matrix products and SVE; of `max`, pointer
 # authentication would take most of the time
 CPUS = ("cortex-a72", "neoverse-n1", "max,pauth-impdef=on")
-SCORE_TOLERANCE = 0.03  # difference to README's probabilities, in int8 on another CPU
+SCORE_TOLERANCE = 0.03  # maximum difference from the README's probabilities in int8
 FP32_SCORE_TOLERANCE = 1e-4
 START_S = 600
 QUICK = ("--threads", "1", "--max-batch-tokens", "32", "--max-masks", "8")  # a short warm-up
-# The flags of a CPU without VNNI. QEMU itself shows programs this machine's flags.
+# CPU flags without VNNI, because QEMU itself shows programs this machine's flags.
 WITHOUT_VNNI = """
 import sys, service.engine.runtime
 service.engine.runtime.may_saturate_int8 = lambda: {exact}
@@ -114,7 +114,7 @@ def broken_bundles(directory: Path) -> dict[str, tuple[Path, str]]:
 
 
 def shorten(bundle: dict[str, Any]) -> None:
-    """Shorten a bundle's warm-up and golden prompts to what emulation computes in minutes."""
+    """Shorten a bundle's warm-up and golden prompts, so that emulation takes minutes."""
     bundle["max_tokens"] = 32
     bundle["golden"]["prompts"] = bundle["golden"]["prompts"][:5]
 
@@ -134,7 +134,7 @@ class EmulatedService:
     environment: Mapping[str, str]
 
     def check_built_in_bundle(self, *flags: str) -> None:
-        """Check that the built-in bundle gives the README's response."""
+        """Check that the service with the built-in bundle returns the README's response."""
         began = time.monotonic()
         with running_server(*flags, command=self.command, env=self.environment) as service:
             ready_s = time.monotonic() - began
@@ -142,7 +142,7 @@ class EmulatedService:
         self._report(f"built-in bundle ready in {ready_s:.0f} s, README's answer given")
 
     def check_fp32_bundle(self, path: Path) -> None:
-        """Check that the fp32 bundle gives this machine's response."""
+        """Check that the service with the fp32 bundle returns this machine's response."""
         flags = (*QUICK, "--bundle", str(path))
         with running_server(*flags, env=environment()) as here:
             expected = ask(here.url)
@@ -187,7 +187,7 @@ def ask(url: str) -> list[Any]:
 
 
 def check_without_vnni(qemu: str) -> None:
-    """Check the built-in bundle, which starts with exact int8 products only."""
+    """Check that the built-in bundle starts on x86 without VNNI with exact int8 products only."""
     python = (qemu, "-cpu", "Haswell", sys.executable, "-c")
     message = f"{DIFFERENT_ANSWERS}its golden prompts differ by"
     saturating, exact = (

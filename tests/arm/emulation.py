@@ -1,4 +1,4 @@
-"""An aarch64 Debian with the serving install, run by QEMU's user-mode emulation.
+"""Debian for aarch64 with the serving install, run by QEMU's user-mode emulation.
 
 The emulation installs nothing on this machine. Its files are in build/arm.
 """
@@ -19,12 +19,12 @@ STORE = ROOT / "build/arm"
 PYTHON = "python3.11"  # the Python version of constraints/serve.txt
 PYTHON_RELEASE = "bookworm"  # the Debian release with this Python
 QEMU_RELEASE = "trixie"  # a Debian release with QEMU 10.0
-LEAST_QEMU = 8  # QEMU 7.2 gives onnxruntime 1.28 and newer a segmentation fault
+LEAST_QEMU = 8  # in QEMU 7.2, onnxruntime 1.28 and newer end with a segmentation fault
 PLATFORMS = ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64")
 
 
 class UnavailableError(Exception):
-    """Failed set-up of the emulation. The message has the reason."""
+    """Failed set-up of the emulation. The message contains the reason."""
 
 
 class Emulation:
@@ -49,7 +49,7 @@ class Emulation:
         return (self.qemu("aarch64"), "-cpu", cpu, "-L", str(self._root), str(python))
 
     def qemu(self, architecture: str) -> str:
-        """Return QEMU for programs of an architecture, this machine's own if it is new enough."""
+        """Return QEMU for an architecture, from this machine if its QEMU is new enough."""
         for name in (f"qemu-{architecture}", f"qemu-{architecture}-static"):
             found = shutil.which(name)
             if found and _major_version(found) >= LEAST_QEMU:
@@ -63,7 +63,7 @@ class Emulation:
         return environment(self._packages)
 
     def _make(self, directory: Path, make: Callable[[Path], None]) -> None:
-        """Call `make` with a temporary directory, which replaces the target when it is complete."""
+        """Call `make` with a temporary directory, which then becomes the target directory."""
         if directory.exists():
             return
         unfinished = directory.with_suffix(".unfinished")
@@ -96,14 +96,14 @@ class Emulation:
 
 
 def environment(*packages: Path) -> dict[str, str]:
-    """Return this process's variables without settings, for a Python that imports this checkout."""
+    """Return variables without fillmask's settings for a Python that imports this checkout."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("FILLMASK_")}
     path = os.pathsep.join(map(str, [*packages, ROOT]))
     return kept | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _download_debian(release: str, architecture: str, package: str) -> Sequence[Path]:
-    """Download the packages of a minimal Debian, of one more package and of its dependencies."""
+    """Download a minimal Debian, and another package with its dependencies."""
     if shutil.which("debootstrap") is None or shutil.which("dpkg-deb") is None:
         raise UnavailableError("it needs debootstrap and dpkg (apt-get install debootstrap)")
     if os.geteuid() != 0:

@@ -13,10 +13,10 @@ _ROOT = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class MemoryGroup:
-    """A control group.
+    """Control group that limits memory.
 
     Attributes:
-        path: its directory.
+        path: directory of the group.
         version: 1 or 2.
     """
 
@@ -48,7 +48,7 @@ class MemoryGroup:
 
 
 def unavailable() -> str | None:
-    """Return the reason why this machine cannot have a group.
+    """Return the reason why this machine cannot have a memory group.
 
     Returns:
         None if a group is possible.

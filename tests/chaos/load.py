@@ -20,8 +20,8 @@ class Outcome:
         statuses: number of responses by status.
         lost: requests on an open connection without a complete response.
         refused: failed attempts to connect.
-        latencies_s: of the responses with status 200, from sending to the last byte.
-        bad: responses that are not JSON, and errors without a message.
+        latencies_s: seconds from sending to the last byte, for the responses with status 200.
+        bad: responses that are not JSON, and error responses without a message.
     """
 
     statuses: Counter[int] = field(default_factory=Counter)

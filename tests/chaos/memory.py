@@ -11,12 +11,12 @@ def resident_bytes(pid: int) -> int:
 
 
 def peak_bytes(pid: int) -> int:
-    """Return the peak in bytes since `forget_peak`."""
+    """Return the peak of a process's resident memory in bytes since `forget_peak`."""
     return _field(pid, "VmHWM")
 
 
 def forget_peak(pid: int) -> None:
-    """Reset the peak."""
+    """Reset the peak of a process's resident memory."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 
 def free_port() -> int:
-    """Return a port on which nobody listens now."""
+    """Return a port on which no process listens now."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
 
@@ -27,8 +27,8 @@ async def serving(
 
     Args:
         flags: flags of fillmask-serve.
-        port: port to listen on; 0 takes a free one.
-        code: Python code to run instead of the service's own start.
+        port: port to listen on. 0 selects a free port.
+        code: Python code that starts the service, in place of `fillmask-serve`.
         on_start: called with the id of the process immediately after its start.
     """
     start = ["-c", code] if code is not None else ["-m", "service"]

@@ -14,7 +14,7 @@ LIMIT_BYTES = 512 * 2**20
 # a minute with `make attack-check`
 ATTACK_S = float(os.environ.get("ATTACK_S", "10"))
 CLIENTS = 8
-# longer beside other tests, which use the CPUs too
+# longer during other tests, which also use the CPUs
 SLOWEST_S = 1.0 if "ATTACK_S" in os.environ else 5.0
 
 pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))

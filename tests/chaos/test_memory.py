@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read 
 
 ATTACK_S = 5
 CLIENTS = 4
-# Other tests use the CPUs too. Alone it is below 0.3 s, and `make attack-check` allows 1 s.
+# Below 0.3 s without other tests, which use the CPUs too. `make attack-check` allows 1 s.
 SLOWEST_S = 5.0
 # Allowed growth of the process. The terms are in docs/operations.md: bodies 48 MiB, responses
 # 64 MiB, unread responses 32 MiB, and a rest for connections and the allocator.
@@ -42,7 +42,7 @@ BOUNDS_MB = {
 
 
 async def attacked(name: str) -> tuple[int, Outcome]:
-    """Return the peak growth of a process and the outcome of polite clients."""
+    """Return the peak growth of a process's memory and the outcome of polite clients."""
     async with serving("--log-level=error") as (process, port):
         warm = Client("127.0.0.1", port, Outcome())
         for _ in range(50):
@@ -74,7 +74,7 @@ def test_every_attack_has_a_bound() -> None:
 
 
 async def test_memory_is_returned_after_an_attack() -> None:
-    """Memory returns within seconds, without a reload."""
+    """The process frees the memory within seconds, without a reload."""
     async with serving("--log-level=error") as (process, port):
         async with under(["wide texts", "target scores"], port):
             await asyncio.sleep(ATTACK_S)
@@ -87,7 +87,7 @@ async def test_memory_is_returned_after_an_attack() -> None:
 
 
 async def test_large_body_is_read_while_others_are_slow() -> None:
-    """The service drops incomplete bodies to make room."""
+    """The service drops incomplete bodies to free memory for the large body."""
     text = "Paris is the [MASK] of France." + " " * 14_000
     body = json.dumps({"inputs": [text] * 20}).encode()
 

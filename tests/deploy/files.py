@@ -45,7 +45,7 @@ def stages(dockerfile: str) -> list[list[Instruction]]:
 
 
 def values(stage: Sequence[Instruction], name: str) -> list[str]:
-    """Return the values of the instructions of that name in a stage."""
+    """Return the values of all instructions of one name in a stage."""
     return [instruction.value for instruction in stage if instruction.name == name]
 
 
@@ -56,7 +56,7 @@ def assignments(stage: Sequence[Instruction], name: str) -> dict[str, str]:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read the one document of a YAML file."""
+    """Read a YAML file with one document."""
     return yaml.safe_load(path.read_text())
 
 
@@ -82,7 +82,7 @@ def image_settings() -> Settings:
 
 
 def settings_of(variables: Mapping[str, str]) -> Settings:
-    """Return the settings from FILLMASK_ variables, with defaults for the others."""
+    """Return the settings from FILLMASK_ variables, with defaults for the other settings."""
     chosen = {
         name.removeprefix(ENV_PREFIX).lower(): value
         for name, value in variables.items()

@@ -15,7 +15,7 @@ from tests.deploy import files
 
 MODULES = Path(__file__).parent / "kubernetes" / "node_modules"
 # A release of 2022, so that the kubectl of every supported Kubernetes renders the same.
-# Other systems than Linux on x86 have no package of it and need kubectl.
+# kustomize has a package only for Linux on x86, so other systems need kubectl.
 PROGRAM = MODULES / "@install-binary" / "kustomize-linux-x64" / "kustomize-linux-x64"
 COMMAND = [str(PROGRAM), "build"] if PROGRAM.exists() else ["kubectl", "kustomize"]
 
@@ -57,7 +57,7 @@ def rendered_with(component: Path) -> list[dict[str, Any]]:
 
 
 def one(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
-    """Return the one object of a kind, e.g. `Deployment`."""
+    """Return the only object of a kind, e.g. `Deployment`."""
     (found,) = (each for each in objects if each["kind"] == kind)
     return found
 

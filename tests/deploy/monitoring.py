@@ -15,7 +15,7 @@ from tests.deploy import files
 MONITORING = files.K8S / "monitoring"
 DASHBOARD = MONITORING / "grafana" / "fillmask.json"
 HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
-# values that Grafana substitutes
+# Grafana's variables, with example values
 VARIABLES = {"$__rate_interval": "1m"}
 
 
@@ -66,7 +66,7 @@ def exposition() -> str:
 
 
 def exposed_families() -> dict[str, str]:
-    """Return the name and the type of every metric."""
+    """Return the type of every metric by name."""
     return dict(re.findall(r"^# TYPE (\S+) (\S+)$", exposition(), re.MULTILINE))
 
 

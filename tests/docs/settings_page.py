@@ -44,7 +44,7 @@ def render() -> str:
 
 
 def _allowed(name: str, schema: dict[str, Any]) -> str:
-    """Return the allowed values. Texts and paths have none."""
+    """Return the allowed values of a setting. The result is empty for texts and paths."""
     bounded = {"enum", "allowed"} & schema.keys() or schema.get("type") in {"integer", "boolean"}
     return allowed(name) if bounded else ""
 

@@ -19,10 +19,10 @@ TOLERANCE = 1e-3  # difference of probabilities between CPUs
 
 
 def check_shell_examples(page: str, directory: Path) -> int:
-    """Run the examples of a page in order and return the number of those with output.
+    """Run the examples of a page in order and return the number of examples with output.
 
     Args:
-        page: Markdown.
+        page: text of the page in Markdown.
         directory: an empty directory for the examples.
     """
     command = directory / "bin" / "fillmask"

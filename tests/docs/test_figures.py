@@ -14,7 +14,7 @@ from tests.docs import pages
 README = pages.read(pages.ROOT / "README.md")
 FIGURES = pages.read(pages.DOCS / "figures.md")
 PERFORMANCE = pages.read(pages.DOCS / "performance.md")
-# rows of docs/figures.md, and the contenders of which each shows the fastest
+# rows of docs/figures.md, and the contenders whose fastest the row shows
 CONTENDERS = {
     "**fillmask int8**": "fillmask int8",
     "fillmask fp32": "fillmask fp32",
@@ -45,7 +45,7 @@ def cells(line: str) -> list[str]:
 
 
 def measured(size: str, column: str) -> dict[str, dict[str, str]]:
-    """Return a table of docs/performance.md on a model's size, by contender."""
+    """Return a table of docs/performance.md for one model size, by contender."""
     [section] = re.findall(rf"^## {size}:.*?(?=^## )", PERFORMANCE, re.DOTALL | re.MULTILINE)
     return table(section, column)
 
@@ -110,7 +110,7 @@ def test_goodput_and_latency_of_an_overload() -> None:
 
 
 def test_simulation_of_the_first_rate_is_current() -> None:
-    """The simulation has a fixed seed. The other rates take too long for a test."""
+    """The simulation has a fixed seed. Simulations of the other rates take too long for a test."""
     shown = generated_block.read(pod_size.PAGE, capacity.NAME).splitlines()
     rate, *others = capacity.RATES
     assert [line for line in shown if line.startswith(f"| {rate:,} |")] == list(capacity.rows(rate))

@@ -22,7 +22,7 @@ def _one_thread() -> None:
 
 @pytest.fixture(autouse=True)
 def _few_smoothing_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take a tenth of the steps, which are 85 % of the time of a tiny int8 export.
+    """Take a tenth of the smoothing steps, which are 85 % of the time of a tiny int8 export.
 
     The factors are worse, so the accuracy bounds of int8 are harder to meet.
     tests/model/quantization and the export of tests/docs/test_builtin_model.py take all steps.

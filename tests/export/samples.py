@@ -103,7 +103,7 @@ class PaddedBatch:
         return logits
 
     def requests(self, targets: NDArray[np.int64], top_k: int) -> list[ModelPass]:
-        """Return one pass per text without padding, each with its rows of the targets (M, K)."""
+        """Return one pass per text, without padding and with its own rows of the targets (M, K)."""
         requests, start = [], 0
         for ids, keep, masked in zip(
             self.input_ids, self.attention_mask, self.mask_indicator, strict=True

@@ -39,12 +39,12 @@ def truncate(directory: Path) -> None:
 
 
 def tensors(change: Callable[[dict[str, Tensor]], object]) -> Callable[[Path], None]:
-    """Return a change of the weights."""
+    """Return a function that changes the weights of a checkpoint."""
     return lambda directory: change_tensors(directory, change)
 
 
 def fields(**values: Any) -> Callable[[Path], None]:
-    """Return a change of the configuration."""
+    """Return a function that changes the configuration of a checkpoint."""
     return lambda directory: change_config(directory, **values)
 
 

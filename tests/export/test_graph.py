@@ -90,7 +90,7 @@ def test_long_rows_are_attended_in_rounds(
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_int8_comes_close_to_pytorch(name: str, tmp_path: Path) -> None:
-    """Log-probabilities differ from PyTorch's by a twentieth of the spread between masks."""
+    """The mean error is below 1/20 of the mean difference between adjacent masks."""
     config = CONFIGS[name]
     model = random_encoder(config)
     runtime = _runtime(tmp_path, model, int8=True)
@@ -156,7 +156,7 @@ def test_many_masks_are_ranked_in_rounds(masks: int, int8: bool, tmp_path: Path)
 
 
 def test_no_targets_is_allowed(tmp_path: Path) -> None:
-    """K = 0 gives (M, 0)."""
+    """A request without targets (K = 0) gives log-probabilities of shape (M, 0)."""
     runtime = _runtime(tmp_path, random_encoder(CONFIGS["bert"]), int8=False)
     request = ModelPass(np.array([3, 4, 5]), np.array([1]), 2, np.zeros((1, 0), np.int64))
     outputs = runtime.run(Batch.pack([request]))
@@ -168,7 +168,7 @@ WIDE = replace(CONFIGS["bert"], vocab_size=3001, d_model=96, d_ff=400, max_posit
 
 
 def _nodes(graph: onnx.ModelProto) -> list[onnx.NodeProto]:
-    """Return all nodes, including those of the loop."""
+    """Return all nodes of a graph, including the nodes inside the loop."""
     [loop] = [node for node in graph.graph.node if node.op_type == "Loop"]
     return [*graph.graph.node, *loop.attribute[0].g.node]
 

@@ -42,7 +42,7 @@ def test_a_weight_that_is_not_finite_is_refused(value: float) -> None:
 
 
 def test_compensation_brings_the_outputs_nearer() -> None:
-    """The inputs have the Gram matrix's correlations."""
+    """The Gram matrix comes from the same correlated inputs."""
     generator = np.random.default_rng(2)
     mixing = generator.normal(size=(64, 64)) * np.geomspace(1, 0.01, 64)
     inputs = generator.normal(size=(500, 64)) @ mixing
@@ -69,7 +69,7 @@ def test_channels_that_are_never_used_do_no_harm() -> None:
 
 
 def test_compensation_goes_row_by_row() -> None:
-    """The rows fill more than one block. Each gets the same result as alone."""
+    """The rows fill more than one block. Each row gets the same result as alone."""
     generator = np.random.default_rng(5)
     weight = generator.normal(size=(ROWS_AT_ONCE + 3, 6)).astype(np.float32)
     mixing = generator.normal(size=(6, 6))

@@ -1,4 +1,4 @@
-"""Agreement of the portable graph with PyTorch in two runtimes."""
+"""Agreement of the reference graph with PyTorch in two runtimes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_agrees_with_pytorch_in_both_runtimes(name: str) -> None:
 
 
 def test_no_mask_gives_no_row() -> None:
-    """M = 0 gives a (0, V) array."""
+    """A batch without masks (M = 0) gives logits of shape (0, V)."""
     config = CONFIGS["bert"]
     graph = reference_graph(config, encoder_weights(random_encoder(config)))
     batch = padded_batch(config.vocab_size)
@@ -103,7 +103,7 @@ def test_gathers_the_masks_before_the_projection() -> None:
 
 
 def test_holds_one_table_and_hardly_more_than_the_parameters(tmp_path: Path) -> None:
-    """The table has one initializer. The file has at most 1.05 x the parameters' bytes."""
+    """The file has one initializer for the table, and at most 1.05 bytes per byte of parameters."""
     config = replace(CONFIGS["bert"], vocab_size=3001, d_model=96, d_ff=200)
     model = random_encoder(config)
     graph = reference_graph(config, encoder_weights(model))

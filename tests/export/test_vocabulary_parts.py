@@ -1,4 +1,4 @@
-"""Vocabulary ranked in parts, compared with one ranked at once."""
+"""Ranking of a vocabulary in parts, compared with ranking the entire vocabulary at once."""
 
 from __future__ import annotations
 

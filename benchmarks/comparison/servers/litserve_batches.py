@@ -1,4 +1,4 @@
-"""LitServe server of transformers' pipeline with LitServe's batching."""
+"""Server of transformers' pipeline in LitServe, with LitServe's batching."""
 
 # no `from __future__ import annotations`, because LitServe reads the annotations at run time
 
@@ -45,7 +45,7 @@ class FillMaskApi(litserve.LitAPI):  # type: ignore[misc] # the base class is un
     def predict(self, texts: Sequence[str]) -> Any:
         """Fill a batch of texts in one padded run."""
         answers = self._fill_mask(list(texts), top_k=TOP_K, batch_size=len(texts))
-        # the pipeline does not nest the answer to a single text
+        # the pipeline returns the fills of a single text without an outer list
         return [answers] if len(texts) == 1 else answers
 
     def encode_response(self, output: Any) -> Any:

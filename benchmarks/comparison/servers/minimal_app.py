@@ -1,7 +1,7 @@
 """Minimal FastAPI application for a fill-mask function, similar to a user's own server.
 
-A thread pool computes the requests with one text per run. Requests and responses have the format of
-Hugging Face, which is also that of fillmask.
+A thread pool computes the requests with one text per run. Requests and responses have Hugging
+Face's format, which fillmask also uses.
 """
 
 from __future__ import annotations

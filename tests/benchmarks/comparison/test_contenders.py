@@ -33,7 +33,7 @@ def test_fp32_must_agree_and_nothing_else_need() -> None:
 
 
 def test_threads_are_tried_both_ways_and_never_exceed_the_cpus() -> None:
-    """Two CPUs run two threads, or two processes of one thread."""
+    """Two CPUs compute one run with two threads, or two concurrent runs with one thread each."""
     for name in ("transformers pipeline", "onnxruntime, all logits"):
         arguments = [setting.arguments for setting in _by_name(name).settings]
         assert arguments == [
@@ -46,7 +46,7 @@ def test_threads_are_tried_both_ways_and_never_exceed_the_cpus() -> None:
 
 
 def test_a_trial_names_the_speed_of_every_setting() -> None:
-    """The page shows what the fastest setting gains."""
+    """The page shows the speedup of the fastest setting."""
     one, two = _by_name("transformers pipeline").settings
     assert describe_choice(two, {one: 15.9, two: 23.72}) == (
         "2 concurrent runs with 1 thread each. In a trial with 8 clients this setting reached "

@@ -1,4 +1,4 @@
-"""Inputs of graphs that take padded rows."""
+"""Inputs of graphs with padded rows."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def _text(tokens: int) -> EncodedText:
 def test_batches_keep_the_order_and_the_budget(
     lengths: list[int], batches: list[list[int]]
 ) -> None:
-    """A longer text is a batch of its own."""
+    """A text above the token budget is a batch of its own."""
     formed = by_tokens([_text(length) for length in lengths], 20)
     assert [[len(text.input_ids) for text in batch] for batch in formed] == batches
 
@@ -43,7 +43,7 @@ def test_every_thread_warms_up_on_every_job() -> None:
 
 
 def test_variants_run_one_text_and_eight_and_ours_by_tokens() -> None:
-    """int8 in OpenVINO has two variants, with fp32 and with bf16 for the rest of the graph."""
+    """OpenVINO runs the int8 graph with fp32 and with bf16 for all operations that are not int8."""
     table = variants()
     assert table["fillmask int8"] == [Setting(0)]
     assert table["onnxruntime, all logits"] == [Setting(1), Setting(8)]

@@ -1,4 +1,4 @@
-"""Parsing of requests in the server that does nothing."""
+"""Parsing of requests in the server that computes nothing."""
 
 from __future__ import annotations
 

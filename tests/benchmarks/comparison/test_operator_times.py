@@ -12,7 +12,7 @@ def _event(operator: str, us: int, *, kind: str = "_kernel_time") -> dict[str, A
 
 
 def test_kernels_are_added_up_and_loops_left_out() -> None:
-    """The events of a loop already count the time of its kernels."""
+    """The event of a loop would count the time of the loop's kernels again."""
     events = [
         {"cat": "Session", "name": "model_run", "dur": 900},
         _event("Add", 10),

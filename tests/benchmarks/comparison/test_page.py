@@ -1,4 +1,4 @@
-"""Page and pictures of the comparison, from made-up results."""
+"""Page and pictures of the comparison, from invented results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _comparison() -> Comparison:
         mean_masks=1.5,
         operations_per_text=1e9,
         chosen=dict.fromkeys(names, "some setting"),
-        # speed of fillmask, the first, relative to each other contender
+        # speed of fillmask (the first contender) relative to each other contender
         visits={
             name: [_visit(speed / (1 + i)) for speed in (600, 300, 500)]
             for i, name in enumerate(names)

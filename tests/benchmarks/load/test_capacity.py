@@ -19,7 +19,7 @@ def pod(**limits: int) -> Pod:
 
 
 def test_formula_is_work_over_what_a_pod_should_do() -> None:
-    """7,000 tokens/s at 70 % of 1,000 need ten pods. A little more load needs one more."""
+    """Ten pods at 70 % of 1,000 tokens/s compute 7,000 tokens/s. More load needs another pod."""
     assert pods_needed(70, 100, 1000) == 10
     assert pods_needed(70.1, 100, 1000) == 11
     assert pods_needed(0.1, 1, 1000) == 1

@@ -28,7 +28,7 @@ def test_each_of_six_kinds_has_ten_facts_that_the_built_in_model_could_tell() ->
 
 
 def test_no_fact_is_a_prompt_of_the_cloze_probe() -> None:
-    """Facts and cloze probe measure different sentences."""
+    """The plain facts and the cloze probe share no sentence."""
     cloze = SentenceFilter(probe_sentences(PROBE))
     facts = list(probe_sentences(plain_facts.FACTS))
     assert [fact for fact in facts if cloze.matches(fact)] == []

@@ -1,1 +1,1 @@
-"""Checks of the real image, built and run without a container engine by `make image-check`."""
+"""Checks of the real image, which `make image-check` builds and runs without a container engine."""

@@ -1,4 +1,4 @@
-"""Run a built image by its own configuration, with minimal rights.
+"""Run of a built image with the image's own configuration and minimal rights.
 
     python -m tests.deploy.image INSPECTED ROOT
 
@@ -65,7 +65,7 @@ except OSError as error:
 
 
 def main() -> None:
-    """Print the size and the behaviour of the image, up to the first failed check."""
+    """Check the size and the behaviour of the image, and exit with 1 at the first failed check."""
     image = json.loads(Path(sys.argv[1]).read_text())
     root = sys.argv[2]
     print_sizes(json.loads(image["Manifest"])["layers"])
@@ -101,7 +101,7 @@ def main() -> None:
 
 
 def print_sizes(layers: Sequence[dict[str, Any]]) -> None:
-    """Print the uncompressed size of each layer, from the base on, and their sum."""
+    """Print the uncompressed size of each layer, from the base image upwards, and their sum."""
     names = ["base (a stand-in)", "without pip", "packages", "built-in model", "code", "bytecode"]
     for name, layer in zip(names, layers, strict=True):
         print(f"{name:<18} {layer['size'] / 1e6:7.1f} MB")
@@ -122,7 +122,7 @@ def prepared(configuration: dict[str, Any], root: str) -> list[str]:
 def inside(
     pid: int, configuration: dict[str, Any], command: Sequence[str]
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command beside the service, as `docker exec` does."""
+    """Run a command in the container of the service, as `docker exec` does."""
     user, group = configuration["User"].split(":")
     enter = ["nsenter", f"--target={pid}", "--mount", "--pid", "--net", "--root"]
     rights = [f"--setuid={user}", f"--setgid={group}", "--wd=/"]

@@ -1,9 +1,9 @@
-"""Run checkov over the Dockerfile and over all rendered manifests of k8s/.
+"""Policy check of the Dockerfile and of all rendered manifests of k8s/ with checkov.
 
     python -m tests.deploy.policy CHECKOV
 
-CHECKOV is the program, which has its own environment. Each finding needs a correction, or an
-annotation beside the resource with the reason.
+CHECKOV is the path of the program checkov, which has its own environment. Each finding needs a
+correction, or an annotation beside the resource with the reason.
 """
 
 import os
