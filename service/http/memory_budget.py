@@ -18,9 +18,8 @@ class MemoryBudget:
     Args:
         label: purpose of the memory, for error messages.
         max_bytes: limit on the counted bytes of all claims together.
-        free_bytes: number of bytes at the start of each claim that the budget does not count, so that
-            requests up to this size are never rejected. The limit on connections bounds the sum of
-            these bytes.
+        free_bytes: first bytes of each claim, which the budget does not count, so that requests up
+            to this size are never rejected. The limit on connections bounds the sum of these bytes.
 
     Attributes:
         held_bytes: counted bytes of the current claims.
