@@ -21,7 +21,7 @@ import numpy as np
 from service.arrays import FloatArray, IntArray, int_array, ordinals_in_group, start_offsets
 from service.engine.attention_rows import RowPacking
 
-# The runtime's attention rounds differently for one query per row, which has its own code path.
+# The runtime's attention rounds differently for a row with only one query.
 # With at least two queries, the result of a text does not depend on other masks in its row.
 MIN_QUERIES = 2
 

@@ -46,7 +46,7 @@ class Connection(asyncio.BufferedProtocol):
     Args:
         max_connections: limit above which a connection gets a 429 response and closes.
         statistics: counters of open and rejected connections.
-        throttle: throttle of the event loop. A new connection cancels the pause of an iteration.
+        throttle: throttle of the event loop. A new connection cancels the current pause.
         unsent: limit on the unread bytes of responses over all connections.
         check_overload: function of the path of a POST request and the number of open requests. The
             function returns the seconds for Retry-After, or None to accept the request.

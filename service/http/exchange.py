@@ -23,7 +23,7 @@ class Client(Reader, Protocol):
     """Interface of a connection that sends the response."""
 
     def hold_head(self) -> None:
-        """Delay the next write, a response head, until the write after it."""
+        """Delay the next write, a response head, until the following write."""
 
     def write(self, data: bytes) -> None:
         """Send a part of the response."""

@@ -1,7 +1,7 @@
 """Strict parser of HTTP/1.1 requests (RFC 9112) with bounded memory, on top of llhttp.
 
-llhttp checks the grammar. This module limits the size of heads and chunk framing. The module also
-checks the fields that decide where a request ends, and removes the Upgrade field.
+llhttp checks the grammar of requests. This module limits the size of heads and chunk framing. The
+module also checks the fields that decide where a request ends, and removes the Upgrade field.
 """
 
 import re

@@ -12,8 +12,8 @@ from itertools import accumulate
 class Histogram:
     """Histogram of values. Writers in several threads must hold a lock.
 
-    Recording a value takes 0.15 to 0.2 us. A histogram of prometheus-client takes 1 us and a lock.
-    The service uses that library only to format the counts at a scrape.
+    Recording a value takes 0.15 to 0.2 us. A histogram of prometheus-client needs 1 us and a lock
+    per value. The service uses that library only to format the counts at a scrape.
 
     Attributes:
         total: sum of the values.

@@ -16,7 +16,7 @@ from service.observability.request_context import RESERVE
 LONG_BODY_BYTES = 2**14
 # a request with a longer body may wait for a thread that tokenizes its texts
 _SHORT_BODY_BYTES = 1_000
-# memory of one parsed JSON value, which is a short text and the references to it
+# memory of one parsed JSON value, which is a short text and the references to the text
 _VALUE_BYTES = 70
 _NOT_ENCODED = frozenset({b"", b"identity"})
 
