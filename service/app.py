@@ -42,11 +42,11 @@ from service.settings import Settings
 if TYPE_CHECKING:
     from service.observability.opentelemetry import OpenTelemetryTracer
 
-# Threads for work that blocks the event loop for too long. Two are enough, because such work is
-# rare. Each additional thread keeps memory.
+# Number of threads for work that takes too long for the event loop. Two threads are enough, because
+# such work is rare. Each additional thread keeps memory.
 LONG_WORK_THREADS = 2
 
-# Memory budgets of all requests together, for bodies with their texts and for responses.
+# Memory budgets in bytes of all requests together, for bodies with their texts and for responses.
 # docs/operations.md lists all budgets. The first bytes of each request count toward the budget of
 # the connections instead.
 BODIES_BYTES, FREE_BODY_BYTES = 48 * 2**20, 2**14
@@ -128,7 +128,7 @@ class FillMaskApp(FastAPI):
         return seconds
 
     def use_models(self, models: ModelRegistry) -> None:
-        """Use these models for all further requests."""
+        """Use these models for all later requests."""
 
         def endpoint(path_format: str, name: str | None = None) -> _Endpoint:
             app: ASGIApp = FillMaskEndpoint(models, name)

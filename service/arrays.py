@@ -15,7 +15,7 @@ def int_array(values: Sequence[int]) -> IntArray:
 
 
 def start_offsets(lengths: IntArray) -> IntArray:
-    """Return the offset of each part in the concatenation of parts of these lengths."""
+    """Return the start of each part in a concatenation, given the lengths of the parts."""
     return np.cumsum(lengths) - lengths
 
 

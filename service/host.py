@@ -9,7 +9,7 @@ from pathlib import Path
 def usable_cpus(root: Path = Path("/")) -> int:
     """Return the number of CPUs that the process may use, at least 1.
 
-    The number is the minimum of the CPU affinity and the cgroup quotas, rounded down.
+    The number is the minimum of the CPUs in the affinity mask and the cgroup quotas, rounded down.
 
     Args:
         root: directory that contains /proc and /sys.
@@ -22,7 +22,7 @@ def may_saturate_int8(root: Path = Path("/")) -> bool:
     """Return whether fast products of unsigned and signed bytes can overflow on this CPU.
 
     x86 CPUs without VNNI instructions add pairs of products in 16 bits. An x86 CPU with unknown
-    instructions counts as one without VNNI.
+    instructions counts as a CPU without VNNI.
 
     Args:
         root: directory that contains /proc.
@@ -93,7 +93,7 @@ def cgroup_directories(controller: str, root: Path) -> Iterator[Path]:
         root: directory that contains /proc and /sys.
     """
     mounts = root / "sys/fs/cgroup"
-    # a missing list means the root of the mounted hierarchy
+    # if the list of cgroups is missing, assume the root of the mounted hierarchy
     lines = read_text(root / "proc/self/cgroup").splitlines() or ["0::/", f"1:{controller}:/"]
     for line in lines:
         hierarchy, _, rest = line.partition(":")

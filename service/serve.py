@@ -77,7 +77,7 @@ def _serve(settings: Settings, reload_requested: threading.Event) -> int:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=settings.shutdown_grace_s,
     )
-    # bound before the models are loaded, so that a port in use fails immediately
+    # bound before the models are loaded, so that the start fails immediately if a port is in use
     with contextlib.ExitStack() as closing:
         ports = [settings.port, *filter(None, [settings.metrics_port])]
         listeners = [closing.enter_context(_bind(settings.host, port)) for port in ports]

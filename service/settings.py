@@ -96,8 +96,8 @@ class Settings(BaseSettings):
         "targets of a request",
     )
     # Measured with 32 clients on two CPUs (docs/log.md, 2026-11-20). A budget of 128 tokens gave
-    # 10 % fewer requests/s. A budget of 256 tokens gave equally many, with higher latency and 3 MB
-    # more memory.
+    # 10 % fewer requests/s. A budget of 256 tokens gave the same number, with higher latency and
+    # 3 MB more memory.
     max_batch_tokens: int = Field(
         default=192,
         ge=1,

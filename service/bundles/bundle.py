@@ -42,7 +42,8 @@ __all__ = [
     "read_bundle",
 ]
 
-# Limits on files that are read into memory. The largest known ones have 3 KB, 150 KB and 20 MB.
+# Size limits of files that are read into memory. The largest known files have 3 KB, 150 KB and
+# 20 MB.
 MAX_BYTES = {DESCRIPTION_FILE: 2**24, MODEL_FILE: 2**26, TOKENIZER_FILE: 2**28}
 
 _COPY_AGAIN = "copy or export the bundle again"
@@ -76,7 +77,7 @@ class Bundle(Description):
         """Return the figures from the verification of an int8 model.
 
         Returns:
-            The figures, or None for models in fp32 and early bundles in int8.
+            The figures, or None for models in fp32 and for int8 bundles without figures.
 
         Raises:
             BundleError: a figure is missing or not a number.
@@ -117,7 +118,7 @@ def _verify_file(path: Path, name: str, recorded: FileRecord) -> None:
 
 
 def _inside(path: Path, name: str) -> Path:
-    """Return the path of a file, which must be inside the directory."""
+    """Return the path of a file, which must be inside the directory of the bundle."""
     file = path / name
     if not file.is_file():
         refuse(f"{name} is missing from {path}; {_COPY_AGAIN}")

@@ -18,7 +18,7 @@ TOKENIZER_FILE: Final = "tokenizer.json"
 DESCRIPTION_FILE = "bundle.json"
 FILES = (MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE)
 
-# phrases of error messages by pydantic's error type, as format strings for its context
+# phrases of error messages by pydantic's error type, as format strings for the error's context
 _EXPECTED = {
     "string_type": "a text",
     "bool_type": "true or false",
@@ -79,7 +79,7 @@ class FileRecord(_Strict):
 
 
 class FileRecords(_Strict):
-    """Files of a bundle. No other names are valid, so that no path leaves the directory."""
+    """Files of a bundle. No other names are valid, so that no path points outside the directory."""
 
     model: FileRecord = Field(alias=MODEL_FILE)
     weights: FileRecord = Field(alias=WEIGHTS_FILE)

@@ -13,7 +13,8 @@ class FileState(NamedTuple):
     Attributes:
         inode: numbers of the device and of the inode.
         size_bytes: size of the file.
-        modified_ns: time of the last change of the content. Copies may keep an older time.
+        modified_ns: time of the last change of the content. A copy of a file may keep the time of
+            the original.
         changed_ns: time of the last change of content, name or permissions.
     """
 

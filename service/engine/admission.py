@@ -5,7 +5,7 @@ import math
 from service.errors import InvalidRequestError, OverloadedError, overloaded_text
 from service.observability.statistics import BatchStatistics, QueueLoad
 
-# share by which each new batch reduces the sums of tokens and seconds
+# share by which each new batch reduces the previous sums of tokens and seconds
 _DECAY = 0.1
 
 
@@ -13,7 +13,8 @@ class Throughput:
     """Recent throughput of a worker in tokens per second, over its large batches.
 
     The throughput predicts the duration of a long queue, which workers compute in large batches.
-    Small batches have a lower throughput, which is a third for batches of one short text.
+    Small batches have a lower throughput. A batch of one short text has a third of the throughput
+    of a large batch.
 
     Args:
         min_batch_tokens: tokens of the smallest batch to record.
@@ -76,7 +77,7 @@ class Admission:
         self._accepted = {False: 0, True: 0}
         self._max_wait_s = max_wait_s
         self._statistics = statistics
-        self._typical_tokens = 0.0  # moving average of interactive requests
+        self._typical_tokens = 0.0  # moving average of tokens per interactive request
 
     @property
     def tokens(self) -> int:
@@ -96,7 +97,7 @@ class Admission:
 
     @property
     def estimated_wait_s(self) -> float:
-        """Estimated time to compute the interactive lane. It starts at 0."""
+        """Estimated time to compute the interactive lane, or 0 before the first large batch."""
         return self._seconds_for(self._accepted[False])
 
     def accept(self, tokens: int, *, bulk: bool) -> None:
@@ -132,8 +133,8 @@ class Admission:
         """Return the time after which a client should retry an interactive request.
 
         Args:
-            ahead: number of earlier requests without a response. Requests that have not joined
-                the queue count with the average size.
+            ahead: number of earlier requests without a response. A request that has not
+                joined the queue counts with the average tokens of an interactive request.
 
         Returns:
             Whole seconds until the estimated end of the overload, or None without overload.

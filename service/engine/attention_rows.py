@@ -1,16 +1,17 @@
 """First-fit packing of a batch's texts into attention rows, so that short texts share a row.
 
-Only attention needs a rectangular input. The cost of attention grows with the square of the width.
-With all texts padded to the longest one, attention costs more than the rest of the graph.
+Only attention needs a rectangular input. The cost of attention for a row grows with the square of
+the row's width. With one text per row, all padded to the longest text, attention costs more than
+the rest of the graph.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Number of float32 values in the widest vector register. Each text starts at a multiple, so that
-# vector instructions add its values in the same order as in a row of its own. The result then
-# has the same bits. Row widths are multiples too, because the kernels are slow on a remainder
-# (docs/log.md, 2026-11-20).
+# Number of float32 values in the widest vector register. Each text starts at a multiple of
+# this number, so that vector instructions add its values in the same order as in a row of its own.
+# The result then has the same bits. Row widths are also multiples of this number, because the
+# attention kernels are slower for other widths (docs/log.md, 2026-11-20).
 ALIGNMENT = 16
 
 
@@ -22,7 +23,7 @@ class RowPacking:
         rows: row of each text.
         offsets: first slot of each text in its row.
         count: number of rows, B.
-        width: number of slots of each row, W. The length of the longest text determines W, rounded
+        width: number of slots of each row, W. W is the length of the longest text, rounded
             up to a multiple of ALIGNMENT.
     """
 

@@ -21,7 +21,7 @@ import numpy as np
 from service.arrays import FloatArray, IntArray, int_array, ordinals_in_group, start_offsets
 from service.engine.attention_rows import RowPacking
 
-# The runtime's attention has a separate code path for one query per row, which rounds differently.
+# The runtime's attention rounds differently for a row with only one query.
 # With at least two queries, the result of a text does not depend on other masks in its row.
 MIN_QUERIES = 2
 
@@ -34,7 +34,7 @@ class ModelPass:
         input_ids: (T,) int64, including special tokens.
         mask_positions: (m,) int64, ascending positions in input_ids.
         top_k: number of ids to return for each mask, at least 1.
-        target_ids: (m, K) int64, ids to score. K may be 0.
+        target_ids: (m, K) int64, token ids to score. K may be 0.
     """
 
     input_ids: IntArray

@@ -9,7 +9,7 @@ Item = TypeVar("Item")
 
 # a request with more tokens than this number of full batches joins the bulk lane
 MAX_INTERACTIVE_BATCHES = 8
-# Number of batches of which one comes from the bulk lane while the interactive lane is not empty.
+# While both lanes have items, one of this number of batches comes from the bulk lane.
 BATCHES_PER_BULK_BATCH = 8
 
 
@@ -26,8 +26,9 @@ def exceeds_interactive_lane(tokens: int, max_batch_tokens: int) -> bool:
 def batch_budget(unanswered_tokens: int, workers: int, max_batch_tokens: int) -> int:
     """Return the token limit of a worker's next batch.
 
-    The limit is an equal share of all tokens, up to the token budget. Workers that share a queue
-    equally finish together. After a full batch for one worker, the others may be idle.
+    The limit is an equal share of the unanswered tokens, up to the token budget. With equal shares,
+    the workers finish at about the same time. If one worker takes a full batch instead, the other
+    workers may be idle.
 
     Args:
         unanswered_tokens: tokens that wait or run in both lanes.
@@ -41,7 +42,8 @@ class LaneQueue(Generic[Item]):
     """A queue with two first-in-first-out lanes, interactive and bulk.
 
     A long request has hundreds of passes, such as one per token for the scores of a text. In a
-    single lane, each later request waits for all these passes. An instance is not thread-safe.
+    queue with a single lane, each later request waits for all these passes. An instance is not
+    thread-safe.
 
     Args:
         tokens: function that returns the number of tokens of an item.
@@ -64,7 +66,7 @@ class LaneQueue(Generic[Item]):
         """Remove and return the oldest items of one lane.
 
         Args:
-            budget_tokens: token budget of the batch. A larger item is its own batch.
+            budget_tokens: token budget of the batch. A larger item forms a batch alone.
         """
         turn = self._interactive_batches >= BATCHES_PER_BULK_BATCH - 1
         lane = self._bulk if self._bulk and (turn or not self._interactive) else self._interactive
@@ -79,7 +81,7 @@ class LaneQueue(Generic[Item]):
         return batch
 
     def remove(self, is_unwanted: Callable[[Item], bool]) -> list[Item]:
-        """Remove and return the unwanted items of both lanes."""
+        """Remove and return the items of both lanes for which `is_unwanted` returns True."""
         removed: list[Item] = []
         for lane in (self._interactive, self._bulk):
             kept = [item for item in lane if not is_unwanted(item)]

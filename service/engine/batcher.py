@@ -22,12 +22,13 @@ class Batcher:
 
     An idle worker immediately takes the passes that have waited longest, up to the token budget.
     Each worker also takes at most an equal share of all accepted tokens, so that the workers share
-    a long queue. Workers never delay a batch to fill it. A pass above the share or the budget runs
-    alone. The queue does not sort passes by length, because the graph packs long and short texts
-    together almost without loss (`attention_rows`).
+    a long queue. Workers never delay a batch to fill it. A pass with more tokens than the share or
+    the budget runs alone. The queue does not sort passes by length, because long and short texts
+    share attention rows with little padding (`attention_rows`).
 
     Requests of many passes wait in the bulk lane, so that they do not delay interactive requests.
-    The bulk lane has its own limit. Create and close the batcher on the event loop that submits.
+    The bulk lane has its own limit on tokens. The caller creates and closes the batcher on the
+    event loop that calls `submit`.
 
     Args:
         run: function that computes a batch. Several workers call the function at the same time.
@@ -39,7 +40,7 @@ class Batcher:
         on_failure: function that receives an error message on the event loop after a worker thread
             has failed.
         statistics: statistics of batches, by default new statistics.
-        tracer: tracer that records the batches. By default there is none.
+        tracer: tracer that records the batches, by default none.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Batcher:
         self._loop = asyncio.get_running_loop()
         # guards all attributes below
         self._lock = threading.Lock()
-        # idle workers, of which the last one has the warmest CPU caches
+        # idle workers. The last worker in the list became idle last and has the warmest CPU caches.
         self._idle: list[threading.Condition] = []
         self._queue: LaneQueue[QueuedPass] = LaneQueue(lambda queued: queued.model_pass.tokens)
         self._admission = Admission(
@@ -97,12 +98,12 @@ class Batcher:
         """Compute the passes of one request.
 
         The queue accepts or rejects the passes together. Cancellation of the call removes
-        the passes.
+        the passes from the queue.
 
         Args:
             passes: one or more passes.
             bulk: whether the passes join the bulk lane. Requests that exceed the interactive lane
-                (`batch_formation`) always join it.
+                (`batch_formation`) always join the bulk lane.
 
         Returns:
             The outputs of each pass, in the same order.
@@ -111,7 +112,7 @@ class Batcher:
             OverloadedError: the passes exceed the free capacity of their lane.
             InvalidRequestError: the passes alone exceed the limit of their lane.
             NotReadyError: the batcher is closing, or a worker has failed.
-            Exception: the error of `run` for one of the passes alone.
+            Exception: the error of `run` for a batch of only one of the passes.
         """
         assert passes, "a request needs at least one pass"  # noqa: S101
         tokens = sum(model_pass.tokens for model_pass in passes)
@@ -142,7 +143,7 @@ class Batcher:
 
     @property
     def estimated_wait_s(self) -> float:
-        """Estimated time to compute the interactive lane. It starts at 0."""
+        """Estimated time to compute the interactive lane, or 0 before the first large batch."""
         return self._admission.estimated_wait_s
 
     def raise_if_overloaded(self, *, bulk: bool = False) -> None:
@@ -159,8 +160,8 @@ class Batcher:
         """Return the time after which a client should retry an interactive request.
 
         Args:
-            ahead: number of earlier requests without a response. Requests that have not joined
-                the queue count with the average size.
+            ahead: number of earlier requests without a response. A request that has not
+                joined the queue counts with the average tokens of an interactive request.
 
         Returns:
             Whole seconds until the estimated end of the overload, or None without overload.
@@ -245,7 +246,7 @@ class Batcher:
         with self._lock:
             for queued in batch:
                 self._admission.release(queued.model_pass.tokens, bulk=queued.bulk)
-            # bulk passes may cost more per token and do not delay other requests
+            # excludes bulk batches, which may cost more per token and do not delay other requests
             if not batch[0].bulk:
                 self._admission.throughput.record(tokens, elapsed_s)
             self._last_batch_s = time.monotonic()

@@ -19,12 +19,12 @@ def collapse_heap() -> int:
     """Ask Linux to move the memory allocated so far into huge pages.
 
     With the weights in huge pages, batches of three texts took 5.8 to 6.0 ms instead of 6.4 to
-    6.8 ms. Eight HTTP clients got 760 and 724 requests/s instead of 693 and 679, at the same peak
-    of memory. `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` gains half as much. A process cannot set that
-    variable for itself.
+    6.8 ms. Eight HTTP clients got 760 and 724 requests/s instead of 693 and 679, with the same
+    peak memory. The variable `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` gives half of this gain. A
+    process cannot set the variable for itself.
 
-    The function has no effect on other systems, on kernels before Linux 6.1 and without free huge
-    pages.
+    The function has no effect on systems other than Linux, on kernels before Linux 6.1 and without
+    free huge pages.
 
     Returns:
         Size of the moved address space in bytes.
@@ -78,9 +78,10 @@ async def return_after_bursts(taken_bytes: Callable[[], int]) -> None:
 
 
 _FILE_MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) \S{3}p \S+ \S+ \S+ +(/.*)$", re.MULTILINE)
-# The size of an embedding table of 85,000 tokens by 768 bytes. A service reads only a few rows of a
-# larger table. The system can drop the other rows of a mapped file, but not of a copy. A copy adds
-# 200 MB to an XLM-RoBERTa model in int8.
+# The size of an embedding table with 768 bytes for each of 85,000 tokens. A service reads only a
+# few rows of a larger table. The system can remove the other rows from memory if the file is
+# mapped, but not if the rows are a copy. A copy adds 200 MB to the memory of an XLM-RoBERTa model
+# in int8.
 MAX_COPIED_BYTES = 2**26
 _MAP_FAILED = ctypes.c_void_p(-1).value
 _MREMAP_MAYMOVE, _MREMAP_FIXED = 1, 2
@@ -90,7 +91,7 @@ def copy_mapped_file(file: Path) -> bool:
     """Replace each mapping of a file with a copy in memory, at the same address.
 
     No thread may read the mappings during the call. The function has no effect if the mappings
-    exceed MAX_COPIED_BYTES together, or on systems other than Linux.
+    together exceed MAX_COPIED_BYTES, or on systems other than Linux.
 
     Returns:
         True if the file is no longer mapped.

@@ -1,4 +1,4 @@
-"""Readiness probe of a model, which checks its last batch or runs a small test pass."""
+"""Readiness probe of a model, which accepts a recent batch or runs a test pass of one token."""
 
 import asyncio
 import time

@@ -4,9 +4,9 @@ import functools
 import os
 from pathlib import Path
 
-# onnxruntime sends telemetry to its maker and writes an id for it under the home directory. Only
-# this variable prevents that, if it is set before the import. The function
-# disable_telemetry_events() only becomes available after the import.
+# onnxruntime sends telemetry to its maker and stores a telemetry id under the home directory. Only
+# this variable prevents both, and only before the import. The function disable_telemetry_events()
+# becomes available after the import, which is too late.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import onnxruntime as ort
@@ -18,7 +18,8 @@ from service.errors import BundleError
 from service.host import may_saturate_int8
 
 _INT64, _FLOAT32 = "tensor(int64)", "tensor(float)"
-# Element type and number of axes by name. service.engine.batch_arrays explains the axes.
+# Element type and number of axes of each input and output. service.engine.batch_arrays explains
+# the axes.
 _INPUTS = {
     "input_ids": (_INT64, 1),
     "positions": (_INT64, 1),
@@ -44,9 +45,9 @@ class Runtime:
     Args:
         model_path: path of the ONNX file.
         threads_per_run: number of threads that share one run. With 1, a run stays on the calling
-            thread. One such run per CPU at the same time gives the highest throughput.
-        pack: whether to repack the weights for faster products. Repacked weights take their memory
-            a second time.
+            thread. The throughput is highest with one such run per CPU at the same time.
+        pack: whether to repack the weights for faster matrix products. The repacked copy takes as
+            much memory as the weights themselves.
 
     Attributes:
         weights_copied: whether all weights are in memory, so that changes of the file cannot
@@ -64,11 +65,12 @@ class Runtime:
         options.inter_op_num_threads = 1
         # logs errors only, because users cannot act on warnings
         options.log_severity_level = 3
-        # Masked attention produces denormal weights. Intel CPUs compute them in microcode, so that
-        # attention is 4 times as slow. The first session of the process turns denormals into zeros
-        # in its own thread. New threads inherit this mode from the thread that starts them.
+        # Masked attention produces denormal weights. Intel CPUs compute denormals in microcode, so
+        # that attention takes 4 times as long. The first session of the process turns denormals
+        # into zeros in its own thread. New threads inherit this mode from the thread that starts
+        # them.
         options.add_session_config_entry("session.set_denormal_as_zero", "1")
-        # a memory plan is valid for one shape only, but the shapes of batches differ
+        # onnxruntime's memory plan is valid for one input shape, but the shapes of batches differ
         options.enable_mem_pattern = False
         options.add_session_config_entry("session.use_env_allocators", "1")
         options.add_session_config_entry("session.disable_prepacking", str(int(not pack)))
@@ -93,7 +95,7 @@ class Runtime:
         collapse_heap()  # after the weights have their final addresses
 
     def run(self, batch: Batch) -> BatchOutputs:
-        """Compute a batch without the interpreter lock."""
+        """Compute a batch. Other Python threads can run during the computation."""
         feed = {name: getattr(batch, name) for name in _INPUTS}
         return BatchOutputs(*self._session.run(list(_OUTPUTS), feed))
 
@@ -107,7 +109,7 @@ class Runtime:
 def _register_arena() -> None:
     """Make the memory arena grow by the requested size instead of the next power of two.
 
-    onnxruntime has one such allocator per process.
+    All sessions of the process share this arena, so the function registers it only once.
     """
     memory = ort.OrtMemoryInfo(
         "Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT

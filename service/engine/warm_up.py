@@ -8,7 +8,7 @@ import numpy as np
 from service.engine.batch_arrays import Batch, BatchOutputs, ModelPass
 from service.errors import BundleError
 
-# Longer texts are rare. A text of 8,192 tokens delays every start by half a minute.
+# Longer texts are rare. A warm-up with a text of 8,192 tokens delays the start by half a minute.
 MAX_WARM_UP_TOKENS = 1024
 # tokens of a typical sentence
 _TYPICAL_TOKENS = 32
@@ -28,7 +28,7 @@ def warm_up(
         run: function that computes a batch.
         token_id: id of every token in the texts.
         max_tokens: maximum length of a text in tokens.
-        max_batch_tokens: token budget of a batch. A longer text is its own batch.
+        max_batch_tokens: token budget of a batch. A longer text forms a batch alone.
         max_masks: number of masks in the first batch.
         top_k: number of ids to return for each mask.
 

@@ -20,19 +20,20 @@ from service.http.throttle import LoopThrottle
 from service.http.unsent_responses import UnsentResponses
 from service.observability.statistics import ProcessStatistics
 
-READ_BYTES = 16 * 1024  # per read, and limit on the bytes of pipelined requests
+READ_BYTES = 16 * 1024  # per read, which also limits the held bytes of pipelined requests
 # The system accepts a short response in one write. More bytes stay unsent only for slow clients.
 _UNSENT_BYTES = 16 * 1024
-# A client that has closed its writing side may still read. A disconnected client resets the
-# connection after the first write. The second write detects the reset.
+# A client that has closed its writing side may still read. If the client has disconnected, its
+# system resets the connection after the first write. The second write detects the reset.
 _DISCONNECT_CHECK_S = 0.1
 _DISCONNECT_CHECKS = 2
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-# delay from an error response to the close, because a reset discards the response (RFC 9112, 9.6)
+# Delay from an error response to the close. An immediate close may reset the connection, and a
+# reset discards the response (RFC 9112, 9.6).
 _LINGER_S = 2
 _NEXT_WRITE = b"the next write is a response head"
 
-# shared by all connections, because each read is copied before the next one starts
+# shared by all connections, because the received bytes are copied before the next read starts
 _buffer = memoryview(bytearray(READ_BYTES))
 
 
@@ -45,10 +46,10 @@ class Connection(asyncio.BufferedProtocol):
     Args:
         max_connections: limit above which a connection gets a 429 response and closes.
         statistics: counters of open and rejected connections.
-        throttle: throttle of the event loop. A new connection skips the pause.
+        throttle: throttle of the event loop. A new connection cancels the current pause.
         unsent: limit on the unread bytes of responses over all connections.
-        check_overload: function of the path of a POST request and the number of open requests. It
-            returns the seconds for Retry-After. None accepts the request.
+        check_overload: function of the path of a POST request and the number of open requests. The
+            function returns the seconds for Retry-After, or None to accept the request.
         config: configuration of uvicorn.
         server_state: connections, tasks and default headers of uvicorn's server.
         app_state: state of the ASGI lifespan.
@@ -234,7 +235,7 @@ class Connection(asyncio.BufferedProtocol):
         elif self._rejected is not None:
             self._send_overloaded(*self._rejected)
             self._rejected = None
-        # the next request may start before `_parse` records the end of this one
+        # the next request may start before `_parse` records the end of this request
         if not self._busy:
             self._record_request()
 
@@ -275,7 +276,7 @@ class Connection(asyncio.BufferedProtocol):
         self._timeouts.record_request(begun=parser.begun, complete=parser.complete, now_s=now_s)
 
     def _check_disconnected(self, checks: int) -> None:
-        """Send an interim response to a half-closed connection, which detects a disconnect."""
+        """Detect the disconnect of a half-closed client by sending interim responses."""
         exchange = self._exchange
         if self.is_closing() or exchange is None or exchange.response_started:
             return
@@ -292,7 +293,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def _reject(self, status: int, reason: str, message: str) -> None:
-        """Close the connection, after an error response if no response has started."""
+        """Send an error response, unless a response has started, and close the connection."""
         self._statistics.rejected_connections[reason] += 1
         if self._exchange is None or not self._exchange.response_started:
             headers = self._server_state.default_headers

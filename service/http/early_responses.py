@@ -50,7 +50,7 @@ def _lines(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
 
 
 async def too_many_connections(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """Respond with 429, as the ASGI application of connections above the limit."""
+    """Respond with 429. This ASGI application serves the connections above the limit."""
     headers = [(b"retry-after", b"1"), (b"connection", b"close")]
     message = "The service has too many open connections; try again in 1 s."
     await send_error_message(send, 429, message, headers)

@@ -14,7 +14,7 @@ from uvicorn.server import ServerState
 from service.http.request_parser import RequestHead, RequestParser
 from service.http.unsent_responses import Reader, UnsentResponses
 
-# Size of a chunk of a large response. The next chunk waits until the client has read the last one.
+# Size of one chunk of a large response. A chunk waits until the client has read the previous one.
 CHUNK_BYTES = 64 * 1024
 _log = logging.getLogger("uvicorn.error")
 
@@ -23,7 +23,7 @@ class Client(Reader, Protocol):
     """Interface of a connection that sends the response."""
 
     def hold_head(self) -> None:
-        """Delay the next write, a response head, until the write after it."""
+        """Delay the next write, a response head, until the following write."""
 
     def write(self, data: bytes) -> None:
         """Send a part of the response."""
@@ -60,7 +60,7 @@ class Exchange(RequestResponseCycle):
         head: head of the request.
         scope: ASGI scope of the request.
         state: state of uvicorn's server.
-        unsent: count of the unread bytes of large responses.
+        unsent: limit on the unread bytes of large responses.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Exchange(RequestResponseCycle):
             self.message_event.set()
 
     def end_body(self) -> None:
-        """Mark the request body complete."""
+        """Mark the request body as complete."""
         if not self.response_complete:
             self.more_body = False
             self.message_event.set()

@@ -1,7 +1,8 @@
 """Limit on the number of values in a JSON text, checked before parsing.
 
-One byte of JSON can become 24 bytes of Python objects. For example, three bytes of `[[],[],` become
-a list of 64 bytes and a reference to it. A megabyte of text in a few strings remains a megabyte.
+One byte of JSON can become 24 bytes of Python objects. For example, each `[],` in `[[],[],[]]`
+has three bytes and becomes a list of 64 bytes and a reference to the list. In contrast, a megabyte
+of text in a few strings remains a megabyte.
 """
 
 import numpy as np
@@ -38,7 +39,7 @@ def check_value_count(content: bytes, label: str) -> None:
 
 
 def _marks_outside_strings(content: bytes) -> int:
-    """Count the marks in chunks, because whole arrays take several times the memory of the text."""
+    """Count the marks in chunks. Arrays for the whole text take several times its memory."""
     if b"\\" in content:
         content = content.replace(rb"\\", b"").replace(rb"\"", b"")
     characters = np.frombuffer(content, dtype=np.uint8)

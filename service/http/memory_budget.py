@@ -8,7 +8,7 @@ from typing import Self
 from service.errors import OverloadedError
 
 RETRY_AFTER_S = 1
-# Time after which the budget may evict a growing claim. Few clients need longer for a megabyte.
+# Time after which the budget may evict a growing claim. Few clients take longer for sending 1 MB.
 EVICTABLE_AFTER_S = 0.5
 
 
@@ -17,9 +17,9 @@ class MemoryBudget:
 
     Args:
         label: purpose of the memory, for error messages.
-        max_bytes: limit of all claims together.
-        free_bytes: uncounted first bytes of each claim, so that requests of this size are never
-            rejected. The limit on connections bounds their sum.
+        max_bytes: limit on the counted bytes of all claims together.
+        free_bytes: first bytes of each claim, which the budget does not count, so that requests up
+            to this size are never rejected. The limit on connections bounds the sum of these bytes.
 
     Attributes:
         held_bytes: counted bytes of the current claims.

@@ -1,7 +1,7 @@
 """Strict parser of HTTP/1.1 requests (RFC 9112) with bounded memory, on top of llhttp.
 
-llhttp checks the grammar. This module limits the size of heads and chunk framing. The module also
-checks the fields that decide where a request ends, and removes the Upgrade field.
+llhttp checks the grammar of requests. This module limits the size of heads and chunk framing. The
+module also checks the fields that decide where a request ends, and removes the Upgrade field.
 """
 
 import re
@@ -12,9 +12,9 @@ import httptools
 from service.errors import quote
 
 MAX_HEAD_BYTES = 32 * 1024
-# framing of a chunk of up to 16 MB, which is its size in hexadecimal and two line ends
+# bytes around a chunk of up to 16 MB, which are its size in hexadecimal and two line ends
 _CHUNK_FRAME_BYTES = 10
-# 18 digits exceed any limit on bodies and fit in 64 bits
+# a number of 18 digits fits in 64 bits and may exceed any limit on the size of a body
 _MAX_LENGTH_DIGITS = 18
 _HEAD_END = b"\r\n\r\n"
 # uri-host [ ":" port ] of RFC 9110, 7.2, which is empty for a target without authority
@@ -214,7 +214,7 @@ class RequestParser:
                 self._length_left = _content_length(value)
             elif name == b"transfer-encoding":
                 _check_transfer_encoding(value, head.http_version)
-            elif name == b"connection" and _CLOSE.search(value):  # llhttp ignores lists
+            elif name == b"connection" and _CLOSE.search(value):  # llhttp ignores `close` in a list
                 head.keep_alive = False
             elif name == b"expect" and value.lower() == b"100-continue":
                 head.expects_continue = head.http_version != "1.0"
@@ -243,7 +243,7 @@ class RequestParser:
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Append a field of the head and ignore those of trailers (called by llhttp)."""
+        """Append a field of the head and ignore fields of trailers (called by llhttp)."""
         if self._in_head:
             self._headers.append((name.lower(), value.rstrip(b" \t")))
 

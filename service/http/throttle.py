@@ -9,7 +9,7 @@ _EXCLUDED = "fillmask.excluded"
 
 
 class ExcludedRequests:
-    """Count of requests that wait for their client or a thread, or are in the model's queue.
+    """Number of requests that wait for their client, for a thread or in the queue.
 
     The overload check subtracts this count from the number of open requests to estimate the work
     ahead of a new request. Therefore clients that send or read slowly cause no rejections.
@@ -28,13 +28,14 @@ class ExcludedRequests:
             self.count += 1
 
     def include(self, scope: MutableMapping[str, Any]) -> None:
-        """Include a request again, before it joins the queue or at its end."""
+        """Include a request again, before the request joins the queue or at its end."""
         if scope.pop(_EXCLUDED, False):
             self.count -= 1
 
 
 PAUSE_S = 0.01
-# A queue of this length keeps the workers busy during a pause. The pause adds little latency.
+# A queue with this estimated wait keeps the workers busy during a pause, and the pause adds little
+# to the latency.
 THROTTLE_ABOVE_WAIT_S = 5 * PAUSE_S
 
 
@@ -44,8 +45,8 @@ class LoopThrottle:
     An iteration for a single request takes 100 us of CPU time from the workers. An iteration for
     several requests takes 17 us per request. Under overload the service answered 252 of 261
     possible requests/s with pauses, and 228 of 263 without. Clients that retry immediately get one
-    attempt per iteration. With 256 such clients, the others got 75 % of the capacity with pauses
-    and 50 % without.
+    attempt per iteration. With 256 such clients, the other clients got 75 % of the capacity with
+    pauses and 50 % without.
     """
 
     def __init__(self) -> None:

@@ -18,7 +18,8 @@ class Reader(Protocol):
 class UnsentResponses:
     """Limit on the bytes of large responses that clients have not read completely.
 
-    Above the limit, the connections without progress for the longest time are aborted.
+    Above the limit, `sending` aborts the connections that have made no progress for the longest
+    time.
 
     Args:
         limit_bytes: limit over all connections, by default MAX_UNSENT_BYTES.
@@ -32,7 +33,7 @@ class UnsentResponses:
 
     @property
     def total_bytes(self) -> int:
-        """Size of the unfinished large responses."""
+        """Total size of the large responses that clients have not read completely."""
         return self._total
 
     @contextmanager

@@ -4,7 +4,8 @@
 class Health:
     """Readiness of the service.
 
-    The service is not ready at first, and never again after a stop or a failure.
+    The service is not ready until the first call of `ready`. After a stop or a failure, the service
+    does not become ready again.
     """
 
     def __init__(self) -> None:
@@ -28,7 +29,7 @@ class Health:
             self._reason = None
 
     def stop(self, reason: str) -> None:
-        """Mark the service as stopping. The reason of the first call stays."""
+        """Mark the service as stopping. A later call does not change the reason."""
         if not self._stopped:
             self._stopped = True
             self._reason = reason

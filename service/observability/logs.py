@@ -21,7 +21,7 @@ from service.observability.request_context import CURRENT_SCOPE, REQUEST_ID, TRA
 
 Format = Literal["auto", "json", "text"]
 
-# allowed extra fields, because those of libraries may contain text of clients
+# extra fields that the log includes, because fields of libraries may contain text of clients
 FIELDS = (
     *("method", "route", "status", "duration_ms", "answer_bytes", "model"),
     *("body", "body_bytes"),
@@ -35,7 +35,7 @@ def start_logging(level: str, style: Format, stream: TextIO | None = None) -> No
 
     Args:
         level: minimum severity of a logged message.
-        style: json, text, or auto, which is text if the stream is a terminal.
+        style: json, text, or auto, which means text for a terminal and json otherwise.
         stream: output stream, by default standard error.
     """
     stream = stream or sys.stderr

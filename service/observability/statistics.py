@@ -12,8 +12,8 @@ from itertools import accumulate
 class Histogram:
     """Histogram of values. Writers in several threads must hold a lock.
 
-    Recording a value takes 0.15 to 0.2 us. A histogram of prometheus-client takes 1 us and a lock.
-    The service uses that library only to format the counts at a scrape.
+    Recording a value takes 0.15 to 0.2 us. A histogram of prometheus-client needs 1 us and a lock
+    per value. The service uses that library only to format the counts at a scrape.
 
     Attributes:
         total: sum of the values.
@@ -41,7 +41,7 @@ class Histogram:
         return list(zip((*self._bounds, math.inf), accumulate(self._counts), strict=True))
 
 
-# from a short text on an idle machine to the default timeout
+# from the duration of a request with a short text on an idle machine to the default timeout
 REQUEST_SECONDS = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0),
@@ -113,7 +113,7 @@ class QueueLoad:
 
     Attributes:
         waiting_tokens: tokens that wait or run, by lane.
-        most_waiting_tokens: limit of the waiting tokens, by lane.
+        most_waiting_tokens: limit on the tokens that wait or run, by lane.
         tokens_per_s: recent throughput of all workers in large batches. The value is None before
             the first large batch.
         workers: number of worker threads.
@@ -131,8 +131,8 @@ class BatchStatistics:
     Attributes:
         queue_seconds: wait of each pass, from its admission to the start of its batch.
         compute_seconds: duration of each batch.
-        tokens: tokens of each batch.
-        sequences: sequences of each batch.
+        tokens: number of tokens in each batch.
+        sequences: number of passes in each batch.
         slots: total slots of the attention rows, including padding.
         failures: number of failed batches.
         rejections: number of requests that the queue rejected, by reason.
@@ -154,9 +154,9 @@ class BatchStatistics:
         """Count a computed batch.
 
         Args:
-            tokens: tokens of all its sequences.
-            slots: slots of its attention rows.
-            queue_s: wait of each sequence, in seconds.
+            tokens: number of tokens in all passes of the batch.
+            slots: number of slots in the attention rows of the batch, including padding.
+            queue_s: wait of each pass, in seconds.
             compute_s: duration of the computation, in seconds.
         """
         with self._lock:

@@ -15,7 +15,7 @@ LoggedRequests = Literal["off", "errors", "all"]
 # nginx's status for a client that disconnected before its response
 CLIENT_CLOSED_REQUEST = 499
 
-# lowest status in the log
+# lowest status of the requests to log, by setting
 _LOGGED_FROM: dict[LoggedRequests, int] = {"off": 1000, "errors": 500, "all": 0}
 # temporary errors of a service that keeps running
 _EXPECTED_ERRORS = frozenset({503, 504})

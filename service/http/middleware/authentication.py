@@ -1,4 +1,4 @@
-"""API keys, and the ASGI middleware that requires one of them."""
+"""API keys, and the ASGI middleware that requires a valid key."""
 
 import hashlib
 import hmac
@@ -26,8 +26,8 @@ class ApiKeys:
 
     Only SHA-256 digests stay in memory. An instance checks the file for changes at most once per
     second, so that keys can rotate without a restart. If the file is missing or has no key, all
-    keys are invalid until the file has one again. If the file is unreadable or has an invalid line,
-    the previous keys stay valid.
+    keys are invalid until the file has a key again. If the file is unreadable or has an invalid
+    line, the previous keys stay valid.
 
     Args:
         path: file with the keys.
@@ -96,7 +96,7 @@ class ApiKeys:
         self._digests = tuple(digests)
 
     def _file_version(self) -> tuple[int, ...]:
-        """Return the inode, time and size of the file. Kubernetes replaces the whole file."""
+        """Return the inode, modification time and size. Kubernetes updates change the inode."""
         try:
             stat = self._path.stat()
         except OSError:  # reading the file reports the reason

@@ -18,7 +18,7 @@ class DeadlineMiddleware:
 
     The cancellation removes the request's work from the queue. The timeout starts when the complete
     request has arrived. The X-Request-Timeout-Ms header of a request sets the timeout. A response
-    that starts before the deadline continues after it.
+    that starts before the deadline continues after the deadline.
 
     Args:
         app: next ASGI application.

@@ -21,9 +21,10 @@ _VALID_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 class RequestIdMiddleware:
     """Middleware that adds a request id to each response.
 
-    The id is the client's X-Request-ID if that is valid, and otherwise a new one. The log of an
+    The id is the client's X-Request-ID header if valid, and otherwise a new id. The log of an
     unhandled exception has the id, the type of the exception and its traceback. The response has
-    only the id. Both omit the exception message, which may quote text of the user.
+    only the id. The log and the response omit the exception message, which may quote text of the
+    user.
 
     Args:
         app: next ASGI application.
@@ -38,7 +39,7 @@ class RequestIdMiddleware:
             await self._app(scope, receive, send)
             return
         request_id = scope[REQUEST_ID] = request_id_of(scope["headers"])
-        CURRENT_SCOPE.set(scope)  # each request has its own context
+        CURRENT_SCOPE.set(scope)  # each request runs in its own context
         started = False
 
         def send_with_id(message: Message) -> Awaitable[None]:
@@ -67,5 +68,6 @@ def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     for name, value in headers:
         if name == _HEADER and _VALID_ID.fullmatch(value):
             return bytes(value)
-    # The id is not a secret. os.urandom is a system call, which releases the interpreter lock.
+    # The id is not a secret, so os.urandom is not needed. Its system call releases the interpreter
+    # lock.
     return b"%032x" % random.getrandbits(128)

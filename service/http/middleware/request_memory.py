@@ -14,9 +14,9 @@ from service.observability.request_context import RESERVE
 # Parsing a body of this size takes 0.03 ms, or 0.6 ms for a malicious body. Switching
 # to another thread and back takes 0.03 ms.
 LONG_BODY_BYTES = 2**14
-# the texts of longer bodies may wait for a thread that tokenizes them
+# a request with a longer body may wait for a thread that tokenizes its texts
 _SHORT_BODY_BYTES = 1_000
-# memory of one parsed JSON value, which is a short text and the references to it
+# memory of one parsed JSON value, which is a short text and the references to the text
 _VALUE_BYTES = 70
 _NOT_ENCODED = frozenset({b"", b"identity"})
 
@@ -25,9 +25,8 @@ class RequestMemoryMiddleware:
     """Middleware that limits the size of each body and the memory of all bodies and responses.
 
     A body above the limit gets a 413 response as soon as its Content-Length or its received bytes
-    exceed the limit. A compressed body gets
-    a 415 response, because its size in memory is unknown. The application receives the complete
-    body in one message.
+    exceed the limit. A compressed body gets a 415 response, because its size in memory is unknown.
+    The application receives the complete body in one message.
 
     Endpoints reserve the memory of their response with the function scope[RESERVE], before they
     submit work to the model.
@@ -37,7 +36,7 @@ class RequestMemoryMiddleware:
         max_body_bytes: size limit of each body.
         bodies: budget of all bodies. A body counts until the end of its request.
         responses: budget of all responses. A response counts until the connection receives it.
-        excluded_requests: count of requests that wait for their client or are in the model's queue.
+        excluded_requests: count of requests that the overload check excludes.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class RequestMemoryMiddleware:
         return 413, f"The body must have {allowed}; send fewer or shorter texts."
 
     async def _collect(self, receive: Receive, send: Send, claim: Claim) -> Message | None:
-        """Return the body as one message. A rejected or incomplete body is None."""
+        """Return the body as one message, or None if the body is rejected or incomplete."""
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
@@ -138,7 +137,7 @@ class RequestMemoryMiddleware:
         return message
 
     async def _collect_parts(self, first: bytes, receive: Receive, claim: Claim) -> bytes | None:
-        """Return the body or the start of a body above the limit. An incomplete body is None."""
+        """Return the body, the start of a body above the limit, or None for an incomplete body."""
         chunks = [first]
         claim.grow(chunks.clear)
         claim.add(size_bytes := len(first))

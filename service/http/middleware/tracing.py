@@ -12,7 +12,7 @@ _UNTRACED = ("/health/", "/v2/health/", "/metrics")
 
 
 class TracingMiddleware:
-    """Middleware that runs each request in a span, except those of probes and scrapers.
+    """Middleware that runs each request in a span, except requests of probes and scrapers.
 
     Args:
         app: next ASGI application.
