@@ -69,7 +69,7 @@ def _group_masks(masks: Sequence[int], room: int) -> Iterator[list[int]]:
 
 
 def _place_window(group: Sequence[int], words: IntArray, room: int) -> tuple[int, int]:
-    """Return the start and end of a group's window, in tokens, both between words."""
+    """Return the start and end of a group's window, in tokens, at word boundaries."""
     spare = room - (group[-1] + 1 - group[0])
     start = max(0, group[0] - spare // 2)
     end = min(len(words), start + room)
