@@ -54,7 +54,7 @@ class TextsRequest(BaseModel):
         parameters_model: type of the parameters.
         inputs: the texts.
         parameters: one object for all texts, or a list with one object per text.
-        on_error: policy for invalid texts. None has the meaning of "error".
+        on_error: policy for invalid texts. None has the same meaning as "error".
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -236,7 +236,7 @@ def integer_of(value: object) -> int | None:
 
 
 def describe(value: object) -> str:
-    """Return a JSON value in short form for a message. A list or object appears as its type."""
+    """Return a JSON value in short form for a message. Lists and objects become their types."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     return json.dumps(value, ensure_ascii=False)[:MAX_QUOTED_CHARS]

@@ -20,7 +20,7 @@ from service.settings import Settings
 from service.tasks.results import Fill, TargetFill
 
 _BAR_CELLS = 20
-_BLOCKS = "▏▎▍▌▋▊▉█"  # one to eight eighths of a cell
+_BLOCKS = "▏▎▍▌▋▊▉█"  # blocks that fill one to eight eighths of a cell
 _MIN_TEXT_CELLS = 16
 _GAP = "  "
 _DIM, _BOLD, _PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
@@ -150,7 +150,7 @@ def _cells_of(character: str) -> int:
 
 
 def _shorten(text: str, place: int, room: int | None) -> str:
-    """Cut a text around a place to `room` cells. Too little room returns an empty text."""
+    """Cut a text around a place to `room` cells. With too little room, the result is empty."""
     if room is None or _cells(text) <= room:
         return text
     if room < _MIN_TEXT_CELLS:

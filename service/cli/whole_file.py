@@ -189,7 +189,7 @@ async def _fill_rows(
 
 
 def _join_parts(command: FileCommand, plan: _Plan, parts: PartFiles, path: Path) -> ErrorPolicy:
-    """Write all rows with their saved answers to a file and return the counts."""
+    """Write all rows with their saved answers to a file and return the row counts."""
     answers = parts.answers()
     total = plan.stop - plan.start
     label = f"writing {command.output.name}"

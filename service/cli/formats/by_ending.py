@@ -64,7 +64,7 @@ def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
 
     Args:
         path: the file.
-        rows: the rows to write. Formats with fixed columns read the rows once to find them.
+        rows: the rows to write. Formats with fixed columns read the rows once to find the columns.
         options: options of the output.
 
     Raises:

@@ -83,7 +83,7 @@ class TextBlock(LineBlock):
 
     field: str
 
-    def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:  # noqa: ARG002 - only JSON errors have it
+    def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:  # noqa: ARG002 - for JSON errors
         try:
             return {self.field: line.decode()}
         except UnicodeDecodeError:

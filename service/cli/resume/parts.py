@@ -18,7 +18,7 @@ from service.cli.formats.durable_files import create, replace_durably, sync
 PART_NAME = re.compile(r"(\d{12,})-(\d{12,})\.jsonl")
 UNFINISHED = "unfinished"
 # A part ends after this many rows or seconds, whichever comes first. These limits bound the work
-# that a killed process loses and the amount of one write to the disk.
+# that a killed process loses and the size of one write to the disk.
 _ROWS, _SECONDS = 4096, 10.0
 
 
