@@ -150,7 +150,7 @@ class TextsRequest(BaseModel):
     def _check_parameters(
         cls, value: object, context: ValidationContext
     ) -> BaseModel | list[BaseModel]:
-        """Check parameters. A model validator compares the length of a list with the texts."""
+        """Check parameters. A model validator compares their number with the number of texts."""
         if isinstance(value, list):
             each = []
             for index, item in enumerate(value[: context.limits.max_texts + 1]):

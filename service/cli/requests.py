@@ -36,7 +36,7 @@ def without_limits(settings: Settings) -> Settings:
 
 
 def limits_of(bundle: Bundle) -> Limits:
-    """Return the limits for parameters. `top_k` may include all ordinary tokens."""
+    """Return the limits for parameters. `top_k` may be the number of all ordinary tokens."""
     return Limits(
         max_tokens=bundle.max_tokens,
         max_texts=1,

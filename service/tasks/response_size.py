@@ -65,7 +65,7 @@ def estimate_response_size(plans: Iterable[FillPlan]) -> ResponseSize:
         lists = 1 if plan.options.strategy == "joint" else masks
         fills = lists * plan.top_k
         plan_bytes = fills * (len(to_json(text)) + _FRAME_BYTES + _max_tokens(plan) * _TOKEN_BYTES)
-        # Python stores a text with two bytes per character if a character is beyond Latin-1
+        # Python stores a text with two bytes per character if any character is beyond Latin-1
         text_bytes = max(sys.getsizeof(text), 2 * len(text))
         if targets is not None:
             ranked += masks * len(targets)

@@ -101,7 +101,7 @@ class Detokenizer(dict[int, TokenText]):
             return token_id
         if self._byte_level:
             # "é" means the character, although "é" is also the name of a byte in the vocabulary.
-            # "Ġ" is always part of a name.
+            # "Ġ" occurs only in names, where it means a space.
             names = ["".join(part for part, _ in _TO_BYTES.pre_tokenize_str(text))]
             names += [text] if text.startswith(_BYTE_SPACE) else []
         else:

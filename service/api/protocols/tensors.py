@@ -57,7 +57,8 @@ def read_texts(name: str, content: bytes) -> list[str]:
     """Decode the elements of a BYTES tensor.
 
     Raises:
-        MalformedRequestError: a length exceeds the content, or an element is not UTF-8.
+        MalformedRequestError: the length of an element exceeds the content, or an element is not
+            UTF-8.
     """
     try:
         return [element.decode() for element in _elements(content)]
@@ -82,8 +83,8 @@ def check_shape(name: str, shape: Sequence[int], count: int) -> None:
     """Check that a shape matches the number of elements.
 
     Raises:
-        InvalidRequestError: the product of the axes is not the number of elements, or the shape has
-            more than MAX_AXES axes.
+        InvalidRequestError: the product of the axis sizes is not the number of elements, or the
+            shape has more than MAX_AXES axes.
     """
     if len(shape) > MAX_AXES:
         raise InvalidRequestError(

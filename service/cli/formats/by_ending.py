@@ -76,7 +76,7 @@ def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
     if ending == ".csv":
         return CsvRowWriter(rows, options)
     with _require_pyarrow(path):
-        from service.cli.formats.parquet import ParquetRowWriter  # noqa: PLC0415 - the same
+        from service.cli.formats.parquet import ParquetRowWriter  # noqa: PLC0415 - an optional extra
     return ParquetRowWriter(rows, options)
 
 

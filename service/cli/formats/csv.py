@@ -237,5 +237,5 @@ def _cell(value: Any) -> str:
     if isinstance(value, str):
         return value
     written = as_json(value).decode()
-    # Types that JSON lacks, such as dates, become JSON strings. The cell omits the quotes.
+    # Values of types that JSON lacks, such as dates, become JSON strings. The cell has no quotes.
     return str(json.loads(written)) if written.startswith('"') else written

@@ -58,7 +58,7 @@ class JsonBlock(LineBlock):
     """Block of JSONL lines."""
 
     def json_objects(self) -> list[bytes]:
-        """See `Block`. The objects are the bytes of the input."""
+        """See `Block`. Each object has the same bytes as its line in the input."""
         return [b"{}" if line is None else line.strip() for line in self.rows]
 
     def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:

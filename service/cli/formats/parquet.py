@@ -135,7 +135,7 @@ def _reject_unreadable(message: str) -> Iterator[None]:
 
 
 def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
-    """Read a single row of a block with an invalid row."""
+    """Read a single row, because another row of its block may be invalid."""
     try:
         [fields] = rows_of(row)
     except UnicodeDecodeError:
@@ -245,7 +245,7 @@ def _flatten(answer: bytes) -> list[dict[str, Any]]:
 
 
 def _schema_of(rows: Rows, reserved: Sequence[str]) -> pa.Schema:
-    """Return the schema of the rows. The schema ignores rows with reserved names."""
+    """Return the schema of the rows. The schema ignores rows with reserved field names."""
     if isinstance(rows, ParquetRows):
         return rows.schema
     if rows.columns is not None:
