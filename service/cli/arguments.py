@@ -134,7 +134,7 @@ def _parameters(given: dict[str, Any]) -> dict[str, Any]:
     parameters = {name: given.pop(name) for name in _PARAMETERS if name in given}
     for name, (choices, _) in _PARAMETERS.items():
         if name in parameters and not choices and parameters[name].isdecimal():
-            # Any 20 digits exceed every limit. Python refuses to convert thousands of digits.
+            # 20 digits suffice to exceed a limit. Python refuses to convert thousands of digits.
             parameters[name] = int(parameters[name][:20])
     targets = given.pop("target", [])
     for target in targets:

@@ -15,7 +15,7 @@ from service.errors import InvalidRequestError
 from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import DEFAULT_TOP_K
 
-# queued batches per worker, so that no worker is idle during the tokenization of the next texts
+# number of queued batches per worker, so that no worker is idle while the next texts are tokenized
 _WAITING_BATCHES = 8
 # minimum number of rows in flight, because a single row leaves workers idle during its last passes
 _MIN_ROWS = 2
@@ -23,7 +23,7 @@ _MIN_ROWS = 2
 _MAX_ROWS = 4096
 _MAX_CHARS = 2**25
 _CHARS_PER_FILL = 150  # characters of a fill's JSON without its sequence
-# answers of this size or age do not wait for the end of their block
+# answers of this size or after this time are written before the end of their block
 _LONG_ANSWERS_BYTES = 2**20
 _WRITE_EVERY_S = 1.0
 # interval of checks for room, because completed passes make room without setting the event

@@ -53,7 +53,7 @@ class FillPlan:
 
     @property
     def passes(self) -> int:
-        """Maximum number of model passes. A plain fill takes one pass, which counts as 0."""
+        """Maximum number of model passes. The pass of a plain fill does not count."""
         if self.targets is not None:
             return sum(count_target_passes(text, self.targets) for text in self.encoded)
         if self.options.strategy == "joint":

@@ -38,7 +38,7 @@ class PrefixGroup:
         prefix: ids of the shared tokens.
         next_ids: (C,) ids of the tokens that follow the prefix.
         members: (L,) indices of the targets.
-        columns: (L,) index in next_ids of each target's next token.
+        columns: (L,) for each target, the index of its next token in next_ids.
     """
 
     length: int

@@ -1,7 +1,8 @@
 """Windows around the masks of a text that exceeds the model's input.
 
 Masks that are near each other share a window. A window has as much text before its masks as after
-its masks. Each window starts and ends between words. Each mask is in one window.
+its masks, except near the start and the end of the text. Each window starts and ends between words.
+Each mask is in one window.
 
 Shapes: T tokens of a text.
 """

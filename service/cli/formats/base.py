@@ -80,7 +80,7 @@ class Rows(ABC):
     Attributes:
         name: name of the file, for error messages.
         columns: fields of every row, in order. None if each row has its own fields.
-        row_parameters: true if rows may have a `parameters` field.
+        row_parameters: true if a row may have its own parameters in a `parameters` field.
     """
 
     name: str
