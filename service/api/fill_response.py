@@ -105,7 +105,7 @@ def response_parts(result: FillResult, *, single: bool) -> list[bytes]:
             texts.append([_REJECTED_TEXT.to_json(rejected)])
             continue
         targets = result.rejected_targets.get(index)
-        # one mask per call, because serializing a large result at once blocks all other threads
+        # one mask per call, because a single call for a large result blocks all other threads
         masks = [_fills_json(mask, targets) for mask in text]
         texts.append(masks if len(masks) == 1 else _list_parts([mask] for mask in masks))
     return texts[0] if single else _list_parts(texts)
@@ -113,7 +113,7 @@ def response_parts(result: FillResult, *, single: bool) -> list[bytes]:
 
 def _fills_json(fills: Sequence[Fill], rejected: Sequence[RejectedTarget] | None) -> bytes:
     content = _SERIALIZERS[type(fills[0]) if fills else Fill].to_json(fills, exclude_none=True)
-    # Pydantic writes NaN as null. No text can contain these bytes, because pydantic escapes quotes.
+    # Pydantic writes NaN as null. No text contains these bytes, because pydantic escapes quotes.
     if b'"score":null' in content:
         raise ValueError("the model returned NaN or infinity; export its bundle again")
     return content[:-1] + b"," + _REJECTED_TARGETS.to_json(rejected)[1:] if rejected else content

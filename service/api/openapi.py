@@ -18,8 +18,8 @@ _ERRORS = {
     },
 }
 
-# Rules for fill and score requests that a JSON schema cannot express. These rules need the
-# model's tokenizer or compare two parts of a request.
+# Rules for fill and score requests that a JSON schema cannot express, because a rule needs the
+# model's tokenizer or compares two parts of a request.
 BEYOND_THE_SCHEMA = """
 
 - A text to fill contains at least one mask (`mask_token` in GET /info). A text to score contains

@@ -54,7 +54,7 @@ class TextsRequest(BaseModel):
         parameters_model: type of the parameters.
         inputs: the texts.
         parameters: one object for all texts, or a list with one object per text.
-        on_error: policy for invalid texts. None has the meaning of "error".
+        on_error: policy for invalid texts. None has the same meaning as "error".
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -150,7 +150,7 @@ class TextsRequest(BaseModel):
     def _check_parameters(
         cls, value: object, context: ValidationContext
     ) -> BaseModel | list[BaseModel]:
-        """Check parameters. A model validator compares the length of a list with the texts."""
+        """Check parameters. A model validator compares their number with the number of texts."""
         if isinstance(value, list):
             each = []
             for index, item in enumerate(value[: context.limits.max_texts + 1]):
@@ -236,7 +236,7 @@ def integer_of(value: object) -> int | None:
 
 
 def describe(value: object) -> str:
-    """Return a JSON value in short form for a message. A list or object appears as its type."""
+    """Return a JSON value in short form for a message. Lists and objects become their types."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     return json.dumps(value, ensure_ascii=False)[:MAX_QUOTED_CHARS]

@@ -26,7 +26,7 @@ class HealthStatus(BaseModel):
 
 
 FILL_MASK_PATH = "/fill-mask"
-# paths to which Hugging Face's clients send the same bodies
+# paths to which Hugging Face's clients send the same bodies as to /fill-mask
 ROOT_PATH, MODEL_PATH = "/", "/models/{name}"
 
 _ERRORS: dict[int | str, dict[str, Any]] = {

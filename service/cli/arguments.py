@@ -35,8 +35,8 @@ from service.tasks.options import (
 STANDARD_STREAM = "-"
 # settings that the command uses
 _SETTINGS = ("bundle", "threads", "max_batch_tokens")
-# name: (choices, help). The request schema of the HTTP API validates the values later, so that the
-# command and the API have the same error messages.
+# name of a parameter -> (choices, help). The request schema of the HTTP API validates the values
+# later, so that the command and the API have the same error messages.
 _PARAMETERS: dict[str, tuple[tuple[str, ...], str]] = {
     "top_k": ((), f"maximum number of fills per mask (default {DEFAULT_TOP_K}; with targets, all)"),
     "granularity": (
@@ -134,7 +134,7 @@ def _parameters(given: dict[str, Any]) -> dict[str, Any]:
     parameters = {name: given.pop(name) for name in _PARAMETERS if name in given}
     for name, (choices, _) in _PARAMETERS.items():
         if name in parameters and not choices and parameters[name].isdecimal():
-            # 20 digits exceed every limit. Python rejects the conversion of thousands of digits.
+            # 20 digits suffice to exceed a limit. Python refuses to convert thousands of digits.
             parameters[name] = int(parameters[name][:20])
     targets = given.pop("target", [])
     for target in targets:

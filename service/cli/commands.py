@@ -27,7 +27,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a shard in the form `I/N`.
+        """Parse a shard in the form `I/N`, the index and the number of shards.
 
         Raises:
             CommandError: the text is not a shard.

@@ -16,8 +16,8 @@ class ErrorPolicy:
     Args:
         write: writes rows with their answers.
         name: name of the input, for error messages.
-        on_error: "error" writes the answers before the first problem and then stops. "report"
-            writes problems like other answers.
+        on_error: with "error", the wrapper writes the answers before the first problem and then
+            raises an error. With "report", the wrapper writes problems like other answers.
 
     Attributes:
         rows: number of written rows.

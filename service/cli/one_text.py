@@ -20,7 +20,7 @@ from service.settings import Settings
 from service.tasks.results import Fill, TargetFill
 
 _BAR_CELLS = 20
-_BLOCKS = "▏▎▍▌▋▊▉█"  # one to eight eighths of a cell
+_BLOCKS = "▏▎▍▌▋▊▉█"  # blocks that fill one to eight eighths of a cell
 _MIN_TEXT_CELLS = 16
 _GAP = "  "
 _DIM, _BOLD, _PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
@@ -31,7 +31,7 @@ class Style:
     """Text style that a stream supports.
 
     Attributes:
-        width: width in cells. None allows lines of any length.
+        width: width of a line, in terminal cells. None allows lines of any length.
         escapes: use escape sequences.
         encoding: encoding of the stream.
     """
@@ -64,7 +64,7 @@ class Style:
         return True
 
     def apply(self, escape: str, text: str) -> str:
-        """Return the text between an escape sequence and a reset if the stream supports escapes."""
+        """Surround a text with an escape sequence and a reset if the stream supports escapes."""
         return f"{escape}{text}{_PLAIN}" if self.escapes else text
 
 
@@ -111,13 +111,13 @@ def _lines(text: str, fills: Sequence[Fill], style: Style) -> Iterator[str]:
 
 
 def _first_difference(text: str, sequence: str) -> int:
-    """Return the index of the first filled character."""
+    """Return the index of the first character that differs between two texts."""
     pairs = zip(text, sequence, strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a != b), len(text))
 
 
 def _number(probability: float) -> str:
-    """Format a probability in seven cells."""
+    """Format a probability in seven characters."""
     return (
         f"{probability:7.4f}" if probability >= 5e-5 or not probability else f"{probability:7.1e}"
     )
@@ -150,7 +150,7 @@ def _cells_of(character: str) -> int:
 
 
 def _shorten(text: str, place: int, room: int | None) -> str:
-    """Cut a text around a place to `room` cells. Too little room returns an empty text."""
+    """Cut a text around a place to `room` cells. With too little room, the result is empty."""
     if room is None or _cells(text) <= room:
         return text
     if room < _MIN_TEXT_CELLS:

@@ -15,18 +15,18 @@ from service.errors import InvalidRequestError
 from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import DEFAULT_TOP_K
 
-# queued batches per worker, so that no worker is idle during the tokenization of the next texts
+# number of queued batches per worker, so that no worker is idle while the next texts are tokenized
 _WAITING_BATCHES = 8
-# A row submits all its passes at once. A single row in flight leaves workers idle at its end.
+# minimum number of rows in flight, because a single row leaves workers idle during its last passes
 _MIN_ROWS = 2
 # limits for started rows without a written answer, in rows and in characters of texts and answers
 _MAX_ROWS = 4096
 _MAX_CHARS = 2**25
-_CHARS_PER_FILL = 150  # without its sequence
-# answers of this size or age do not wait for the end of their block
+_CHARS_PER_FILL = 150  # characters of a fill's JSON without its sequence
+# answers of this size or after this time are written before the end of their block
 _LONG_ANSWERS_BYTES = 2**20
 _WRITE_EVERY_S = 1.0
-# Completed passes also make room, but only completed rows set the event.
+# interval of checks for room, because completed passes make room without setting the event
 _CHECK_EVERY_S = 0.01
 
 
@@ -56,13 +56,14 @@ class RowPipeline:
     """Pipeline that fills the rows of a file.
 
     The pipeline starts rows while the batcher has too few tokens to keep its workers busy. Batches
-    are therefore full for rows of one pass and for rows of thousands. The queue stays short.
+    are therefore full, both for rows of one pass and for rows of thousands of passes. The queue of
+    the batcher stays short.
 
     Args:
         fill_mask: fills the texts.
         field: field of the texts, for error messages.
         mask_token: the model's mask token.
-        batch_tokens: tokens of one full batch for every worker.
+        batch_tokens: total number of tokens in one full batch for each worker.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class RowPipeline:
         self._last_write_s = -math.inf
         self._in_flight = self._unwritten = self._chars = 0
         self._changed = asyncio.Event()
-        # one thread for reading and one for writing, because both block the event loop
+        # one thread for reading and one for writing, because reads and writes block the event loop
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="fillmask-files")
 
     async def run(self, blocks: Iterator[RequestBlock], write: Write) -> None:
@@ -86,7 +87,8 @@ class RowPipeline:
 
         Args:
             blocks: blocks with the requests of their rows. Another thread reads the blocks.
-            write: writes a block or a part of it with the answers. Another thread calls it.
+            write: writes a block or a part of a block with the answers. Another thread calls this
+                function.
 
         Raises:
             CommandError: raised by `blocks`, after all earlier rows are written, or by `write`.
@@ -142,7 +144,7 @@ class RowPipeline:
                     self._chars += chars
                     answer = asyncio.create_task(self._answer(item))
                     self._rows.put_nowait(_InFlightRow(answer, block, place, chars))
-                    await asyncio.sleep(0)  # lets a short text reach the batcher
+                    await asyncio.sleep(0)  # lets the row's task submit a short text to the batcher
         finally:
             self._rows.put_nowait(None)
             upcoming.cancel()

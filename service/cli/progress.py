@@ -106,6 +106,6 @@ def show_progress(
 
 
 def print_status(message: str) -> None:
-    """Print a message to standard error, because standard output may be the result."""
+    """Print a message to standard error, because standard output may contain the result."""
     sys.stderr.write(f"{message}\n")
     sys.stderr.flush()

@@ -14,7 +14,7 @@ from service.errors import InvalidRequestError, quote
 from service.settings import Settings
 from service.tasks.options import FillOptions, Limits
 
-# a row with this many passes takes about 200 MB of memory while it waits
+# a row with this many passes takes about 200 MB of memory while the row waits
 MAX_PASSES = 2**16
 _NO_LIMIT = 2**62
 
@@ -22,7 +22,7 @@ _NO_LIMIT = 2**62
 def without_limits(settings: Settings) -> Settings:
     """Remove the limits that protect a server from its clients.
 
-    The command bounds the amount of queued work itself.
+    The command needs no such limits, because its row pipeline bounds the queued work.
     """
     return settings.model_copy(
         update={
@@ -36,7 +36,7 @@ def without_limits(settings: Settings) -> Settings:
 
 
 def limits_of(bundle: Bundle) -> Limits:
-    """Return the limits for parameters. `top_k` may include all ordinary tokens."""
+    """Return the limits for parameters. `top_k` may be the number of all ordinary tokens."""
     return Limits(
         max_tokens=bundle.max_tokens,
         max_texts=1,
@@ -48,7 +48,7 @@ def limits_of(bundle: Bundle) -> Limits:
 
 
 PARAMETERS = "parameters"
-_MAX_NAMED = 8  # fields that an error message names
+_MAX_NAMED = 8  # maximum number of fields that an error message names
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class RowRequestReader:
 def _describe_value(value: object) -> str:
     try:
         return describe(value)
-    except TypeError:  # a type of Parquet without a counterpart in JSON
+    except TypeError:  # the value has a Parquet type without a counterpart in JSON
         return f"a value of type {type(value).__name__}"
 
 

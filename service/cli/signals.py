@@ -16,7 +16,7 @@ if sys.platform != "win32":
 Main = Callable[[], Coroutine[Any, Any, None]]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_ENDED = 0  # sent instead of a signal number, which is at least 1
+_ENDED = 0  # number that means the end of the coroutine, because signal numbers start at 1
 GRACE_S = 1.0
 
 
@@ -64,7 +64,8 @@ def run_until_signal(main: Main) -> None:
 def _signal_events() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Open a socket pair, whose first socket receives the number of each signal.
 
-    A lock or a queue does not wake this thread if another thread receives the signal.
+    A socket wakes the waiting thread even if another thread receives the signal. A lock or a queue
+    does not wake the thread.
     """
     ours, theirs = socket.socketpair()
     with ours, theirs:

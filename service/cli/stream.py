@@ -1,6 +1,6 @@
 """The stream command, which writes each filled row to standard output immediately.
 
-The command saves no results, so that an interrupted stream cannot continue.
+The command saves no results. Therefore, an interrupted stream cannot continue.
 """
 
 import asyncio

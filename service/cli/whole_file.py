@@ -162,7 +162,7 @@ def _make_plan(command: FileCommand, settings: Settings) -> _Plan:
 async def _fill_rows(
     command: FileCommand, plan: _Plan, parts: PartFiles, settings: Settings
 ) -> None:
-    """Fill the rows without saved answers."""
+    """Fill the rows that have no saved answers yet."""
     row_options = command.row_options
     if parts.next_row > plan.start:
         print_status(f"Continuing after row {parts.next_row} of {command.input.name}.")
@@ -189,7 +189,7 @@ async def _fill_rows(
 
 
 def _join_parts(command: FileCommand, plan: _Plan, parts: PartFiles, path: Path) -> ErrorPolicy:
-    """Write all rows with their saved answers to a file and return the counts."""
+    """Write all rows with their saved answers to a file and return the row counts."""
     answers = parts.answers()
     total = plan.stop - plan.start
     label = f"writing {command.output.name}"

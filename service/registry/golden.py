@@ -12,10 +12,11 @@ from service.tasks.fill_mask import FillMaskPipeline
 from service.tasks.options import FillOptions
 from service.tasks.results import Fill
 
-# standard deviation of a mask's mean difference, relative to the mean over all masks (measured)
+# measured standard deviation of a mask's mean difference, divided by the mean over all masks
 MASK_DEVIATION = 0.5
 STANDARD_ERRORS = 4
-# the largest of about a hundred differences exceeds their 99th percentile
+# multiple of the 99th percentile, because the largest of about a hundred differences exceeds this
+# percentile
 LARGEST_DISTANCES = 4
 
 
@@ -35,8 +36,8 @@ class GoldenTolerance:
     def of(cls, bundle: Bundle) -> Self:
         """Return the bounds for a bundle.
 
-        Early int8 bundles contain a tolerance that is valid on one kind of CPU only. Their bounds
-        come from their verification figures instead.
+        The bounds of int8 bundles come from the verification figures, because early int8 bundles
+        contain a tolerance that is valid on one kind of CPU only.
 
         Raises:
             BundleError: the verification figures of int8 are not numbers.
@@ -64,8 +65,8 @@ def largest_int8_difference(p99: float) -> float:
 async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> None:
     """Check that the pipeline for requests reproduces the golden prompts' log-probabilities.
 
-    The largest difference detects a single wrong fill. The mean difference detects kernels with a
-    small error everywhere.
+    The bound on each difference detects a single wrong fill. The bound on the mean difference
+    detects kernels with a small error in every fill.
 
     Raises:
         BundleError: the log-probabilities differ by more than rounding explains. The message names
@@ -76,7 +77,7 @@ async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> N
     differences: list[float] = []
     for index, prompt in enumerate(bundle.golden.prompts):
         label = f"golden prompt {index}"
-        # more fills than in the bundle, so that a token with a lower rank is among them
+        # more fills than in the bundle, because a token may have a lower rank on this machine
         top_k = min(2 * max(map(len, prompt.fills), default=1), ordinary_tokens)
         try:
             result = await fill_mask.fill([prompt.text], FillOptions(top_k=top_k))
@@ -102,10 +103,10 @@ async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> N
 def _differences(
     label: str, expected: tuple[GoldenFill, ...], actual: Sequence[Fill], largest: float
 ) -> list[float]:
-    """Return the differences of the fills of a mask, in nats.
+    """Return the log-probability differences between expected and actual fills of a mask, in nats.
 
-    A token that is missing from the actual fills differs by at least its distance from the
-    last actual fill.
+    For a token that is missing from the actual fills, the function returns the difference from the
+    last actual fill, which is a lower bound.
     """
     log_probs = {fill.token: _log(fill.score) for fill in actual}
     last = min(log_probs.values())

@@ -56,7 +56,7 @@ async def load_model(
         StartupError: the bundle or a setting is invalid.
     """
     arguments = (settings, path or settings.bundle)
-    # The first load runs on this thread, because another thread keeps memory after it.
+    # The first load runs on this thread, because another thread keeps memory after the load.
     loaded = await asyncio.to_thread(_read, *arguments) if background else _read(*arguments)
     bundle, seen, limits, runtime, tokenizer, throughput = loaded
     async with AsyncExitStack() as closing:
@@ -87,7 +87,7 @@ async def load_model(
             vocab_size=bundle.architecture.vocab_size,
             tracer=tracer,
         )
-        # no limits of requests, because a golden prompt may have more masks
+        # without the request limits, because a golden prompt may have more masks than a request
         await check_golden_prompts(bundle, fills(max_masks=bundle.max_tokens, max_passes=1))
         return ServedModel(
             bundle,
@@ -151,8 +151,8 @@ def _read(
     before = fingerprint(path)
     bundle = read_bundle(path)
     limits = _limits(settings, bundle)
-    # One thread per run, with as many runs as threads, gives the highest throughput. The model
-    # loads first, because loading needs the most memory.
+    # One thread per run, with as many concurrent runs as threads, gives the highest throughput. The
+    # model loads before the tokenizer, because loading the model needs the most memory.
     runtime = Runtime(bundle.model_path, threads_per_run=1)
     tokenizer = Tokenizer.from_bundle(bundle)
     if fingerprint(path) != before:  # the files in memory may differ from the verified ones

@@ -53,7 +53,7 @@ class ModelRegistry:
 
     @property
     def default(self) -> ServedModel:
-        """The model for requests without a model name. By default, this is the first model."""
+        """The model for requests without a model name, which is the first model by default."""
         return self._by_name.get(self._settings.model) or next(iter(self._by_name.values()))
 
     @property

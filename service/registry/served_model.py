@@ -1,4 +1,4 @@
-"""The model as endpoints and the fillmask command use it."""
+"""The served model, which the endpoints and the fillmask command use."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class ServedModel:
         scoring: scores texts.
         batcher: computes the passes of both pipelines.
         probe: checks that the model still computes.
-        closing: frees the model.
+        closing: exit stack that frees the model.
         in_use: reference count of running requests. `retire` waits until the count is zero.
     """
 

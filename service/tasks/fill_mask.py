@@ -17,7 +17,7 @@ from service.tasks.targets import check_targets_size
 from service.tokenization.reader import text_label
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
-# tokenizing a target costs about as much as this many characters of text
+# tokenizing a target takes about as long as tokenizing this many characters of text
 _TARGET_COST_CHARS = 20
 
 

@@ -1,10 +1,11 @@
 """Joint filling of several masks by bounded beam search.
 
 Independent filling may give "[MASK] [MASK]" the tokens "New Francisco". The beam search predicts
-each mask with the earlier tokens in place. By the chain rule, the sum of these log-probabilities is
-the joint log-probability. The beam width is the number of hypotheses that the search keeps.
+each mask with the earlier tokens in place. By the chain rule, the sum of the tokens'
+log-probabilities is the joint log-probability. The beam width is the number of hypotheses that the
+search keeps.
 
-Shapes: m masks of a text.
+Shapes: T tokens and m masks of a text.
 """
 
 import math

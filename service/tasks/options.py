@@ -44,14 +44,14 @@ class FillOptions:
     Attributes:
         top_k: maximum number of fills per mask. None means all targets. Without targets, None means
             DEFAULT_TOP_K.
-        targets: the only words to rank. None means all tokens of the vocabulary except special
-            tokens.
+        targets: the only words and phrases to rank. None means all tokens of the vocabulary except
+            special tokens.
         granularity: unit of a fill, a token or a whole word.
         max_word_tokens: maximum length of a word, in tokens.
         strategy: strategy for several masks of one text, independent or joint.
         order: order in which the joint strategy fills the masks.
-        on_long_text: policy for texts that exceed the model's input, an error or windows around
-            the masks.
+        on_long_text: policy for texts that exceed the model's input, either an error or windows
+            around the masks.
     """
 
     top_k: int | None = None

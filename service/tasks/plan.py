@@ -14,7 +14,7 @@ from service.tokenization.reader import TextReader
 from service.tokenization.tokenizer import EncodedText, Tokenizer
 from service.tokenization.windows import Window
 
-# a list of 10,000 words takes about 2 MB
+# four lists of 10,000 words, which take about 2 MB each
 CACHED_TARGETS_BYTES = 2**23
 
 
@@ -25,7 +25,7 @@ class FillPlan:
     Attributes:
         text: the user's text.
         options: options of the text.
-        targets: the only words to rank. None means the whole vocabulary.
+        targets: the only words and phrases to rank. None means the whole vocabulary.
         windows: the parts of the text that the model reads, at least one.
     """
 
@@ -53,7 +53,7 @@ class FillPlan:
 
     @property
     def passes(self) -> int:
-        """Maximum number of model passes. A plain fill takes one pass, which counts as 0."""
+        """Maximum number of model passes. The pass of a plain fill does not count."""
         if self.targets is not None:
             return sum(count_target_passes(text, self.targets) for text in self.encoded)
         if self.options.strategy == "joint":

@@ -13,16 +13,17 @@ from service.tasks.plan import FillPlan
 MAX_RESPONSE_BYTES = 5 * 2**20
 # Building a response of this size takes 0.3 ms. A switch to another thread and back takes 0.03 ms.
 LARGE_RESPONSE_CHARS = 100_000
-# JSON of a fill without its text and tokens, and JSON of a token with its id and twice its text
+# JSON of a fill without its text and tokens, and JSON of a token with its id and two copies of its
+# text
 _FRAME_BYTES, _TOKEN_BYTES = 190, 60
 # sorting this many targets takes 0.3 ms
 _LARGE_RANKING = 5_000
-# creating a fill costs about as much as copying this many characters
+# creating a fill takes about as long as copying this many characters
 _FILL_COST_CHARS = 500
 
 # a fill as an object, with its numbers and the header of its string
 _FILL_BYTES = 350
-# the JSON exists twice, in parts and joined
+# memory contains the JSON twice, as a list of parts and as the joined body
 _JSON_COPIES = 2
 # a queued or running pass, with its queue entry, its arrays and its caller's task
 _PASS_BYTES = 6_000
@@ -64,7 +65,7 @@ def estimate_response_size(plans: Iterable[FillPlan]) -> ResponseSize:
         lists = 1 if plan.options.strategy == "joint" else masks
         fills = lists * plan.top_k
         plan_bytes = fills * (len(to_json(text)) + _FRAME_BYTES + _max_tokens(plan) * _TOKEN_BYTES)
-        # a token with a character beyond Latin-1 makes Python use two bytes per character
+        # Python stores a text with two bytes per character if any character is beyond Latin-1
         text_bytes = max(sys.getsizeof(text), 2 * len(text))
         if targets is not None:
             ranked += masks * len(targets)
@@ -91,7 +92,7 @@ def estimate_response_size(plans: Iterable[FillPlan]) -> ResponseSize:
 def _max_tokens(plan: FillPlan) -> int:
     """Return the maximum number of tokens of a fill.
 
-    Targets have 0, because the JSON size of targets already includes their tokens.
+    The result is 0 for targets, because the JSON size of targets already includes their tokens.
     """
     if plan.targets is not None:
         return 0

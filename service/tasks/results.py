@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-# value of `token` in a fill of several tokens, a number because clients expect one
+# value of `token` in a fill of several tokens, a number because clients expect a number
 NO_SINGLE_TOKEN = -1
 
 

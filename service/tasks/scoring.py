@@ -2,9 +2,9 @@
 
 The model predicts each token of a text with a mask in place of the token. The pseudo-log-likelihood
 of the text is the sum of the log-probabilities (Salazar et al. 2020, "Masked Language Model
-Scoring", section 2). This sum overestimates words of several tokens, because their other tokens
-stay visible. The within-word variant also masks the later tokens of the word (Kauf and Ivanova
-2023, "A Better Way to Do Masked Language Model Scoring", section 3).
+Scoring", section 2). This sum overestimates the probability of words of several tokens, because the
+model sees the other tokens of the word. The within-word variant also masks the later tokens of the
+word (Kauf and Ivanova 2023, "A Better Way to Do Masked Language Model Scoring", section 3).
 """
 
 import asyncio
@@ -59,8 +59,8 @@ class TextScore:
 
     Attributes:
         log_prob: pseudo-log-likelihood, the sum over the tokens, in nats.
-        pseudo_perplexity: exponential of the negative mean over the tokens.
-        rank: rank by log_prob among the texts of the request. The most probable text has 1.
+        pseudo_perplexity: exponential of the negative mean log-probability of the tokens.
+        rank: rank by log_prob among the texts of the request. The most probable text has rank 1.
         tokens: scores of the tokens in order, without special tokens.
     """
 
@@ -108,7 +108,8 @@ class ScoringPipeline:
 
         Args:
             texts: one or more texts without masks.
-            variants: one per text. A variant selects the tokens to mask besides the predicted one.
+            variants: one per text. A variant selects the tokens to mask besides the predicted
+                token.
             label: the client's name for the texts, for error messages.
             report_errors: include invalid texts in the result instead of raising.
             reserve: reserves the memory of the request before the first pass.
@@ -200,7 +201,7 @@ def _memory_bytes(words: EncodedWords) -> int:
 
 
 def score_passes(words: EncodedWords, variant: Variant, mask_token_id: int) -> Iterator[ModelPass]:
-    """Make one pass per token, which masks the token.
+    """Make one pass per token, with a mask in place of the token.
 
     The variant within_word also masks the later tokens of the same word.
     """

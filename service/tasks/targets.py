@@ -16,10 +16,10 @@ from service.tokenization.tokenizer import Tokenizer
 
 # maximum number of targets in one object of parameters
 MAX_TARGETS = 10_000
-# 10,000 words of 26 letters. Tokenizing a longer list takes too long.
+# the size of 10,000 words of 26 letters. Tokenizing larger lists takes too long.
 MAX_TARGETS_BYTES = 2**18
 
-_MAX_NAMED = 5  # rejected targets that an error message names
+_MAX_NAMED = 5  # maximum number of rejected targets that an error message names
 _ID_BYTES = 40  # a token id in a tuple, with the number and its reference
 _GROUP_BYTES = 700  # a prefix group without the contents of its arrays
 _JSON_ID_BYTES = 8  # a token id in JSON
@@ -31,12 +31,14 @@ _REJECTED_BYTES = 400  # a rejected target without its text
 class PrefixGroup:
     """Targets of equal length that share their first tokens.
 
+    Shapes: C distinct tokens after the prefix, L targets.
+
     Attributes:
         length: number of tokens of each target.
         prefix: ids of the shared tokens.
         next_ids: (C,) ids of the tokens that follow the prefix.
         members: (L,) indices of the targets.
-        columns: (L,) index in next_ids of each target's next token.
+        columns: (L,) for each target, the index of its next token in next_ids.
     """
 
     length: int
@@ -73,8 +75,8 @@ class Targets:
                 several tokens takes one pass.
 
         Raises:
-            InvalidRequestError: the targets need more passes. The method does not
-                tokenize the remaining targets.
+            InvalidRequestError: the targets need more passes than `max_passes`. The method does
+                not tokenize the remaining targets.
         """
         first: dict[tuple[int, ...], str] = {}
         rejected: list[RejectedTarget] = []
@@ -105,7 +107,7 @@ class Targets:
         """Raise an error if any target is invalid.
 
         Raises:
-            InvalidRequestError: a target is invalid. The message has up to five errors of targets.
+            InvalidRequestError: a target is invalid. The message describes up to five targets.
         """
         if self.rejected:
             named = " ".join(target.error for target in self.rejected[:_MAX_NAMED])
@@ -136,7 +138,7 @@ class Targets:
 
     @cached_property
     def _cumulative_json_bytes(self) -> list[int]:
-        """JSON sizes of the largest 0, 1, 2, ... targets. A fill has its target in two fields."""
+        """Total JSON size of the largest 0, 1, 2, ... targets. A fill has its target twice."""
         sizes = [
             2 * len(to_json(text)) + _JSON_ID_BYTES * len(ids)
             for text, ids in zip(self.texts, self.token_ids, strict=True)

@@ -16,9 +16,9 @@ from service.tasks.results import NO_SINGLE_TOKEN, WordFill
 from service.tokenization.detokenizer import TokenText
 from service.tokenization.tokenizer import EncodedText, Tokenizer
 
-# incomplete words that the search keeps per length
+# number of incomplete words that the search keeps per word length
 BEAM_WIDTH = 5
-# candidate tokens per requested word, because most of the best tokens may not start a word
+# number of candidate tokens per requested word, because many good tokens start no word
 _CANDIDATES_PER_WORD, _MIN_CANDIDATES = 16, 256
 _WORD_PUNCTUATION = "'\N{RIGHT SINGLE QUOTATION MARK}-"
 

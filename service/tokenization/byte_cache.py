@@ -42,12 +42,12 @@ class ByteCache(Generic[Key, Value]):
             return entry[0]
 
     def put(self, key: Key, value: Value, size_bytes: int) -> None:
-        """Store a value and drop the least recently used entries above the limit.
+        """Store a value. Drop the least recently used entries while the total exceeds the limit.
 
         Args:
             key: key of the entry. The entry replaces an existing entry with this key.
             value: any value except None.
-            size_bytes: size of key and value. The cache ignores an entry above the limit.
+            size_bytes: size of key and value. The cache ignores an entry larger than the limit.
         """
         if size_bytes > self._max_bytes:
             return

@@ -1,8 +1,8 @@
 """Detokenization of tokens, alone and in place of a mask.
 
 Tokenizers mark words in two ways. WordPiece marks tokens that continue a word ("##ing"). Byte-level
-BPE and SentencePiece include the space before a word in its first token. " Paris" starts a word and
-"Paris" continues a word.
+BPE and SentencePiece include the space before a word in its first token. In these two tokenizers,
+" Paris" starts a word and "Paris" continues a word.
 """
 
 import json
@@ -14,7 +14,7 @@ from tokenizers import decoders, pre_tokenizers
 from service.tokenization.tokenizer_file import LoadedTokenizer
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-# the space in names of tokens, for SentencePiece and for byte-level BPE
+# characters for a space in the names of tokens, in SentencePiece and in byte-level BPE
 _META_SPACE = "▁"
 _BYTE_SPACE = "Ġ"
 _TO_BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -89,7 +89,7 @@ class Detokenizer(dict[int, TokenText]):
         return TokenText(f" {word}" if self._spaces_in_tokens else word, word, None)
 
     def join(self, token_ids: Sequence[int]) -> TokenText:
-        """Join a token and the tokens that continue it."""
+        """Return one text for a token and the continuation tokens after it."""
         first, *rest = (self[token_id] for token_id in token_ids)
         end = "".join(token.continuation or token.text for token in rest)
         continuation = None if first.continuation is None else first.continuation + end
@@ -100,8 +100,8 @@ class Detokenizer(dict[int, TokenText]):
         if (token_id := self._added_ids.get(text)) is not None:
             return token_id
         if self._byte_level:
-            # "é" means the character, although the vocabulary has a byte of that name. "Ġ" is only
-            # a name.
+            # "é" means the character, although "é" is also the name of a byte in the vocabulary.
+            # "Ġ" occurs only in names, where it means a space.
             names = ["".join(part for part, _ in _TO_BYTES.pre_tokenize_str(text))]
             names += [text] if text.startswith(_BYTE_SPACE) else []
         else:

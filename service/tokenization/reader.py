@@ -6,10 +6,11 @@ from service.errors import InvalidRequestError
 from service.tokenization.tokenizer import EncodedText, EncodedWords, Tokenizer
 from service.tokenization.windows import Window, split_into_windows
 
-# Texts of white space or unknown words have many characters per token. No language has this many.
-# The reader rejects longer texts before tokenization, which takes time.
+# Texts of white space or unknown words have many characters per token. No natural language has more
+# than 64 characters per token. The reader rejects longer texts without tokenizing them, because
+# tokenization takes time.
 MAX_CHARS_PER_TOKEN = 64
-# 50 pages, which take about 50 ms to tokenize
+# the length of 50 pages, which take about 50 ms to tokenize
 MAX_WINDOWED_CHARS = 200_000
 
 
@@ -48,7 +49,8 @@ class TextReader:
         Args:
             text: the text of the client.
             label: name of the text in error messages.
-            spare_tokens: number of free tokens for masks that become several tokens.
+            spare_tokens: number of tokens that stay free in each window, for masks that become
+                several tokens.
 
         Raises:
             InvalidRequestError: the text has no mask, contains a special token, or has more than
@@ -95,7 +97,7 @@ class TextReader:
         Args:
             tokens: length of the text, including special tokens.
             label: name of the text in error messages.
-            cause: part of the message that explains a length above that of the text alone.
+            cause: part of the message that explains any tokens beyond the tokens of the text.
 
         Raises:
             InvalidRequestError: the text exceeds the model's input.

@@ -15,13 +15,15 @@ from service.errors import BundleError, InvalidRequestError, quote
 from service.tokenization.detokenizer import Detokenizer, MaskSlot, TokenText
 from service.tokenization.tokenizer_file import load_tokenizer
 
-# The calling thread tokenizes, because the library's thread pool takes CPUs from the batches.
+# The calling thread tokenizes, because the library's thread pool competes with batches for CPUs.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 # Encoding this many characters takes 0.2 ms in English and 0.7 ms in Chinese. A switch to another
-# thread and back takes 0.03 ms. `encode` keeps the interpreter lock. `encode_batch` releases it.
+# thread and back takes 0.03 ms. `encode` keeps the interpreter lock, and `encode_batch`
+# releases the lock.
 LONG_TEXT_CHARS = 1_000
-# No word of any language is longer. A request may have thousands of targets to tokenize.
+# No word of any language is longer. The limit is short, because a request may have thousands of
+# targets to tokenize.
 MAX_TARGET_CHARS = 256
 
 
@@ -59,7 +61,7 @@ class EncodedWords:
         input_ids: (T,) int64, including special tokens.
         positions: (t,) int64, ascending positions of the tokens that are not special.
         spans: start and end of each of these tokens in the text, in characters.
-        words: (t,) int64, ascending number of the word of each of these tokens.
+        words: (t,) int64, index of the word of each of these tokens, ascending.
     """
 
     input_ids: IntArray
@@ -71,7 +73,7 @@ class EncodedWords:
 class Tokenizer:
     """A tokenizer in which the mask is the only special token that a text can contain.
 
-    The tokenizer ignores the truncation and padding of the file.
+    The tokenizer ignores the truncation and padding settings of tokenizer.json.
 
     Args:
         tokenizer_json: content of a Hugging Face tokenizer.json.
@@ -203,7 +205,7 @@ class Tokenizer:
         return self._detokenizer[token_id]
 
     def join_tokens(self, token_ids: Sequence[int]) -> TokenText:
-        """Join a token and the tokens that continue it."""
+        """Return one text for a token and the continuation tokens after it."""
         return self._detokenizer.join(token_ids)
 
     def token_str(self, token_id: int) -> str:

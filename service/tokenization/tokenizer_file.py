@@ -16,7 +16,7 @@ class LoadedTokenizer(NamedTuple):
     """A loaded tokenizer.json.
 
     Attributes:
-        tokenizer: tokenizes texts without the truncation and padding of the file.
+        tokenizer: tokenizes texts and ignores the file's truncation and padding settings.
         vocabulary: maps names to ids and back, for the model's own tokens.
         description: content of the file without the vocabulary.
         unknown_id: id of the unknown token. None if the file names no unknown token.
@@ -62,7 +62,8 @@ def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*before, own])
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    # "[SEP]" in a text is five characters. Only the mask, which is ordinary now, is a single token.
+    # With this setting, "[SEP]" in a text is five ordinary characters instead of a special token.
+    # The mask stays a single token, because the mask is an ordinary token now.
     tokenizer.encode_special_tokens = True
     unknown_id = model.get("unk_id")
     if unknown_id is None and (unknown_token := model.get("unk_token")) is not None:
@@ -73,7 +74,7 @@ def load_tokenizer(tokenizer_json: bytes, mask_token: str, mask_token_id: int) -
 def _make_mask_ordinary(
     added_tokens: list[dict[str, Any]], mask_token: str, mask_token_id: int
 ) -> None:
-    """Make the mask match in texts, in which special tokens do not match."""
+    """Mark the mask as an ordinary token, because special tokens do not match in texts."""
     for added in added_tokens:
         if added["content"] == mask_token:
             added["special"] = False

@@ -4,9 +4,9 @@ Of all segmentations of a text into pieces, the Viterbi algorithm finds the one 
 of log-probabilities (Kudo 2018, "Subword Regularization", section 3.2).
 
 The tokenizers library keeps the pieces in a tree with a hash table in each node. This tree takes
-343 MB for the 250,002 pieces of XLM-RoBERTa. A single dictionary of the pieces takes 45 MB. Both
-return the same segmentation, even among segmentations of equal score. 126 tokens take 0.15 ms here
-and 0.12 ms in the library.
+343 MB for the 250,002 pieces of XLM-RoBERTa. A single dictionary of the pieces takes 45 MB. This
+module and the library return the same segmentation, even among segmentations of equal score.
+Segmenting a text of 126 tokens takes 0.15 ms in this module and 0.12 ms in the library.
 """
 
 from array import array
@@ -31,8 +31,8 @@ class Unigram:
     """A Unigram model in the form of the last pre-tokenizer of a tokenizer.
 
     Args:
-        model: "model" of a tokenizer.json. The constructor empties its list of pieces, so that
-            memory contains the pieces only once.
+        model: the object "model" of a tokenizer.json. The constructor empties its list of pieces,
+            so that memory contains the pieces only once.
         excluded_ids: ids that no text may contain, such as those of special tokens.
 
     Raises:
@@ -106,7 +106,7 @@ class Unigram:
         ids, scores, longest = self._ids, self._scores, self._longest
         length = len(word)
         best = [0.0] * (length + 1)  # score of the best segmentation before each character
-        starts = [-1] * (length + 1)  # start of the last piece of that segmentation
+        starts = [-1] * (length + 1)  # start of the last piece of the best segmentation
         known = [False] * (length + 1)
         for start in range(length):
             score_before = best[start]

@@ -1,7 +1,8 @@
 """Windows around the masks of a text that exceeds the model's input.
 
 Masks that are near each other share a window. A window has as much text before its masks as after
-its masks. Each window starts and ends between words. Each mask is in one window.
+its masks, except near the start and the end of the text. Each window starts and ends between words.
+Each mask is in one window.
 
 Shapes: T tokens of a text.
 """
@@ -69,7 +70,7 @@ def _group_masks(masks: Sequence[int], room: int) -> Iterator[list[int]]:
 
 
 def _place_window(group: Sequence[int], words: IntArray, room: int) -> tuple[int, int]:
-    """Return the start and end of a group's window, in tokens, both between words."""
+    """Return the start and end of a group's window, in tokens, at word boundaries."""
     spare = room - (group[-1] + 1 - group[0])
     start = max(0, group[0] - spare // 2)
     end = min(len(words), start + room)

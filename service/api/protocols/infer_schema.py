@@ -8,7 +8,7 @@ from service.api.protocols.open_inference import OUTPUTS, InferBody
 from service.api.protocols.tensors import MAX_AXES
 
 _FLAG = {"type": "boolean"}
-_SIZE = {"type": "integer", "minimum": 4}  # bytes of the length field of one text
+_SIZE = {"type": "integer", "minimum": 4}  # 4 bytes for the length field of one text
 
 
 def infer_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:

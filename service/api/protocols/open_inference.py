@@ -37,7 +37,7 @@ from service.tasks.results import NO_SINGLE_TOKEN, Fill
 MODEL_VERSION = "1"
 PLATFORM = "onnxruntime_onnx"
 TEXT, TARGETS = "text", "targets"
-# name -> (datatype, number of axes)
+# name of an output tensor -> (datatype, number of axes)
 OUTPUTS = {
     "text_index": ("INT64", 1),
     "token": ("INT64", 2),
@@ -49,7 +49,7 @@ _BINARY_SIZE, _BINARY, _BINARY_BY_DEFAULT = "binary_data_size", "binary_data", "
 
 Parameters = dict[str, JsonValue]
 
-# padding for masks with fewer fills than others
+# padding for masks with fewer fills than other masks
 _PADDING = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
 
 
@@ -61,7 +61,7 @@ def _integer(value: object) -> object:
 _Integer = Annotated[int, BeforeValidator(_integer)]
 
 
-# fail_fast stops at the first invalid item, because thousands of errors would fill the memory
+# fail_fast stops at the first invalid item, because thousands of errors take too much memory
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -109,7 +109,8 @@ class InferRequest:
         id: the client's id, which the response repeats.
         fill: texts and parameters.
         label: the client's name of the texts, for errors.
-        outputs: names of the selected outputs, with true for binary form and false for JSON.
+        outputs: names of the selected outputs, each with true for the binary form or false for
+            JSON.
     """
 
     id: str | None
@@ -192,7 +193,7 @@ def metadata(model: str) -> dict[str, Any]:
 
 def _tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTensor]:
     masks = [(index, mask) for index, text in enumerate(fills) for mask in text]
-    width = max(len(mask) for _, mask in masks)  # with words, some masks may have fewer fills
+    width = max(len(mask) for _, mask in masks)  # some masks may have fewer words
     padded = [fill for _, mask in masks for fill in (*mask, *[_PADDING] * (width - len(mask)))]
     if not all(math.isfinite(fill.score) for fill in padded):
         raise ValueError("the model returned NaN or infinity; export its bundle again")

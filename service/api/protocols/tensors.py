@@ -14,9 +14,9 @@ import numpy as np
 
 from service.errors import InvalidRequestError, MalformedRequestError, quote
 
-MAX_AXES = 8  # of a tensor's shape
+MAX_AXES = 8  # maximum number of axes of a tensor
 
-_LENGTH = struct.Struct("<I")  # before each element of a BYTES tensor
+_LENGTH = struct.Struct("<I")  # length in bytes before each element of a BYTES tensor
 _DTYPES = {"FP32": "<f4", "INT64": "<i8"}
 
 
@@ -57,7 +57,8 @@ def read_texts(name: str, content: bytes) -> list[str]:
     """Decode the elements of a BYTES tensor.
 
     Raises:
-        MalformedRequestError: a length exceeds the content, or an element is not UTF-8.
+        MalformedRequestError: the length of an element exceeds the content, or an element is not
+            UTF-8.
     """
     try:
         return [element.decode() for element in _elements(content)]
@@ -82,15 +83,16 @@ def check_shape(name: str, shape: Sequence[int], count: int) -> None:
     """Check that a shape matches the number of elements.
 
     Raises:
-        InvalidRequestError: the product of the axes is not the number of elements, or the shape has
-            more than MAX_AXES axes.
+        InvalidRequestError: the product of the axis sizes is not the number of elements, or the
+            shape has more than MAX_AXES axes.
     """
     if len(shape) > MAX_AXES:
         raise InvalidRequestError(
             f"The input {quote(name)} has a shape of {len(shape)} axes; at most {MAX_AXES} are "
             "allowed."
         )
-    # math.prod must not multiply an axis above the count, which may have thousands of digits
+    # math.prod must not multiply an axis above the count, because the axis may have thousands of
+    # digits
     fits = bool(shape) and all(0 <= axis <= count for axis in shape)
     if not fits or math.prod(shape) != count:
         shown = f"{[*map(_shown, shape)]}".replace("'", "")
@@ -112,7 +114,7 @@ def split_body(body: bytes, json_bytes: str | None) -> tuple[bytes, bytes]:
         json_bytes: value of the header Inference-Header-Content-Length.
 
     Raises:
-        MalformedRequestError: the header is not a length within the body.
+        MalformedRequestError: the header is not a length up to the length of the body.
     """
     if json_bytes is None:
         return body, b""

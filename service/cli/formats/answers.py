@@ -27,7 +27,7 @@ class Problem:
 
     @property
     def line(self) -> bytes:
-        """The problem as an answer."""
+        """The answer of a row with this problem, as JSON."""
         return to_json({_READABLE if self.readable else _UNREADABLE: self.message})
 
 

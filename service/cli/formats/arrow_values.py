@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-# duration units per second
+# number of duration units per second
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 

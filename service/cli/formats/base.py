@@ -1,4 +1,4 @@
-"""Interfaces of all formats, for rows in blocks and for writers of rows with fills."""
+"""Interfaces that all formats implement, to read rows in blocks and to write rows with fills."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ class Block(ABC):
     """Consecutive rows of a file.
 
     Attributes:
-        first: index of the first row in the file, from 0.
+        first: index of the block's first row in the file, from 0.
     """
 
     first: int
@@ -80,7 +80,7 @@ class Rows(ABC):
     Attributes:
         name: name of the file, for error messages.
         columns: fields of every row, in order. None if each row has its own fields.
-        row_parameters: true if rows may have a `parameters` field.
+        row_parameters: true if a row may have its own parameters in a `parameters` field.
     """
 
     name: str
@@ -165,7 +165,7 @@ def row_label(name: str, number: int) -> str:
 
 
 def is_encodable(value: str) -> bool:
-    """Return whether UTF-8 can encode a string. Surrogates for invalid bytes prevent this."""
+    """Return whether UTF-8 can encode a string. UTF-8 cannot encode unpaired surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -189,7 +189,7 @@ def as_json(value: object) -> bytes:
 
 FILLS, ERROR = "fills", "error"
 
-# writes rows with their answers, in order
+# function that writes rows with their answers, in order
 Write = Callable[[Block, Sequence[bytes]], None]
 
 
@@ -212,7 +212,7 @@ class OutputOptions:
 
 
 class RowWriter(Protocol):
-    """Writer of rows in one format.
+    """Writer of rows with their fills in one format.
 
     Attributes:
         reserved: names of added fields. A row with such a field is invalid. Empty if the writer has
@@ -245,7 +245,7 @@ def reject_name_clash(label: str, columns: Iterable[str], added: Iterable[str]) 
 
 
 def describe_name_clash(columns: Iterable[str], added: Iterable[str]) -> str | None:
-    """Return the end of a message about the first common name, if there is one."""
+    """Return the end of a message about the first common name. None if no name is common."""
     if not (clash := sorted(set(columns) & set(added))):
         return None
     name = quote(clash[0])

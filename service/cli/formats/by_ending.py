@@ -64,7 +64,7 @@ def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
 
     Args:
         path: the file.
-        rows: the rows to write. Formats with fixed columns read the rows once to find them.
+        rows: the rows to write. Formats with fixed columns read the rows once to find the columns.
         options: options of the output.
 
     Raises:
@@ -76,7 +76,7 @@ def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
     if ending == ".csv":
         return CsvRowWriter(rows, options)
     with _require_pyarrow(path):
-        from service.cli.formats.parquet import ParquetRowWriter  # noqa: PLC0415 - the same
+        from service.cli.formats.parquet import ParquetRowWriter  # noqa: PLC0415 - an optional extra
     return ParquetRowWriter(rows, options)
 
 

@@ -1,4 +1,4 @@
-"""CSV, with one row per line of the input and one fill per line of the output."""
+"""CSV, with one text per input row and one fill per output row."""
 
 import csv
 import io
@@ -109,7 +109,7 @@ class CsvRows(Rows):
         return drop_trailing_blanks(batches, [])
 
     def _cells(self) -> Iterator[list[str]]:
-        # bounds the memory of an unclosed quote, which makes the rest of the file one cell
+        # The limit bounds memory, because an unclosed quote makes the rest of the file one cell.
         csv.field_size_limit(MAX_LINE_BYTES)
         # invalid bytes become surrogates, so that the error can name their row
         with self._path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
@@ -140,7 +140,7 @@ _OPTIONAL_FIELDS = ("log_prob", "target_score", "tokens", "token_strs", "window"
 
 
 class CsvRowWriter:
-    """Writer of CSV with one line per fill.
+    """Writer of CSV with one row per fill.
 
     Args:
         rows: the rows to write. The writer reads rows with different fields once to find
@@ -211,7 +211,10 @@ def _columns_of(rows: Rows) -> tuple[str, ...]:
 
 
 def _optional_fields(options: FillOptions) -> tuple[str, ...]:
-    """Return the fields that options add to fills. Rows have no influence, so that shards agree."""
+    """Return the fields that options add to fills.
+
+    The parameters of single rows have no influence, so that all shards have the same fields.
+    """
     columns = []
     if options.targets or options.granularity == "word" or options.strategy == "joint":
         columns += ["log_prob", "tokens"]
@@ -234,5 +237,5 @@ def _cell(value: Any) -> str:
     if isinstance(value, str):
         return value
     written = as_json(value).decode()
-    # Types that JSON lacks, such as dates, become JSON strings. The cell omits the quotes.
+    # Values of types that JSON lacks, such as dates, become JSON strings. The cell has no quotes.
     return str(json.loads(written)) if written.startswith('"') else written

@@ -17,7 +17,7 @@ STANDARD_OUTPUT = "standard output"
 
 @contextlib.contextmanager
 def name_in_errors(name: str) -> Iterator[None]:
-    """Add a file's name to system errors without a name, such as a full disk."""
+    """Add a file's name to system errors without a name, such as the error of a full disk."""
     try:
         yield
     except OSError as error:
@@ -43,7 +43,7 @@ class _NamedFile(io.FileIO):
 
 
 def create(path: Path) -> BinaryIO:
-    """Open a new or truncated file for writing. Its errors contain its name."""
+    """Open a new or truncated file for writing. Errors of the file contain its name."""
     return io.BufferedWriter(_NamedFile(path))
 
 

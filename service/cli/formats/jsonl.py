@@ -58,7 +58,7 @@ class JsonBlock(LineBlock):
     """Block of JSONL lines."""
 
     def json_objects(self) -> list[bytes]:
-        """See `Block`. The objects are the bytes of the input."""
+        """See `Block`. Each object has the same bytes as its line in the input."""
         return [b"{}" if line is None else line.strip() for line in self.rows]
 
     def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:
@@ -83,7 +83,7 @@ class TextBlock(LineBlock):
 
     field: str
 
-    def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:  # noqa: ARG002 - only JSON errors have it
+    def _read(self, line: bytes, number: int) -> Fields | UnreadableRow:  # noqa: ARG002 - for JSON errors
         try:
             return {self.field: line.decode()}
         except UnicodeDecodeError:

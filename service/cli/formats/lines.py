@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Iterator
 from typing import Protocol
 
-# 80 times the longest text that the model reads in windows
+# 80 times the maximum number of characters of a text that the model reads in windows
 MAX_LINE_BYTES = 2**24
 _CHUNK_BYTES = 2**18
 
@@ -27,7 +27,7 @@ def read_lines(stream: Stream, max_bytes: int = MAX_LINE_BYTES) -> Iterator[list
             do not wait for later lines.
         max_bytes: length of the longest line. A longer line becomes None.
     """
-    pieces: list[bytes] = []  # of the incomplete line
+    pieces: list[bytes] = []  # pieces of the incomplete line
     held_bytes = 0
     at_start = True
     while chunk := stream.read(_CHUNK_BYTES):

@@ -106,7 +106,8 @@ class ParquetRows(Rows):
         if first is None:
             return
         columns = None if only is None else [name for name in only if name in self.columns]
-        # with a buffer, pyarrow reads columns as needed instead of the whole row group
+        # With a buffer, pyarrow reads columns as needed. Without a buffer, pyarrow reads the whole
+        # row group at once.
         with pq.ParquetFile(self._path, buffer_size=_BLOCK_BYTES) as file:
             batches = file.iter_batches(BLOCK_ROWS, groups, columns, use_threads=False)
             for batch in self._checked(batches):
@@ -124,7 +125,7 @@ class ParquetRows(Rows):
 
 @contextmanager
 def _reject_unreadable(message: str) -> Iterator[None]:
-    """Convert Arrow's errors to CommandError, but not errors of the operating system."""
+    """Convert Arrow's errors to CommandError. Errors of the operating system pass unchanged."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -134,7 +135,7 @@ def _reject_unreadable(message: str) -> Iterator[None]:
 
 
 def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
-    """Read a single row of a block with an invalid row."""
+    """Read a single row, because another row of its block may be invalid."""
     try:
         [fields] = rows_of(row)
     except UnicodeDecodeError:
@@ -146,10 +147,10 @@ def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
     return fields
 
 
-# One type for all options. Fields that a fill lacks are null.
+# One type for fills with any options. Fields that a fill lacks are null.
 FILL_TYPE = pa.struct(
     [
-        ("mask", pa.int32()),  # from 1
+        ("mask", pa.int32()),  # number of the mask in its text, from 1
         ("score", pa.float64()),
         ("token", pa.int32()),
         ("token_str", pa.string()),
@@ -200,7 +201,7 @@ class ParquetRowWriter:
                 group: list[pa.RecordBatch] = []
 
                 def end_group() -> None:
-                    # combined, so that the file does not depend on the lengths of the blocks
+                    # combine_chunks makes the file independent of the lengths of the blocks
                     writer.write_table(pa.Table.from_batches(group, self._schema).combine_chunks())
                     group.clear()
 
@@ -244,7 +245,7 @@ def _flatten(answer: bytes) -> list[dict[str, Any]]:
 
 
 def _schema_of(rows: Rows, reserved: Sequence[str]) -> pa.Schema:
-    """Return the schema of the rows. The schema ignores rows with reserved names."""
+    """Return the schema of the rows. The schema ignores rows with reserved field names."""
     if isinstance(rows, ParquetRows):
         return rows.schema
     if rows.columns is not None:

@@ -43,7 +43,7 @@ if os.name == "posix":
 
 INPUT = "input"
 _DESCRIPTION, _LOCK, _JOINED = "job.json", "lock", "joined"
-# The description comes last, because it shows that the other files belong to the job.
+# The last file to remove is the description, which shows that the other files belong to the job.
 _FILES = (UNFINISHED, _JOINED, f"{_DESCRIPTION}.draft", _DESCRIPTION)
 
 
@@ -145,7 +145,7 @@ def locked(output: Path) -> Iterator[None]:
     """Create and lock the directory of an output's parts.
 
     Raises:
-        RetryError: another process has locked it.
+        RetryError: another process has locked the directory.
     """
     directory = parts_directory(output)
     directory.mkdir(exist_ok=True)

@@ -18,7 +18,7 @@ from service.cli.formats.durable_files import create, replace_durably, sync
 PART_NAME = re.compile(r"(\d{12,})-(\d{12,})\.jsonl")
 UNFINISHED = "unfinished"
 # A part ends after this many rows or seconds, whichever comes first. These limits bound the work
-# that a killed process loses and the amount of one write to the disk.
+# that a killed process loses and the size of one write to the disk.
 _ROWS, _SECONDS = 4096, 10.0
 
 
@@ -29,7 +29,7 @@ class PartFiles:
         directory: the job's directory, which exists.
         first: index of the job's first row.
         rows: maximum number of rows in a part.
-        seconds: maximum time that a part is open.
+        seconds: maximum time that a part is open, in seconds.
 
     Attributes:
         next_row: index of the first row without a saved answer.
@@ -42,7 +42,7 @@ class PartFiles:
         self._first = first
         self._max_rows = rows
         self._max_seconds = seconds
-        self._lock = threading.Lock()  # cancelling a job does not wait for a running write
+        self._lock = threading.Lock()  # because cancelling a job does not wait for a running write
         self._stream: BinaryIO | None = None
         self._unfinished_rows = 0
         self._begun_s = 0.0
