@@ -54,7 +54,8 @@ def _rank_among_parts(
 ) -> tuple[str, str, str, str]:
     """Rank one part of the vocabulary.
 
-    Log-probabilities are relative to the part. Targets in other parts have minus infinity.
+    Log-probabilities are relative to the part. Targets in other parts have a log-probability of
+    minus infinity.
 
     Returns:
         Top ids (M, k), log-probabilities (M, k), log-probabilities of targets (M, K), and the
