@@ -30,7 +30,7 @@ def release_memory(tensors: Iterable[Tensor] = ()) -> None:
 
     Args:
         tensors: tensors that the caller does not need soon. The values stay available. The function
-            ignores tensors on other devices than the CPU.
+            ignores tensors on devices other than the CPU.
     """
     if sys.platform != "linux":
         return
@@ -78,7 +78,7 @@ def limit_kernel_cache() -> None:
 def page_out_files(*endings: str) -> Iterator[None]:
     """Page out mapped files every 50 ms within the block.
 
-    Otherwise one pass through a mapped file of weights leaves the whole file in memory. The
+    Otherwise one sequential read of a mapped weight file leaves the whole file in memory. The
     function has no effect outside Linux.
 
     Args:
@@ -90,7 +90,7 @@ def page_out_files(*endings: str) -> Iterator[None]:
         libc = ctypes.CDLL(None)
         while not done.wait(_PAGE_OUT_INTERVAL_S):
             for first, end in _mappings(endings):
-                # harmless for a reused range, which keeps its values
+                # harmless if the range has a new mapping, because paging out keeps the values
                 libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), _MADV_PAGEOUT)
 
     thread = threading.Thread(target=page_out, daemon=True)
