@@ -37,7 +37,7 @@ class Slots:
 class Attention:
     """Builder of attention layers.
 
-    Layers with the same queries and the same attention range share a mask.
+    Layers with the same queries and the same attention range share an attention mask.
 
     Args:
         g: graph builder with the inputs of `export.graph`.

@@ -96,7 +96,7 @@ class _ErrorCompensation:
         damping = max(DAMPING * float(diagonal.mean()), 1e-12)
         # channels with the most energy come first, while many columns remain for compensation
         self._order = np.argsort(-diagonal, kind="stable")
-        # free each matrix as early as possible, because 4,096 channels take 134 MB
+        # free each matrix as early as possible, because 4,096 channels take 134 MB per matrix
         damped = torch.from_numpy(gram[np.ix_(self._order, self._order)])
         ordered_scale = torch.from_numpy(scale[self._order])
         damped.mul_(ordered_scale[:, None]).mul_(ordered_scale)

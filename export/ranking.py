@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from export.operators import GraphBuilder, float_tensor, integer_tensor
 
-MASKS_PER_ROUND = 16  # masks whose logits are in memory at a time
+MASKS_PER_ROUND = 16  # number of masks whose logits are in memory at a time
 _RESULTS = ("top_ids", "top_log_probs", "target_log_probs")
 
 

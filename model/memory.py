@@ -25,8 +25,8 @@ _KERNELS = 32
 def release_memory(tensors: Iterable[Tensor] = ()) -> None:
     """Return freed memory to Linux, and drop pages of tensors in mapped files.
 
-    PyTorch frees buffers of every size, and the C library keeps the gaps between buffers in use.
-    The function has no effect on other systems.
+    PyTorch frees buffers of every size, and the C library keeps the gaps between the buffers that
+    are still in use. The function has no effect outside Linux.
 
     Args:
         tensors: tensors that the caller does not need soon. The values stay available. The function
@@ -68,8 +68,8 @@ def limit_kernel_cache() -> None:
 
     The call must precede the first matrix product. A value set in the environment takes precedence.
     Each training step has new shapes, because the number of masked positions is random. Kernels are
-    small but seem to fragment the heap. Memory after 130 steps was 5.9 GB with the default and 3.5
-    GB with the limit, at the same speed (docs/log.md, 2026-11-22).
+    small but seem to fragment the heap. The memory of the process after 130 steps was 5.9 GB with
+    the default and 3.5 GB with the limit, at the same speed (docs/log.md, 2026-11-22).
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS))
 

@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 
 TokenRows: TypeAlias = NDArray[np.integer[Any]]  # (N, T) ids of any integer type
 
-DOCUMENTS_PER_CALL = 256  # enough to use every core, and few enough to limit memory
+DOCUMENTS_PER_CALL = 256  # enough documents for every core, but few enough to limit memory
 # names of the special tokens in different families
 _NAMES = {
     "cls": ("[CLS]", "<s>", "<cls>"),

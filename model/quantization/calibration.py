@@ -206,7 +206,7 @@ class _InputRecorder:
     Args:
         model: the encoder.
         modules: prefixes of the layers' names. "head." includes the output projection.
-        every: interval of the sampled rows.
+        every: interval between sampled rows, in rows.
     """
 
     def __init__(self, model: TiedEncoder, modules: tuple[str, ...], every: int) -> None:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 STEPS = 300
 SAMPLED_OUTPUTS = 1024  # sampled rows per weight, because the embedding table has many more
-# factor of weight errors, because assuming independence underestimates them (docs/log.md,
-# 2026-11-20)
+# corrects the error model, which underestimates weight errors (docs/log.md, 2026-11-20)
 WEIGHT_ERRORS = 4.0
 LEARNING_RATE = 0.03
 SMALLEST = 1e-5

@@ -1,7 +1,7 @@
 """Completion of an incomplete tokenizer.json.
 
 A complete file stays the same byte for byte. transformers instead rebuilds the file from the
-defaults of its class, which loses the settings for case and normalization.
+defaults of the tokenizer class, and loses the settings for case and normalization.
 """
 
 from __future__ import annotations
