@@ -20,8 +20,9 @@ from service.engine.batch_arrays import Batch, ModelPass
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
-MIN_AGREEMENT = 0.9  # share of masks with the same top token in int8 and fp32
-MAX_P99 = 0.5  # nats, 99th percentile of the difference over the fp32 top 5
+MIN_AGREEMENT = 0.9  # minimum share of masks with the same top token in int8 and fp32
+# nats, maximum of the 99th percentile of the log-probability differences over the fp32 top 5
+MAX_P99 = 0.5
 REQUESTS_AT_ONCE = 16  # limits the memory for the log-probabilities of a long text
 _INT8_ADVICE = (
     "Export with --precision fp32, or calibrate with text that resembles the training text"
@@ -35,8 +36,8 @@ class Int8Figures:
     Attributes:
         masks: number of compared masks.
         top_1_agreement: share of masks with the same top token.
-        mean_log_prob_difference: mean absolute difference in nats over the fp32 top 5.
-        p99_log_prob_difference: 99th percentile of the absolute difference, in nats.
+        mean_log_prob_difference: mean absolute difference in nats over the five top tokens of fp32.
+        p99_log_prob_difference: 99th percentile of the same absolute differences, in nats.
     """
 
     masks: int
@@ -66,9 +67,9 @@ class Fp32Predictions:
         Args:
             model: fp32 encoder.
             texts: plain sentences without masks. The function skips texts of more than
-            `max_tokens`.
+            `max_tokens` tokens.
             tokenizer: tokenizer of the bundle.
-            max_tokens: maximum length of an input.
+            max_tokens: maximum length of an input in tokens.
 
         Raises:
             VerificationError: all texts are too long.
@@ -98,7 +99,7 @@ class Fp32Predictions:
 def _top(
     model: TiedEncoder, requests: Sequence[ModelPass]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the top ids and log-probabilities (M, 5) of passes of one length with one mask."""
+    """Return the top ids and log-probabilities (M, 5) of passes of equal length, one mask each."""
     logits_MV = encoder_logits(model, requests)
     # log_softmax needs a second tensor (M, V), which is too large for a large vocabulary
     best = logits_MV.topk(TOP_K)
@@ -109,7 +110,8 @@ def measure_agreement(runtime: Runtime, expected: Fp32Predictions) -> Int8Figure
     """Compare the int8 graph's predictions with those of PyTorch in fp32.
 
     Raises:
-        VerificationError: the agreement is below its minimum, or the difference above its maximum.
+        VerificationError: the agreement is below MIN_AGREEMENT, or the 99th percentile of the
+            differences is above MAX_P99.
     """
     same, found = [], []
     for start in range(0, len(expected.requests), REQUESTS_AT_ONCE):
@@ -139,7 +141,7 @@ def measure_agreement(runtime: Runtime, expected: Fp32Predictions) -> Int8Figure
 
 
 def _mask_each_token(text: str, tokenizer: Tokenizer, max_tokens: int) -> list[ModelPass]:
-    """Return one pass per ordinary token of a text, with this token masked."""
+    """Return one pass per ordinary token of a text, with that token masked."""
     input_ids = tokenizer.encode(text).input_ids
     if len(input_ids) > max_tokens:
         return []

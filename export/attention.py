@@ -14,9 +14,9 @@ from export.operators import GraphBuilder, float_tensor
 from export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_range
 from service.engine.attention_rows import ALIGNMENT
 
-NEVER = -1e30  # a score with this penalty has a weight of exactly 0
-# Encoders with longer inputs compute attention for chunks of queries, because all scores together
-# take 3 GB for 12 heads and 8,192 tokens.
+NEVER = -1e30  # added to a score, this penalty makes the attention weight exactly 0
+# Encoders with longer inputs compute attention for chunks of queries, because the scores of all
+# queries together take 3 GB for 12 heads and 8,192 tokens.
 LONG_TOKENS = 1024
 CHUNK_SLOTS = 256
 
@@ -37,7 +37,7 @@ class Slots:
 class Attention:
     """Builder of attention layers.
 
-    Layers with the same queries and the same attention range share a mask.
+    Layers with the same queries and the same attention range share an attention mask.
 
     Args:
         g: graph builder with the inputs of `export.graph`.
@@ -62,7 +62,7 @@ class Attention:
     def attend_from(
         self, query: str, key_BWD: str, value_BWD: str, queries: Slots, layer: int
     ) -> str:
-        """Add attention with the queries (B, Q, D) of some slots over all keys."""
+        """Add attention with the queries (B, Q, D) of some slots to all keys."""
         kind = attention_range(self._g.config, layer)
         if (queries, kind) not in self._masks:
             self._masks[queries, kind] = self._mask(queries, self._all, kind)
@@ -81,7 +81,7 @@ class Attention:
             return x_RD
         positions_R = g.add("Gather", ["positions", tokens]) if tokens else "positions"
         kind = attention_range(self._g.config, layer)
-        # each token is its own text, because one text of all tokens may be longer than the tables
+        # treat each token as a text, because one text of all tokens may be longer than the tables
         inputs = [
             g.add("Unsqueeze", [x_RD, g.integers(1)]),
             g.weight(COSINES.format(kind)),

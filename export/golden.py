@@ -15,12 +15,13 @@ from service.engine.runtime import Runtime
 from service.registry.golden import largest_int8_difference
 from service.tokenization.tokenizer import Tokenizer
 
-# enough masks for their mean to distinguish saturating int8 kernels from another CPU's rounding
+# enough masks for the mean difference to distinguish saturating int8 kernels from the rounding of
+# another CPU
 PROMPTS = 16
 PLACES = (1 / 4, 1 / 2, 3 / 4)  # relative positions of the masks in a text
 LEAST_WORDS = 7  # shorter texts have one mask in the middle
-FILLS = 5  # as many as in the comparison of int8 with fp32
-FP32_TOLERANCE = 2e-3  # nats, for the order of sums on other CPUs
+FILLS = 5  # fills per mask, as in the comparison of int8 with fp32
+FP32_TOLERANCE = 2e-3  # nats, because other CPUs add numbers in another order
 
 
 def log_prob_tolerance(figures: dict[str, Any]) -> float:
@@ -40,10 +41,11 @@ def golden_prompts(
     """Create the `golden` field of bundle.json.
 
     Args:
-        texts: plain sentences without masks. The function skips texts of more than `max_tokens`.
+        texts: plain sentences without masks. The function skips texts of more than `max_tokens`
+            tokens.
         runtime: runtime with the bundle's graph.
         tokenizer: tokenizer of the bundle.
-        max_tokens: maximum length of an input.
+        max_tokens: maximum length of an input in tokens.
         figures: verification figures of the bundle.
 
     Raises:
@@ -66,7 +68,7 @@ def golden_prompts(
 
 
 def renew_golden_prompts(path: Path, texts: Sequence[str]) -> int:
-    """Replace a bundle's golden prompts by its fills on this machine.
+    """Replace a bundle's golden prompts with new ones from its fills on this machine.
 
     Only bundle.json changes.
 

@@ -7,7 +7,8 @@ V vocabulary.
 Exact optimisations:
 - Matrix products, norms and GELU run on the R real tokens. Only attention has padding. Short texts
   share a row of slots, and the attention mask separates them.
-- The last block computes only keys and values for all tokens. The rest runs for masks.
+- The last block computes only keys and values for all tokens. The rest of the block runs only for
+  masks.
 - Softmax cancels the key bias of most encoders, so the graph omits it. The output bias contains the
   value bias.
 - The output projection runs on M rows. Logits never leave the graph.
@@ -25,7 +26,7 @@ from export.ranking import rank
 OPSET = 24
 FLOAT = onnx.TensorProto.FLOAT
 QKV = ("query", "key", "value")
-# an input with one entry per token, and an input with one entry per mask
+# names of an input with one entry per token and of an input with one entry per mask
 TOKENS, MASKS = "input_ids", "mask_slots"
 
 

@@ -27,11 +27,12 @@ def save_graph(
 ) -> None:
     """Write the served graph and its weights.
 
-    The function writes one weight at a time, so that memory needs no second copy of all weights.
+    The function writes one weight at a time, so that memory never contains a second copy of all
+    weights.
 
     Args:
         model: the encoder.
-        max_tokens: maximum length of an input.
+        max_tokens: maximum length of an input in tokens.
         directory: new directory for the files.
         int8: rounding of the weights. None for fp32.
     """

@@ -1,8 +1,9 @@
 """Int8 linear layers and embedding table of the served graph, with a scale per row.
 
 Products use `MatMulIntegerToFloat` (domain com.microsoft). Of the operators of onnxruntime's CPU
-provider, only this one applies the weights' scales at the speed of VNNI and dot-product
-instructions. The left input has a single scale, so a `Mul` node applies the rows' scales later.
+provider, only this operator applies the weights' scales at the speed of VNNI and dot-product
+instructions. The operator accepts only a single scale for its left input, so a `Mul` node applies
+the rows' scales later.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ class Int8GraphBuilder(GraphBuilder):
         self._output = output_table(config)
         self._table_columns: str | None = None
         if len(self.vocabulary_parts) == 1:
-            # outside the loop over masks, so that the runtime folds the node at load time
+            # outside the loop over masks, so that the runtime transposes once, at load time
             self._table_columns = self.add("Transpose", [self._values(self._output)], perm=[1, 0])
 
     @cached_property
     def _tables(self) -> dict[str, QuantizedRows]:
-        # a tied table has the head's factors, which help the head more than they harm the lookup
+        # a tied table has the head's factors, which help the logits more than they harm the lookup
         tables = {self._output: self._int8.rows(VOCABULARY, self.weights[self._output])}
         if not self.config.tied:
             tables[TABLE] = quantize_rows(self.weights[TABLE])
@@ -115,7 +116,7 @@ class Int8GraphBuilder(GraphBuilder):
         return self.add("QGemm", inputs, domain=CONTRIB, transB=1)
 
     def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:
-        """Add linear layers of one input, which they share after one rounding."""
+        """Add linear layers with the same input, which the graph rounds once."""
         key = "+".join(names)
         if key.endswith(".output"):
             # the values' weights already contain the factors of this layer
@@ -218,7 +219,7 @@ class Int8GraphBuilder(GraphBuilder):
     def _quantize(self, x: str, rows: str, width: int) -> tuple[str, str]:
         """Quantize rows to uint8 with zero point 128.
 
-        A row of zeros has scale 0, so its products are 0 for all rounded values.
+        A row of zeros has scale 0, so its products are 0 whatever its rounded values are.
 
         Returns:
             The rows, and their scales (R, 1).

@@ -19,7 +19,7 @@ from export.weights import COSINES, EVERYTHING, POSITIONS
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TABLE, output_table
 
-IR_VERSION = 10  # supported since onnxruntime 1.20
+IR_VERSION = 10  # version of the ONNX format, supported by onnxruntime 1.20 and later
 PART_ROWS = 65_536  # maximum rows per part of the vocabulary
 
 
@@ -63,7 +63,7 @@ class GraphBuilder:
     def subgraph(
         self, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto]
     ) -> Iterator[onnx.GraphProto]:
-        """Collect the nodes of this block in a subgraph, which can read outer tensors."""
+        """Collect the nodes of this block in a subgraph, which can read the outer graph."""
         outside, self.nodes = self.nodes, []
         graph = onnx.GraphProto(name="body", input=inputs, output=outputs)
         try:
@@ -73,7 +73,7 @@ class GraphBuilder:
             self.nodes = outside
 
     def constant(self, name: str, values: NDArray[Any]) -> str:
-        """Return the name of an initializer, added by the first call with this name."""
+        """Return the name of an initializer, which the first call with this name adds."""
         if name not in self.initializers:
             kept = self._file.add(name, values) if self._file else None
             self.initializers[name] = kept or numpy_helper.from_array(
@@ -249,7 +249,7 @@ class GraphBuilder:
 
     @property
     def max_tokens(self) -> int:
-        """Maximum length P of an input."""
+        """Maximum length P of an input in tokens."""
         tables = (POSITIONS, COSINES.format(EVERYTHING))
         lengths = [len(self.weights[name]) for name in tables if name in self.weights]
         return lengths[0] if lengths else self.config.max_positions

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from model.quantization.rounding import INT8_MAX
 
-DAMPING = 0.01  # share of the mean diagonal, as in the GPTQ paper
+DAMPING = 0.01  # share of the mean of the Gram diagonal, as in the GPTQ paper
 COLUMNS_AT_ONCE, ROWS_AT_ONCE = 64, 4096
 UNSIGNED_ZERO = 128  # zero point of uint8 activations
 GELU_LEAST = 0.171  # the minima of GELU's erf and tanh forms are -0.16997 and -0.17004
@@ -44,7 +44,7 @@ def quantize_rows(
 
     With the inputs' Gram matrix, later columns compensate for the rounding errors of earlier ones
     (GPTQ, Frantar et al. 2023, algorithm 1). The compensation minimises the change of the outputs
-    on such inputs. Without the matrix, each value becomes the nearest step.
+    on such inputs. Without the matrix, the function rounds each value to the nearest step.
 
     Args:
         weight: (rows, columns) finite float32 values.
@@ -92,11 +92,11 @@ class _ErrorCompensation:
     def __init__(self, gram: NDArray[np.float64], factors: NDArray[np.float32] | None) -> None:
         scale = np.ones(len(gram)) if factors is None else factors.astype(np.float64)
         diagonal = np.diag(gram) * scale**2
-        # the minimum is for channels that are always zero, whose rounding has no effect
+        # the minimum avoids a singular matrix if all channels are always zero
         damping = max(DAMPING * float(diagonal.mean()), 1e-12)
         # channels with the most energy come first, while many columns remain for compensation
         self._order = np.argsort(-diagonal, kind="stable")
-        # free each matrix as early as possible, because 4,096 channels take 134 MB
+        # free each matrix as early as possible, because 4,096 channels take 134 MB per matrix
         damped = torch.from_numpy(gram[np.ix_(self._order, self._order)])
         ordered_scale = torch.from_numpy(scale[self._order])
         damped.mul_(ordered_scale[:, None]).mul_(ordered_scale)

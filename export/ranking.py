@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from export.operators import GraphBuilder, float_tensor, integer_tensor
 
-MASKS_PER_ROUND = 16  # masks whose logits are in memory at a time
+MASKS_PER_ROUND = 16  # number of masks whose logits are in memory at a time
 _RESULTS = ("top_ids", "top_log_probs", "target_log_probs")
 
 
@@ -54,7 +54,8 @@ def _rank_among_parts(
 ) -> tuple[str, str, str, str]:
     """Rank one part of the vocabulary.
 
-    Log-probabilities are relative to the part. Targets in other parts have minus infinity.
+    Log-probabilities are relative to the part. Targets in other parts have a log-probability of
+    minus infinity.
 
     Returns:
         Top ids (M, k), log-probabilities (M, k), log-probabilities of targets (M, K), and the

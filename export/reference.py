@@ -23,7 +23,7 @@ from export.weights import BIAS_BY_DISTANCE, COSINES, SINES, WINDOW, attention_r
 from model.encoder.config import EncoderConfig
 
 OPSET = 17  # the first opset with LayerNormalization, which runtimes since 2022 support
-MASKED_SCORE = -1e30  # finite, to avoid NaN in a row of padding
+MASKED_SCORE = -1e30  # finite instead of minus infinity, to avoid NaN in a row of padding
 
 
 def reference_graph(
@@ -197,7 +197,7 @@ def _feed_forward(g: GraphBuilder, name: str, x: str) -> str:
 
 
 def _gelu(g: GraphBuilder, x: str, *, head: bool = False) -> str:
-    """Add GELU in elementary operators, for runtimes older than opset 20."""
+    """Add GELU in elementary operators, for runtimes without opset 20."""
     half = g.scalar("half", 0.5)
     one = g.scalar("one", 1.0)
     if g.approximation(head=head) == "tanh":

@@ -21,10 +21,10 @@ from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
 MAX_GRAPH_DIFFERENCE = 1e-3  # nats, between log-probabilities of the fp32 graph and PyTorch
-TIE = 1e-4  # maximum difference in nats of tokens that may swap ranks
+TIE = 1e-4  # nats, maximum difference between tokens that may swap ranks
 TOP_K = 5
 MASKS_PER_TEXT = 3
-REAL_TEXTS, RANDOM_TEXTS = 24, 12  # maximum numbers of texts
+REAL_TEXTS, RANDOM_TEXTS = 24, 12  # maximum number of texts of each kind
 
 
 class VerificationError(ValueError):
@@ -39,7 +39,8 @@ class GraphFigures:
         texts: number of compared texts.
         masks: number of compared masks.
         max_log_prob_difference: largest absolute difference in nats over the graph's top 5.
-        same_top_5: whether all top 5 are equal, except for ties within 1e-4 nats.
+        same_top_5: whether graph and encoder have the same top 5 at every mask, except for ties
+            within 1e-4 nats.
     """
 
     texts: int
@@ -54,11 +55,11 @@ def verification_requests(
     """Create passes of real and of random tokens with one to three masks, from a fixed seed.
 
     Args:
-        texts: plain sentences without masks. The function uses the first 24, without those of more
-            than `max_tokens`.
+        texts: plain sentences without masks. The function uses the first 24 texts, except for texts
+            of more than `max_tokens` tokens.
         tokenizer: tokenizer of the bundle.
         vocab_size: upper bound of random ids.
-        max_tokens: maximum length of an input.
+        max_tokens: maximum length of an input in tokens.
     """
     generator = np.random.default_rng(0)
     encoded = [tokenizer.encode(text).input_ids for text in texts[:REAL_TEXTS]]
@@ -77,7 +78,7 @@ def verification_requests(
 
 
 def encoder_logits(model: TiedEncoder, requests: Sequence[ModelPass]) -> Tensor:
-    """Compute the logits (M, V) of the PyTorch encoder for passes of one length."""
+    """Compute the logits (M, V) of the PyTorch encoder for passes of equal length."""
     input_ids_NT = torch.from_numpy(np.stack([request.input_ids for request in requests]))
     indicator_NT = torch.zeros(input_ids_NT.shape)
     for row_T, request in zip(indicator_NT, requests, strict=True):
@@ -96,7 +97,7 @@ def encoder_log_probs(model: TiedEncoder, requests: Sequence[ModelPass]) -> NDAr
 def compare_graph(
     runtime: Runtime, requests: Sequence[ModelPass], expected_MV: NDArray[np.float32]
 ) -> GraphFigures:
-    """Run all passes as one batch and compare the results.
+    """Run all passes as one batch and compare the results with the encoder's.
 
     Raises:
         VerificationError: a log-probability differs by more than 1e-3 nats, or a top 5 differs.

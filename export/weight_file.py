@@ -1,7 +1,7 @@
 """Writer of a graph's weights to an external file during the construction of the graph.
 
-protobuf limits a graph to 2 GB. A runtime maps an external file into memory, but copies weights in
-the graph.
+protobuf limits a graph to 2 GB. A runtime maps an external file into memory, but copies weights
+that the graph contains.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-# smaller tensors stay in the graph, because shape inference needs some
+# smaller tensors stay in the graph, because shape inference needs some of them
 SMALLEST_BYTES = 1024
 ALIGNMENT_BYTES = 64  # width of a vector register
 
@@ -30,7 +30,7 @@ class WeightFile:
     def __init__(self, path: Path) -> None:
         self._name = path.name
         self._file = path.open("wb")
-        self._offsets: dict[str, int] = {}  # by name of the array, in bytes
+        self._offsets: dict[str, int] = {}  # offset in bytes, by name of the array
 
     def __enter__(self) -> Self:
         return self

@@ -52,8 +52,8 @@ class BundleMetadata:
         name: name of the model.
         license: licence of the weights, if possible as an SPDX expression.
         description: one sentence about the model.
-        max_tokens: maximum length of an input, special tokens included. None for the encoder's
-            maximum.
+        max_tokens: maximum length of an input in tokens, special tokens included. None for the
+            encoder's maximum.
         precision: precision of weights and arithmetic, "fp32" or "int8".
     """
 
@@ -94,7 +94,8 @@ def write_bundle(
         The verification figures of bundle.json.
 
     Raises:
-        CheckpointError: the checkpoint has no head, or its tokenizer is missing or does not fit.
+        CheckpointError: the checkpoint has no head, or its tokenizer is missing or does not match
+            the encoder.
         VerificationError: the graph disagrees with the encoder.
         ValueError: the metadata or the output directory is invalid.
     """

@@ -138,7 +138,8 @@ def _tokenizer(
     options: argparse.Namespace, inherited: bytes | None, files: list[Path]
 ) -> Tokenizer:
     if options.resume:
-        # a newly trained tokenizer could number tokens differently, because it breaks ties randomly
+        # a newly trained tokenizer could number tokens differently, because training breaks ties
+        # randomly
         saved = options.output / "tokenizer.json"
         if not saved.is_file():
             raise ValueError(f"{saved} does not exist; start the run without --resume")

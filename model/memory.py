@@ -25,12 +25,12 @@ _KERNELS = 32
 def release_memory(tensors: Iterable[Tensor] = ()) -> None:
     """Return freed memory to Linux, and drop pages of tensors in mapped files.
 
-    PyTorch frees buffers of every size, and the C library keeps the gaps between buffers in use.
-    The function has no effect on other systems.
+    PyTorch frees buffers of every size, and the C library keeps the gaps between the buffers that
+    are still in use. The function has no effect outside Linux.
 
     Args:
         tensors: tensors that the caller does not need soon. The values stay available. The function
-            ignores tensors on other devices than the CPU.
+            ignores tensors on devices other than the CPU.
     """
     if sys.platform != "linux":
         return
@@ -68,8 +68,8 @@ def limit_kernel_cache() -> None:
 
     The call must precede the first matrix product. A value set in the environment takes precedence.
     Each training step has new shapes, because the number of masked positions is random. Kernels are
-    small but seem to fragment the heap. Memory after 130 steps was 5.9 GB with the default and 3.5
-    GB with the limit, at the same speed (docs/log.md, 2026-11-22).
+    small but seem to fragment the heap. The memory of the process after 130 steps was 5.9 GB with
+    the default and 3.5 GB with the limit, at the same speed (docs/log.md, 2026-11-22).
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS))
 
@@ -78,7 +78,7 @@ def limit_kernel_cache() -> None:
 def page_out_files(*endings: str) -> Iterator[None]:
     """Page out mapped files every 50 ms within the block.
 
-    Otherwise one pass through a mapped file of weights leaves the whole file in memory. The
+    Otherwise one sequential read of a mapped weight file leaves the whole file in memory. The
     function has no effect outside Linux.
 
     Args:
@@ -90,7 +90,7 @@ def page_out_files(*endings: str) -> Iterator[None]:
         libc = ctypes.CDLL(None)
         while not done.wait(_PAGE_OUT_INTERVAL_S):
             for first, end in _mappings(endings):
-                # harmless for a reused range, which keeps its values
+                # harmless if the range has a new mapping, because paging out keeps the values
                 libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(end - first), _MADV_PAGEOUT)
 
     thread = threading.Thread(target=page_out, daemon=True)

@@ -1,8 +1,8 @@
 """Reader and writer of checkpoints.
 
 A checkpoint is a directory with config.json, model.safetensors and tokenizer.json. Fillmask's own
-checkpoints have `"model_type": "fillmask"`. The mapping of a family reads a Hugging Face
-checkpoint. The reader never executes code of a checkpoint.
+checkpoints have `"model_type": "fillmask"`. The reader converts Hugging Face checkpoints with the
+mapping of their family. The reader never executes code of a checkpoint.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def save_checkpoint(
     Args:
         directory: target directory, created if necessary.
         model: the encoder.
-        tokenizer_json: content of its tokenizer.json.
+        tokenizer_json: content of the encoder's tokenizer.json.
         rounding: factors of the rounded weights. None for unrounded weights.
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ def _read_config(model_type: object, fields: dict[str, Any]) -> tuple[ParsedConf
     """Parse the fields of config.json.
 
     Returns:
-        The configuration, and the family. The family of fillmask's own checkpoints is None.
+        The configuration, and the family. The family is None for fillmask's own checkpoints.
     """
     if model_type == OWN_MODEL_TYPE:
         return ParsedConfig(EncoderConfig.from_dict(fields)), None
@@ -198,7 +198,7 @@ def _build_encoder(
         raise ValueError(f"weights must be finite (got NaN or infinity in {', '.join(broken)})")
     model.load_state_dict(weights, assign=True)
     model.embeddings.compute_sinusoids()  # checkpoints do not store sinusoids
-    release_memory(weights.values())  # the check has read every page of a mapped file
+    release_memory(weights.values())  # the check has loaded every page of a mapped file
     return model
 
 

@@ -1,7 +1,7 @@
 """Lazy reader of a checkpoint's tensors by name.
 
-Memory mapping of safetensors files loads only the pages that the caller reads. The option
-`weights_only` of torch.load never executes code of a pickle file.
+Memory mapping of safetensors files loads only the pages that the caller reads. With the option
+`weights_only`, torch.load never executes code of a pickle file.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 
 TokenRows: TypeAlias = NDArray[np.integer[Any]]  # (N, T) ids of any integer type
 
-DOCUMENTS_PER_CALL = 256  # enough to use every core, and few enough to limit memory
+DOCUMENTS_PER_CALL = 256  # enough documents for every core, but few enough to limit memory
 # names of the special tokens in different families
 _NAMES = {
     "cls": ("[CLS]", "<s>", "<cls>"),
@@ -31,7 +31,7 @@ _NAMES = {
 }
 
 
-@lru_cache(maxsize=2)  # the current epoch's order of packed rows and of short texts
+@lru_cache(maxsize=2)  # one order for packed rows and one for short texts
 def epoch_order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
     """Return a seeded permutation (count,) of the indices for an epoch."""
     return np.random.default_rng([seed, epoch]).permutation(count)
@@ -176,7 +176,7 @@ def pack_rows(
 
 
 def open_text(file: Path) -> IO[str]:
-    """Open a UTF-8 text file or a compressed one with the suffix .xz."""
+    """Open a UTF-8 text file, which is compressed if its suffix is .xz."""
     if file.suffix == ".xz":
         return lzma.open(file, "rt", encoding="utf-8")
     return file.open(encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from model.data.corpus import read_documents
 
-NGRAM_WORDS = 13  # size of an n-gram overlap (Brown et al. 2020, appendix C)
+NGRAM_WORDS = 13  # number of words of a matching overlap (Brown et al. 2020, appendix C)
 START_WORDS = 3
 PROBE_COLUMNS = 3
 _WORD = re.compile(r"[a-z0-9]+")
@@ -72,7 +72,7 @@ def evaluation_sentences(path: Path) -> Iterator[str]:
 
 
 def probe_sentences(path: Path) -> Iterator[str]:
-    """Yield each text of a probe with each of its accepted answers filled in.
+    """Yield each text of a probe once per accepted answer, with the answer in place of the mask.
 
     Args:
         path: table with the columns kind, text with `[MASK]` and accepted answers, as in

@@ -60,8 +60,8 @@ class Masker:
 
         Args:
             input_ids: (N, T) integer tokens.
-            generator: only source of randomness. The generator is on the CPU, so that a seed gives
-                the same masks on every device.
+            generator: only source of randomness. It must be on the CPU, so that a seed gives the
+                same masks on every device.
         """
         shape = input_ids.shape
         special = torch.tensor(self.special_token_ids)

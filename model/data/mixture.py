@@ -28,9 +28,10 @@ class Mixture:
 
     Attributes:
         shares: expected copies of each document, by source. A share of 0.1 selects a random tenth
-            of the documents, and 2 selects each twice. Other sources have the share 0.
-        only_authors: allowed authors by source. The author of a selected document contains one of
-            the names.
+            of the documents, and a share of 2 selects each document twice. A source without an
+            entry has the share 0.
+        only_authors: allowed authors by source. The author column of a selected document contains
+            one of the names.
         seed: seed of the selection and of the order.
     """
 

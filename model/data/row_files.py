@@ -42,10 +42,10 @@ class TrainingRows:
 def load_or_build_rows(
     directory: Path, key: Mapping[str, Any], make: Callable[[], TrainingRows]
 ) -> TrainingRows:
-    """Map a directory's rows into memory, after building them if its key differs.
+    """Map a directory's rows into memory, after building the rows if the key differs.
 
     Args:
-        directory: directory with only rows. New rows replace those with another key.
+        directory: directory with only rows. New rows replace rows with another key.
         key: all inputs that determine the rows, as a JSON object.
         make: function that creates the rows.
     """

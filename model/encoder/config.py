@@ -19,7 +19,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "head_activation": (*get_args(Activation), "same"),
 }
 _SIZES = ("vocab_size", "d_model", "num_layers", "num_heads", "d_ff", "max_positions")
-# sizes of optional parts
+# sizes of optional parts, 0 without the part
 _OPTIONAL_SIZES = ("type_vocab_size", "embedding_size", "relative_buckets", "local_window")
 
 
@@ -49,7 +49,8 @@ class EncoderConfig:
             in both layers.
         activation: form of GELU, by tanh or by erf (Hendrycks & Gimpel 2016).
         positions: "learned", "fixed" for sinusoids (Vaswani et al. 2017, section 3.5), or "none".
-        head_transform: whether BERT's dense layer, GELU and layer norm precede the projection.
+        head_transform: whether BERT's dense layer, GELU and layer norm precede the output
+            projection.
         head_bias: whether the logits have one bias per vocabulary entry.
         tied: whether the embedding table is also the output projection. The output projection of an
             untied encoder is `output_table.weight`.
@@ -62,7 +63,8 @@ class EncoderConfig:
         local_rotary_base: base for the layers in local_layers.
         local_layers: ascending indices of the layers with local attention (Warner et al. 2024,
             section 2.1).
-        local_window: maximum distance in positions of local attention. 0 without local attention.
+        local_window: maximum distance of local attention between query and key, in positions. 0
+            without local attention.
         relative_buckets: number of distance buckets of the relative position bias, which all layers
             share (Raffel et al. 2020, section 2.1). 0 without a bias.
         gated_ffn: whether the output of a second linear layer multiplies the activation (Shazeer

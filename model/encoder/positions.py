@@ -28,7 +28,7 @@ def rotary_angles(length: int, head_width: int, base: float) -> tuple[Tensor, Te
     """Compute cosines and sines (T, d/2) of rotary embeddings (Su et al. 2021, section 3.2).
 
     Frequencies and angles have float32 precision, as in the training of published encoders. A more
-    exact table has different values at thousands of positions.
+    exact table differs from theirs at thousands of positions.
     """
     even = torch.arange(0, head_width, 2, dtype=torch.float32)
     frequency = 1.0 / (base ** (even / head_width))
@@ -46,8 +46,8 @@ def apply_rotary(x_NHTd: Tensor, cosine_Td: Tensor, sine_Td: Tensor) -> Tensor:
 def relative_position_buckets(length: int, buckets: int) -> Tensor:
     """Compute the bucket of each distance between a query and a key.
 
-    Half of the buckets are for keys after the query. In each half, one half of the buckets contain
-    single distances. The ranges of the other buckets grow logarithmically up to
+    Half of the buckets are for keys after the query. In each half, the first half of the buckets
+    contains one distance per bucket. The ranges of the other buckets grow logarithmically up to
     RELATIVE_MAX_DISTANCE.
 
     Returns:
@@ -57,7 +57,7 @@ def relative_position_buckets(length: int, buckets: int) -> Tensor:
     half = buckets // 2
     exact = half // 2
     size = distance.abs()
-    # float32 as in published encoders, so that distances at an edge have the same bucket
+    # float32 as in published encoders, so that distances at a bucket's edge have the same bucket
     growth = torch.log(size.clamp(min=1).float() / exact) / math.log(RELATIVE_MAX_DISTANCE / exact)
     far = exact + (growth * (half - exact)).long()
     bucket = torch.where(size < exact, size, far.clamp(max=half - 1))

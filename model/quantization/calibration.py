@@ -16,13 +16,13 @@ from torch.utils.hooks import RemovableHandle
 from model.encoder.encoder import TiedEncoder
 from model.memory import release_memory
 
-MASKED_SHARE = 0.15  # adds the mask token and the head's inputs to the statistics
+MASKED_SHARE = 0.15  # masks add the mask token and the head's inputs to the statistics
 SAMPLED_ROWS = 1024
 ROWS_AT_ONCE = 1024  # rows per update of a Gram matrix
 VOCABULARY = "vocabulary"  # name of the output projection in statistics and plans
-# stays in float32, because every layer depends on this small projection
+# name of a small projection that stays in float32, because every layer depends on its output
 FLOAT_PROJECTION = "embeddings.projection"
-# layers of a block that share the input of another layer
+# layers of a block by name, with the layer that has the same input
 _SHARED_INPUT = {"key": "query", "value": "query", "ffn_gate": "ffn_in"}
 
 
@@ -66,7 +66,8 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
     The encoder runs on texts with some tokens masked, from a fixed seed. The object records one
     block at a time, because the statistics of all blocks of a large encoder take more memory than
     the encoder. Access in the order of the blocks computes each block once. The object records
-    shared blocks together, because they are few. The head's statistics stay in memory.
+    blocks that several layers share together, because there are few such blocks. The head's
+    statistics stay in memory.
 
     Keys are `vocabulary` and names of layers, such as `blocks.0.query`.
 
@@ -121,7 +122,7 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
 
     def _run_stage(self) -> None:
         """Run the next layers or the head on the current hidden states."""
-        # weights of earlier layers are needed later block by block or not at all
+        # drop the weights of earlier layers, which later steps read block by block or not at all
         release_memory(self._model.parameters())
         layers = self._stages[self._next_stage]
         if self._next_stage == 0:
@@ -205,7 +206,7 @@ class _InputRecorder:
     Args:
         model: the encoder.
         modules: prefixes of the layers' names. "head." includes the output projection.
-        every: interval of the sampled rows.
+        every: interval between sampled rows, in rows.
     """
 
     def __init__(self, model: TiedEncoder, modules: tuple[str, ...], every: int) -> None:

@@ -6,15 +6,16 @@ transformations reduce the rounding error:
   of both (`model.quantization.smoothing`).
 - The graph computes the few channels with the largest effect on the rows' scales in float32
   (Dettmers et al. 2022, section 3, but with fixed channels). These are channels of the head, of
-  GELU's outputs and of the layer norm outputs that enter attention. One or two channels are
-  outliers. More channels improve accuracy only a little.
+  GELU's outputs and of the layer norm outputs that enter attention. One or two of these channels
+  are outliers. The others improve accuracy only a little.
 
 Exceptions:
 - GELU's outputs have no factors, because a product over the widest rows of the graph is expensive.
   In a gated feed-forward network, the gate's weights contain the factors.
-- Attention outputs have no float32 channels. The values' weights contain their factors.
-- The input of the feed-forward network has no float32 channels, because the sum of both products
-  needs a pass over the widest rows.
+- Attention outputs have no float32 channels. The values' weights contain the factors of the
+  attention outputs.
+- The input of the feed-forward network has no float32 channels, because the sum of the int8 product
+  and the float32 product must read and write the widest rows again.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from model.quantization.calibration import (
 )
 from model.quantization.smoothing import smoothing_factors
 
-# measured in docs/log.md, 2026-11-20
+# chosen by measurements (docs/log.md, 2026-11-20)
 FLOAT_CHANNELS, FLOAT_HIDDEN_CHANNELS = 4, 32
 CALIBRATION_TOKENS = 16_384
 
@@ -157,8 +158,8 @@ def choose_float_channels(statistics: InputStatistics, count: int) -> NDArray[np
 
     Args:
         statistics: statistics of the input on real text.
-        count: number of channels, limited to an eighth of all. Without the limit, a narrow encoder
-            is mostly float32.
+        count: number of channels, limited to an eighth of all channels. Without the limit, a narrow
+            encoder is mostly float32.
 
     Returns:
         Ascending indices of the channels.

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 STEPS = 300
-SAMPLED_OUTPUTS = 1024  # sampled rows of a weight, because the embedding table has too many
-# the assumption of independent errors underestimates weight errors (docs/log.md, 2026-11-20)
+SAMPLED_OUTPUTS = 1024  # sampled rows per weight, because the embedding table has many more
+# corrects the error model, which underestimates weight errors (docs/log.md, 2026-11-20)
 WEIGHT_ERRORS = 4.0
 LEARNING_RATE = 0.03
 SMALLEST = 1e-5

@@ -1,6 +1,7 @@
 """Conversion of the vocab.txt of ESM's protein models to a tokenizer.
 
-transformers cannot convert this class, because it has only a Python version without tokenizer.json.
+transformers cannot convert ESM's tokenizer class, because the class exists only in Python and
+writes no tokenizer.json.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 
 from model.files import read_text
 
-# the white space of Python's str.split, which is more than Unicode's
+# the white space of Python's str.split, which has more characters than Unicode's white space
 _WHITE_SPACE = r"[\s\x1c-\x1f]+"
 
 

@@ -1,7 +1,7 @@
 """Completion of an incomplete tokenizer.json.
 
 A complete file stays the same byte for byte. transformers instead rebuilds the file from the
-defaults of its class, which loses the settings for case and normalization.
+defaults of the tokenizer class, and loses the settings for case and normalization.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TokenizerDraft:
 
     Attributes:
         path: file to name in errors.
-        ids: vocabulary with added tokens: ids by text.
+        ids: ids of the vocabulary and of the added tokens, by text.
 
     Raises:
         ValueError: the text is not a tokenizer.
@@ -76,7 +76,7 @@ class TokenizerDraft:
         normalizer, splitter = self._fields["normalizer"], self._fields["pre_tokenizer"]
         if normalizer and normalizer["type"] == "BertNormalizer":
             for option, field in _NORMALIZER_FIELDS.items():
-                # only strip_accents has null as a value, which means the same as lowercase
+                # only strip_accents may be null, which means the value of lowercase
                 open_accents = option == "strip_accents" and option in settings.options
                 default = None if open_accents else normalizer[field]
                 self._set(normalizer, field, settings.flag(option, default=default))

@@ -2,8 +2,8 @@
 
 transformers reads a temporary directory that contains only the vocabulary files and the checked
 settings. The conversion therefore runs no code of a checkpoint and needs no network. The import
-takes 1.7 s and 25 MB in addition to torch (measured), so it happens only for a directory that needs
-it.
+takes 1.7 s and 25 MB in addition to torch (measured), so the module imports transformers only for a
+directory that needs a conversion.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def frame_of_class(
 ) -> dict[str, Any]:
     """Return a class's post-processor, which adds special tokens around one or two texts.
 
-    The tokenizer that it comes from has no vocabulary, so it contains the text of a token in place
-    of each id.
+    The post-processor contains the text of a token in place of each id, because it comes from a
+    tokenizer without a vocabulary.
     """
     if kind.name == _AMINO_ACIDS:
         return amino_acid_frame(roles)
@@ -104,7 +104,8 @@ def _special_token(
     """Return a special token in the form of tokenizer_config.json.
 
     By default the white space before a mask belongs to the mask, as in pre-training and in the
-    published tokenizer.json. transformers instead makes it a separate token for RoBERTa.
+    published tokenizer.json. For RoBERTa, transformers instead makes the white space a separate
+    token.
     """
     token = settings.described.get(text)
     if token is None and role == "mask_token" and kind.mask_takes_space:
@@ -132,8 +133,8 @@ def _check_file(path: Path, kind: TokenizerClass) -> None:
 def _drop_invented_tokens(fields: dict[str, Any]) -> None:
     """Remove special tokens that the vocabulary lacks.
 
-    transformers assigns ids after the vocabulary to them, for which the embedding table has no
-    rows.
+    transformers assigns such tokens ids after the end of the vocabulary, for which the embedding
+    table has no rows.
     """
     vocabulary = fields["model"]["vocab"]
     if isinstance(vocabulary, list):

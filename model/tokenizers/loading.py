@@ -21,7 +21,7 @@ from model.tokenizers.settings import TokenizerSettings
 TOKENIZER_FILE = "tokenizer.json"
 MASK_TOKENS = ("[MASK]", "<mask>")
 _VOCABULARY_FILES = sorted({name for kind in CLASSES.values() for name in kind.files})
-# classes that follow tokenizer.json for every model type
+# generic classes, which read tokenizer.json whatever the model type
 _GENERIC_CLASSES = {"PreTrainedTokenizer", "PythonBackend", "TokenizersBackend"}
 
 
@@ -110,7 +110,8 @@ def _mask_token(
 ) -> str:
     """Choose the mask token.
 
-    A name in a file precedes the default of the class, which precedes the usual names.
+    A name in a file takes precedence over the default of the class, and that default over the usual
+    names.
     """
     if named := settings.roles.get("mask_token"):
         if named not in draft.ids:

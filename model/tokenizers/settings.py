@@ -91,7 +91,7 @@ class TokenizerSettings:
     def flag(self, name: str, *, default: bool | None) -> bool | None:
         """Return a Boolean setting.
 
-        The default replaces a missing setting and null.
+        The default replaces a missing setting or null.
 
         Raises:
             ValueError: the setting has another type.

@@ -33,15 +33,15 @@ class TrainConfig:
         steps: number of optimizer steps.
         row_tokens: length of each packed row, special tokens included.
         batch_rows: number of rows in one batch.
-        accumulate_passes: number of batches per step, whose gradients add up.
+        accumulate_passes: number of batches per step. Each step adds up their gradients.
         learning_rate: peak learning rate.
         warmup_steps: number of steps with a linear rise to the peak.
-        decay_steps: number of final steps with a linear decay to zero. 0 for all steps after the
-            warm-up.
+        decay_steps: number of final steps with a linear decay to zero. 0 for a decay over all steps
+            after the warm-up.
         average_decay: decay per step of the weights' exponential average. The average is the model
             for evaluation and checkpoints (`model.training.weight_average`). 0 without an average.
-        weight_decay: weight decay of AdamW for matrices (Loshchilov & Hutter 2019). Vectors have
-            none.
+        weight_decay: weight decay of AdamW for matrices (Loshchilov & Hutter 2019). Vectors have no
+            weight decay.
         clip_norm: maximum of the global gradient norm.
         select_rate: share of tokens to predict.
         short_share: share of batches with short texts (`model.data.short_texts`).

@@ -16,7 +16,7 @@ from model.data.masking import MaskedBatch, Masker
 from model.encoder.encoder import TiedEncoder
 
 EVALUATION_SEED = 20_181_011  # fixed, so that all evaluations predict the same positions
-BATCH_ROWS = 32  # fixed, because the masks depend on the batches
+BATCH_ROWS = 32  # fixed, because the masks depend on the number of rows in a batch
 TOP_K = 5
 RESAMPLES = 2000
 CONFIDENCE = 0.95
@@ -98,14 +98,14 @@ class RowScores:
         """Compute percentile bootstrap intervals (Efron and Tibshirani 1993, section 13.3).
 
         The bootstrap resamples rows instead of positions, because the positions of a row share
-        topic and context. The intervals cover other samples of such rows. The intervals do not
-        cover other masks or other kinds of text.
+        topic and context. The intervals describe the variation between samples of similar rows, but
+        not the variation between masks or between kinds of text.
         """
         sums, rng = self._sums(), np.random.default_rng(EVALUATION_SEED)
         rows = len(sums)
         samples = (rng.integers(rows, size=rows) for _ in range(resamples))
         drawn = np.array([sums[sample].sum(axis=0) for sample in samples])
-        drawn = drawn[drawn[:, 3] > 0]  # a sample of few short rows may have no position
+        drawn = drawn[drawn[:, 3] > 0]  # a sample of few short rows may have no selected position
         tail = (1 - confidence) / 2
         low, high = np.quantile(self._means(drawn.T), [tail, 1 - tail], axis=1)
         loss, top_1, top_5 = zip(low.tolist(), high.tolist(), strict=True)

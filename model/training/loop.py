@@ -1,7 +1,7 @@
 """Pretraining loop of masked-language modelling on packed rows and short texts.
 
 Rows, masks and learning rate of a step depend only on the seed and the number of the step. A
-resumed run therefore computes the same steps as an uninterrupted one.
+resumed run therefore computes the same steps as an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from model.training.state import STATE_NAME, read_state, write_state
 from model.training.weight_average import WeightAverage
 
 LOG_EVERY_STEPS = 10
-ADAM_BETAS = (0.9, 0.98)  # Liu et al. 2019, section 4
+ADAM_BETAS = (0.9, 0.98)  # the values of Liu et al. 2019, section 4
 
 
 class Pretraining:

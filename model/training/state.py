@@ -32,7 +32,7 @@ def read_state(directory: Path, config: TrainConfig, device: torch.device) -> di
         device: device of the loaded tensors.
 
     Raises:
-        ValueError: the state is missing, incomplete or of another configuration.
+        ValueError: the state is missing or incomplete, or belongs to another configuration.
     """
     path = directory / STATE_NAME
     if not path.is_file():

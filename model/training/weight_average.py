@@ -1,7 +1,7 @@
 """Exponential average of an encoder's weights over the steps of a run.
 
-At a high learning rate, the average is more accurate than the current weights, without a final
-decay of the learning rate (Polyak and Juditsky 1992).
+At a high learning rate, an encoder with the averaged weights is more accurate than an encoder with
+the current weights, and needs no final decay of the learning rate (Polyak and Juditsky 1992).
 """
 
 from __future__ import annotations

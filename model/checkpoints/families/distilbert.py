@@ -10,7 +10,7 @@ from model.encoder.config import EncoderConfig
 def read(fields: Fields) -> ParsedConfig:
     """Read DistilBERT's config.json.
 
-    Checkpoints store sinusoidal positions like learned ones.
+    Checkpoints store sinusoidal positions in the same tensor as learned positions.
     """
     fields.get("sinusoidal_pos_embds", default=False)
     config = EncoderConfig(

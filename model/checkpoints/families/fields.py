@@ -57,7 +57,7 @@ _REMOTE_CODE = "AutoModel"
 class Fields:
     """Reader of the fields of a config.json.
 
-    Reading a field removes it.
+    Each method removes the fields that it reads.
 
     Args:
         values: the file's object, without `model_type`.

@@ -22,7 +22,7 @@ _RUNTIME_FIELDS = (
 
 
 def read(fields: Fields) -> ParsedConfig:
-    """Read ModernBERT's config.json of any version of transformers.
+    """Read a ModernBERT config.json from any version of transformers.
 
     Version 5 moved the bases of the rotary embeddings to `rope_parameters`.
     """

@@ -8,7 +8,7 @@ from model.checkpoints.families import bert, roberta
 from model.checkpoints.families.family import Family, ParsedConfig
 from model.checkpoints.families.fields import Fields
 
-BUCKETS = 32  # transformers uses 32 for every value in the file
+BUCKETS = 32  # transformers always uses 32 buckets, whatever number the file has
 
 
 def read(fields: Fields) -> ParsedConfig:
