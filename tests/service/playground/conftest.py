@@ -23,14 +23,17 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Headless Chromium of a module. The event loop of a session would disturb other tests."""
+    """Headless Chromium of this package.
+
+    Its event loop would disturb later tests of the session.
+    """
     with running_browser() as browser:
         yield browser
 
 
 @pytest.fixture(scope="package")
 def shared_context(browser: Browser) -> Iterator[BrowserContext]:
-    """Shared context of pages, which saves a process per page."""
+    """Browser context that pages share, which saves a process per page."""
     context = new_context(browser)
     context.new_page()  # one page always exists, so that the process stays
     yield context
@@ -86,7 +89,7 @@ def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Ite
 
 
 def new_context(browser: Browser, **options: Any) -> BrowserContext:
-    """Return a context of Playwright that reports violations of the page's policy."""
+    """Return a Playwright context that reports violations of the page's content security policy."""
     context = browser.new_context(**options)
     context.set_default_timeout(10_000)
     context.add_init_script(
@@ -106,7 +109,7 @@ def playground(open_page: OpenPage) -> Playground:
 
 @pytest.fixture
 def refusing(open_page: OpenPage) -> Playground:
-    """The page, in which requests may fail."""
+    """The page with the fills of its first example, in which requests may fail."""
     playground = open_page(failing_requests=True)
     playground.wait_until_answered()
     return playground
