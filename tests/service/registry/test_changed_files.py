@@ -138,7 +138,7 @@ def test_a_file_replaced_while_it_is_read(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has other signals")
 def test_a_crash_leaves_a_line(tiny: Tiny) -> None:
-    """The kernel sends SIGBUS if a disk fails or a file shrinks during loading."""
+    """The kernel sends SIGBUS if a disk fails or a mapped file shrinks."""
     command = [sys.executable, "-m", "service", "--port=0", "--bundle", str(tiny.path)]
     with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
         assert process.stdout is not None
