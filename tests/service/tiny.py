@@ -139,7 +139,7 @@ def build_graph(word_table: NDArray[np.float32], position_table: NDArray[np.floa
 
 
 def describe_files(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the sizes and hashes of files, as bundle.json lists them."""
+    """Return the sizes and hashes of files for bundle.json."""
     return {
         name: {
             "sha256": hashlib.sha256((path / name).read_bytes()).hexdigest(),
