@@ -124,7 +124,7 @@ def test_process_that_hangs_is_ended(start_server: StartServer) -> None:
         assert process.wait(10) == 1
 
 
-# the service with a worker that dies of batches of two texts
+# the service with a worker that ends on a batch of two texts
 MORTAL = """
 import sys
 from service.engine.runtime import Runtime
@@ -179,7 +179,7 @@ def test_sigterm_while_loading(tiny: Tiny) -> None:
         assert process.stderr.read() == ""
 
 
-# the service, which prints its event loop and parser at the end
+# the service, which prints its event loop and its HTTP parser at the end
 SPY = """
 import sys
 from service.__main__ import main

@@ -226,7 +226,7 @@ async def test_requests_that_are_still_being_read_count() -> None:
         for _ in range(200):
             await batcher.submit([text(1, 5)])
         batcher._admission.throughput = Throughput(1)
-        batcher._admission.throughput.record(10, 1)  # two requests a second
+        batcher._admission.throughput.record(10, 1)  # two requests of five tokens per second
         assert batcher.retry_after_s(0) is None
         assert batcher.retry_after_s(7) is None
         assert batcher.retry_after_s(9) is not None

@@ -117,7 +117,7 @@ async def test_bad_text_fails_its_caller_and_frees_the_rest() -> None:
         await asyncio.sleep(0)
         fake.go.set()
         assert ends(await later) == [[4, 1]]
-    assert set(fake.seen) <= {BAD_ID, 0, 4}  # 0 if its batch had begun
+    assert set(fake.seen) <= {BAD_ID, 0, 4}  # 0 if the batch of text 0 had begun
 
 
 async def test_death_of_a_worker_fails_all_waiting_callers() -> None:
@@ -171,7 +171,7 @@ async def test_batches_are_counted() -> None:
         fake.go.set()
         await asyncio.gather(first, *others, return_exceptions=True)
     assert fake.batches == [[3], [2, 2], [2], [2]]
-    assert statistics.failures == 2  # both together, then the bad one alone
+    assert statistics.failures == 2  # the batch of both, then the bad text alone
     assert statistics.sequences.total == 2
     assert statistics.tokens.total == 5
     assert statistics.slots == 2 * 16

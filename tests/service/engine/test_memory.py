@@ -68,7 +68,7 @@ def test_other_systems_than_linux_do_nothing(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small requests do not cause a return of memory. A burst causes exactly one."""
+    """Small requests cause no return of memory. Each burst causes one."""
     taken, returned = 0, 0
 
     def count() -> None:

@@ -15,7 +15,7 @@ from service.engine.runtime import Runtime
 from service.errors import BundleError
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 
-TOLERANCE = 2e-5  # float32 sums against float64
+TOLERANCE = 2e-5  # float32 sums differ from float64
 
 
 def random_pass(rng: np.random.Generator) -> ModelPass:

@@ -151,7 +151,7 @@ def test_no_secret_is_logged(style: str, keys: Path, tiny: Tiny) -> None:
         assert {line["trace_id"] for line in requests} == {TRACE}
         assert all(re.fullmatch("[0-9a-f]{32}", line["request_id"]) for line in requests)
         assert {line.get("model") for line in requests if line["route"] == "/score"} == {"tiny"}
-        # the log has every bug with its place
+        # the log has the location of every bug
         told = " ".join(line["message"] for line in log)
         for place in ("with_bug", "run_with_bug", "work", "callback"):
             assert f"in {place}\n" in told

@@ -225,7 +225,7 @@ def test_unreachable_collector_delays_nothing(
 ) -> None:
     """Requests get responses, and the process exits with code 0."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    # a process exits with 1 if it takes longer than the grace period and 5 s
+    # a process exits with 1 if its end takes longer than the grace period plus 5 s
     with start_server("--drain-delay-s=0", "--shutdown-grace-s=1") as (process, url):
         assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).is_success
         process.terminate()

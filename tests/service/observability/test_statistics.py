@@ -15,7 +15,7 @@ from service.observability.statistics import (
 
 
 def test_values_are_counted_by_bucket() -> None:
-    """A value equal to a bound belongs to that bound's bucket. The last bucket has no bound."""
+    """A value equal to a bound belongs to the bucket below it. The last bucket has no bound."""
     histogram = Histogram((1, 2, 5))
     for value in (0.5, 1, 1.5, 2, 5, 5.1, 100):
         histogram.record(value)

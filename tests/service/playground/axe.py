@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 from tests.service.playground.browser import NODE_MODULES
 
 _AXE = NODE_MODULES / "axe-core" / "axe.min.js"
-# options of a page's context, because axe must bypass the page's policy
+# options of a browser context: axe must bypass the page's content security policy
 AXE_CONTEXT = {"bypass_csp": True, "reduced_motion": "reduce"}
 
 

@@ -1,4 +1,4 @@
-"""Headless Chromium for the tests, from npm's lock file or from CHROMIUM."""
+"""Headless Chromium for the tests, from the npm package or from the path in CHROMIUM."""
 
 import contextlib
 import json

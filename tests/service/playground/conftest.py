@@ -33,7 +33,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def shared_context(browser: Browser) -> Iterator[BrowserContext]:
-    """Browser context that pages share, which saves a process per page."""
+    """Browser context of several pages, which avoids a process per page."""
     context = new_context(browser)
     context.new_page()  # one page always exists, so that the process stays
     yield context
@@ -44,9 +44,9 @@ def shared_context(browser: Browser) -> Iterator[BrowserContext]:
 def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Iterator[OpenPage]:
     """Factory of open pages, which must have no errors at the end.
 
-    Arguments are the path, a step before the page opens, whether requests may fail, whether the
-    page needs a separate context (for its clock or storage), the address of another service, and
-    options of Playwright's context, which is then separate too.
+    The arguments are the path of the page, a step before it opens, whether requests may fail,
+    whether the page needs a separate browser context (for its clock or storage), the address of
+    another service, and options of the context. Options also cause a separate context.
     """
     closing: list[Page | BrowserContext] = []
     complaints: list[str] = []

@@ -142,7 +142,7 @@ def test_answers_are_announced(playground: Playground) -> None:
 
 
 def test_theme(open_page: OpenPage, url: str) -> None:
-    """The default is the system's theme. The page stores another choice of the visitor."""
+    """The default is the system's theme. The page stores a choice that differs from it."""
     ground = "getComputedStyle(document.body).backgroundColor"
     playground = open_page(color_scheme="dark")
     page = playground.page
@@ -154,7 +154,7 @@ def test_theme(open_page: OpenPage, url: str) -> None:
     assert page.evaluate(ground) == light
     page.get_by_role("button", name="Switch to the dark theme").click()
     assert page.evaluate(ground) == dark
-    page.emulate_media(color_scheme="light")  # the system's theme needs no choice
+    page.emulate_media(color_scheme="light")  # a choice equal to it is not stored
     assert page.evaluate(ground) == light
 
 

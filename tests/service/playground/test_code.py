@@ -121,7 +121,7 @@ def test_the_code_gives_what_is_shown(
 
 
 def test_python_uses_hugging_faces_client_where_that_can_ask_it(playground: Playground) -> None:
-    """For requests that this client does not support, the code uses httpx."""
+    """Requests that Hugging Face's client does not support use httpx."""
     assert "InferenceClient" in code_of(playground, "Python")
     playground.mode("Whole words")
     expect(playground.page.get_by_role("tabpanel")).to_contain_text("httpx")

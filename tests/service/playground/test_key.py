@@ -119,7 +119,7 @@ def test_is_asked_for_in_place_and_goes_with_every_request(locked: Playground) -
 
 
 def test_is_kept_nowhere(locked: Playground) -> None:
-    """Neither browser storage, the address, the link nor the page contains the key."""
+    """Browser storage, address, link and page do not contain the key."""
     page = locked.page
     page.get_by_label("API key").fill(KEY)
     page.get_by_role("button", name="Use this key").click()

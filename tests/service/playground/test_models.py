@@ -193,7 +193,7 @@ def test_a_link_to_a_model_that_is_not_served(open_page: OpenPage, models_url: s
 
 
 def test_everybody_can_choose(open_page: OpenPage, models_url: str) -> None:
-    """axe and the screen sizes pass, even with long model names."""
+    """Even with a long model name, axe finds no error and the page fits small screens."""
     playground = open_page(url=models_url, **AXE_CONTEXT)
     playground.wait_until_answered()
     choose(playground, OTHER)

@@ -22,8 +22,8 @@ def test_difference(playground: Playground) -> None:
         ("same", "same", ""),
         ("aaa", "aa", ""),
         ("ab", "aab", "a"),
-        ("x 😀 y", "x 😁 y", "😁"),  # they differ in the second of two units
-        ("x 😀 y", "x 🨀 y", "🨀"),  # and these in the first
+        ("x 😀 y", "x 😁 y", "😁"),  # the emoji differ in the second of two units
+        ("x 😀 y", "x 🨀 y", "🨀"),  # the emoji differ in the first of two units
         ("😀", "😀😀", "😀"),
     ]
     for before, after, inserted in cases:

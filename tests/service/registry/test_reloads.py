@@ -123,7 +123,7 @@ def test_hangups_in_a_row_are_one_reload(
             os.kill(process.pid, signal.SIGHUP)
             time.sleep(0.1)
         until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == "new"))
-        time.sleep(1)  # time for another reload
+        time.sleep(1)  # enough time for a second reload
         page = httpx.get(f"{url}/metrics").text
         assert 'fillmask_reloads_total{outcome="taken"} 1.0' in page
         assert 'fillmask_reloads_total{outcome="refused"} 0.0' in page

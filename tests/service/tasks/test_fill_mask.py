@@ -12,7 +12,7 @@ from service.tasks.results import Fill
 from tests.service.tiny import SPECIAL, VOCABULARY, Tiny
 from tests.service.tiny_calls import fill, make_tokenizer
 
-TOLERANCE = 2e-5  # float32 sums against float64
+TOLERANCE = 2e-5  # float32 sums differ from float64
 
 
 def check(tiny: Tiny, text: str, masks: Sequence[Sequence[Fill]], top_k: int) -> None:

@@ -68,7 +68,7 @@ async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[
         tracemalloc.start()
 
     try:
-        await use_case.fill(texts, options, report_errors=True)  # fills caches
+        await use_case.fill(texts, options, report_errors=True)  # the first call fills the caches
         found = await use_case.fill(texts, options, report_errors=True, reserve=start)
         content = fills_to_json(found, single=False)
         assert content

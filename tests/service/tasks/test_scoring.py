@@ -10,7 +10,7 @@ from service.app import create_app
 from service.settings import Settings
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
 
-TOLERANCE = 2e-5  # float32 sums against float64
+TOLERANCE = 2e-5  # float32 sums differ from float64
 TEXT = "She walks,  walking the DOG"
 TOKENS = ["she", "walk", "##s", ",", "walk", "##ing", "the", "dog"]
 WORDS = [0, 1, 1, 2, 3, 3, 4, 5]
@@ -118,13 +118,13 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
 
 
 def test_tokens_over_all_passes_are_bounded(tiny: Tiny) -> None:
-    """The limit counts the tokens of each pass."""
+    """The limit applies to the sum of tokens over all passes of a request."""
     settings = Settings(bundle=tiny.path, threads=1, max_bulk_tokens=30)
     with TestClient(create_app(settings)) as client:
-        assert client.post("/score", json={"inputs": "a dog ."}).status_code == 200  # 3 x 5
-        answer = client.post("/score", json={"inputs": "a dog . ."})  # 4 x 6
+        assert client.post("/score", json={"inputs": "a dog ."}).status_code == 200  # 3 x 5 tokens
+        answer = client.post("/score", json={"inputs": "a dog . ."})  # 4 x 6 tokens
         assert answer.status_code == 200
-        answer = client.post("/score", json={"inputs": "a dog . . ."})  # 5 x 7
+        answer = client.post("/score", json={"inputs": "a dog . . ."})  # 5 x 7 tokens
     assert answer.status_code == 422
     assert answer.json()["error"] == (
         "The request has 35 tokens over all its passes; at most 30 are allowed."

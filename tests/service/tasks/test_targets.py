@@ -14,7 +14,7 @@ from tests.service import tiny_calls
 from tests.service.tiny import MASK_ID, MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
 
-TOLERANCE = 2e-5  # float32 sums against float64
+TOLERANCE = 2e-5  # float32 sums differ from float64
 TEXT = "the [MASK] barked at the [MASK]."
 TARGETS = ["dog", "walks", "walking", "run", "a dog", "a cat", "a dog barked", "##s"]
 

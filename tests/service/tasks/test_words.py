@@ -139,4 +139,4 @@ async def test_mask_where_no_word_fits(tiny: Tiny) -> None:
 
     search = WordSearch(tokenizer, submit, len(VOCABULARY), top_k=5, max_tokens=3)
     assert await search.fill(TEXT, tokenizer.encode(TEXT), 0) == []
-    assert calls == 3  # one per length
+    assert calls == 3  # one call per length

@@ -47,7 +47,7 @@ def test_does_not_truncate_or_pad(tokenizer: Tokenizer) -> None:
 
 
 def test_agrees_with_hugging_face_on_ordinary_text(tokenizer: Tokenizer) -> None:
-    """For texts without special tokens, the ids are those of the unchanged tokenizer."""
+    """Texts without special tokens get the same ids as from the unchanged tokenizer."""
     plain = build_tokenizer()
     plain.no_truncation()
     plain.no_padding()
@@ -186,7 +186,7 @@ def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
     ],
 )
 def test_sequence(text: str, token: str, sequence: str, tokenizer: Tokenizer) -> None:
-    """A continuation joins the word before it, if there is such a word."""
+    """A continuation joins the word before it. Without such a word, it stands alone."""
     span = tokenizer.encode(text).mask_spans[0]
     assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token)) == (token, sequence)
     assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token))[1] == sequence

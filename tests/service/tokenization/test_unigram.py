@@ -64,7 +64,7 @@ def test_ids_and_offsets_equal_those_of_the_library(seed: int, *, byte_fallback:
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     letters = "▁abehmnortx!.東日本 ü👩\u0301</s>"
     texts = ["".join(draw.choices(letters, k=draw.randint(1, 120))) for _ in range(300)]
-    for text in [*SEED_TEXTS, *texts, *SEED_TEXTS]:  # the second time from the cache
+    for text in [*SEED_TEXTS, *texts, *SEED_TEXTS]:  # the last texts come from the cache
         theirs, own = library.encode(text), tokenizer.encode(text)
         assert own.ids == theirs.ids
         assert own.offsets == theirs.offsets
