@@ -31,7 +31,7 @@ class Recorder:
 def test_the_first_batch_is_the_largest(
     max_batch_tokens: int, max_masks: int, texts: int, masks: int
 ) -> None:
-    """The longest texts fill the token budget, and each has the maximum number of masks."""
+    """The longest texts, each with the maximum number of masks, fill the token budget."""
     recorder = Recorder()
     warm_up(recorder.run, 4, 32, max_batch_tokens, max_masks, top_k=20)
     batch = recorder.batches[0]

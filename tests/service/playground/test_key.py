@@ -271,7 +271,7 @@ def test_without_keys_the_code_has_none(playground: Playground) -> None:
 
 
 def test_everybody_can_give_one(open_page: OpenPage, keyed: Keyed) -> None:
-    """axe and the screen sizes pass for the first prompt and for a rejected key."""
+    """Before and after a rejected key, axe finds no error and the page fits small screens."""
     playground = open_page(url=keyed.url, failing_requests=True, **AXE_CONTEXT)
     expect(sentence(playground)).to_have_text(WANTED)
     expect_accessible(playground.page)

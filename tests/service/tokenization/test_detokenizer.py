@@ -218,6 +218,6 @@ def test_texts_contain_no_special_tokens(special: str) -> None:
 
 
 def test_unknown_characters_are_allowed() -> None:
-    """An unknown character becomes the unknown token of SentencePiece."""
+    """A character outside the vocabulary becomes SentencePiece's unknown token."""
     ids = unigram().encode("日 <mask>").input_ids.tolist()
     assert [UNIGRAM[i] for i in ids] == ["<s>", "▁", "<unk>", "<mask>", "</s>"]

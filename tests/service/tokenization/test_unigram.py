@@ -93,7 +93,7 @@ def test_names_and_ids() -> None:
 
 @pytest.mark.parametrize("unknown_id", [None, 3, -1])
 def test_a_model_without_an_unknown_token_is_rejected(unknown_id: int | None) -> None:
-    """The library would fail later, at the first unknown character."""
+    """The library would raise an error later, at the first unknown character."""
     model = {"vocab": [["a", -1.0], ["b", -2.0], ["c", -2.0]], "unk_id": unknown_id}
     with pytest.raises(ValueError, match=rf"from 0 to 2 \(got {unknown_id}\)"):
         Unigram(model, excluded_ids=[])
