@@ -1,4 +1,4 @@
-"""Fixtures: the tiny model on disk, and the service with it in this process or another."""
+"""Fixtures: the tiny model on disk, and the service in this process or in a separate one."""
 
 import contextlib
 import json
@@ -67,5 +67,5 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 @pytest.fixture
 def start_server(tiny: Tiny) -> StartServer:
-    """Factory of service processes on free ports, each with its address."""
+    """Factory of service processes on free ports, which returns each process with its address."""
     return partial(start_process, "--bundle", str(tiny.path))

@@ -1,4 +1,4 @@
-"""Fake runtime that answers a text with its own ids, so that tests detect swapped answers."""
+"""Fake runtime that returns a text's ids as its fills, so that tests detect swapped results."""
 
 import asyncio
 import threading
@@ -15,11 +15,11 @@ BAD_ID = 666
 
 
 class FatalError(BaseException):
-    """Error that ends a worker."""
+    """Error that ends a worker of the batcher."""
 
 
 class FakeRuntime:
-    """Runtime that answers each mask with the first and last id of its text."""
+    """Runtime that fills each mask with the first and the last id of its text."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []  # lengths of the texts of each run
@@ -61,7 +61,7 @@ def text(first_id: int, tokens: int = 2, last_id: int = 1) -> ModelPass:
 
 
 def ends(fills: Iterable[PassOutputs]) -> list[list[int]]:
-    """Return the ids of the answers, one list per text."""
+    """Return the ids of the fills, one list per text."""
     return [fill.top_ids[0].tolist() for fill in fills]
 
 

@@ -1,4 +1,4 @@
-"""Bundles that change during use."""
+"""Replacement of a bundle while a service uses it."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def put_bundle(source: Path, path: Path, name: str) -> None:
-    """Copy a bundle under a temporary name, and rename it when it is complete."""
+    """Copy a bundle under a temporary name, then rename the complete copy."""
     making = path.with_name(f".{path.name}")
     shutil.copytree(source, making)
     description = json.loads((making / "bundle.json").read_text())

@@ -1,4 +1,4 @@
-"""Scrape of /metrics, parsed like Prometheus."""
+"""Scrape of /metrics, parsed as Prometheus does."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def samples(text: str) -> Samples:
-    """Return every sample of an exposition."""
+    """Return all samples of a response from /metrics."""
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -19,7 +19,7 @@ def samples(text: str) -> Samples:
 
 
 def value(scraped: Samples, name: str, **labels: str) -> float:
-    """Return one sample, by default 0."""
+    """Return the value of one sample, by default 0."""
     return scraped.get((name, frozenset(labels.items())), 0)
 
 

@@ -1,4 +1,4 @@
-"""Slow model in a separate process."""
+"""Code of a separate process that serves a slow model."""
 
 # the service with a slow model that prints the start of each run
 SLOW = """

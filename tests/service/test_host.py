@@ -1,4 +1,4 @@
-"""CPUs and memory of a process, with trees like /proc and /sys."""
+"""CPUs and memory of a process, read from directories like /proc and /sys."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ def _eight_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:
-    """Write the files under the root and return the root."""
+    """Write files below a root directory and return the directory."""
     for name, content in files.items():
         file = root / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_cpu_quota(case: str, tmp_path: Path) -> None:
-    """The result is the minimum of affinity and quotas, rounded down, at least 1."""
+    """The result is the minimum of affinity and quotas, rounded down to at least 1."""
     files, expected = CASES[case]
     assert usable_cpus(tree(tmp_path, files)) == expected
 
@@ -105,7 +105,7 @@ def test_affinity_below_the_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_without_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of the machine's CPUs replaces the affinity on macOS."""
+    """On macOS, which has no affinity, the number of the machine's CPUs counts."""
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
     assert usable_cpus(tmp_path) == 6
@@ -130,7 +130,7 @@ def test_saturation_of_int8_products(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """CPUs of x86 may saturate without VNNI or with unknown flags."""
+    """Products may saturate on x86 CPUs without VNNI or with unknown flags."""
     monkeypatch.setattr(platform, "machine", lambda: machine)
     if flags is not None:
         tree(tmp_path, {"proc/cpuinfo": f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t: vnni\n"})

@@ -1,4 +1,4 @@
-"""Settings: sources, and invalid values."""
+"""Sources of settings, and rejection of invalid values."""
 
 import os
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_environment_and_flags(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_unknown_variable_is_refused(
     variable: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message suggests the nearest valid variable."""
+    """The message suggests the valid variable with the most similar name."""
     monkeypatch.setenv(variable, "1")
     with pytest.raises(SettingsError) as caught:
         read_settings([])
@@ -73,7 +73,7 @@ def test_an_unknown_variable_is_refused(
 def test_a_bad_value_is_refused(
     name: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message has the flag or variable, the value and the allowed values."""
+    """The message contains the flag or variable, the value and the allowed values."""
     flag = "--" + name.replace("_", "-")
     with pytest.raises(SettingsError) as caught:
         read_settings([f"{flag}={value}"])
@@ -94,7 +94,7 @@ def test_a_bad_value_is_refused(
     ],
 )
 def test_a_bad_flag_is_refused(arguments: list[str], sentence: str) -> None:
-    """Flags have no abbreviations and no extra arguments."""
+    """The service accepts no abbreviated flags and no positional arguments."""
     with pytest.raises(SettingsError) as caught:
         read_settings(arguments)
     assert str(caught.value).startswith(sentence)
@@ -120,7 +120,7 @@ def test_a_bad_flag_is_refused(arguments: list[str], sentence: str) -> None:
 def test_the_variables_kubernetes_sets_are_explained(
     variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kubernetes sets variables for Services named fillmask and fillmask-metrics."""
+    """Kubernetes sets such variables for Services named fillmask and fillmask-metrics."""
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingsError, match="set enableServiceLinks: false in the pod") as caught:
         read_settings([])
@@ -167,7 +167,7 @@ def test_two_ports_are_two() -> None:
 
 
 def test_texts_are_not_logged_by_accident() -> None:
-    """One of the two settings alone is an error."""
+    """The setting log_texts requires the log level debug."""
     with pytest.raises(SettingsError, match=r"requires log_level debug \(got info\)"):
         read_settings(["--log-texts=true"])
     assert read_settings(["--log-texts=true", "--log-level=debug"]).log_texts is True

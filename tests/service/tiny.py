@@ -49,14 +49,14 @@ class Tiny:
         return log_probs
 
     def best(self, input_ids: list[int], mask_position: int, top_k: int) -> list[tuple[int, float]]:
-        """Return the best ordinary ids with their log-probabilities."""
+        """Return the ids of the most likely ordinary tokens with their log-probabilities."""
         log_probs_V = self.log_probs(input_ids, mask_position)
         ranked = [i for i in np.argsort(-log_probs_V).tolist() if i >= len(SPECIAL)]
         return [(i, float(log_probs_V[i])) for i in ranked[:top_k]]
 
 
 def build_tokenizer() -> Tokenizer:
-    """Return a WordPiece tokenizer like BERT's, whose file asks for truncation and padding."""
+    """Return a WordPiece tokenizer like BERT's. Its file asks for truncation and padding."""
     vocabulary = {token: i for i, token in enumerate(VOCABULARY)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of another kind
     tokenizer.normalizer = normalizers.BertNormalizer()
@@ -72,7 +72,10 @@ def build_tokenizer() -> Tokenizer:
 
 
 def build_graph(word_table: NDArray[np.float32], position_table: NDArray[np.float32]) -> Any:
-    """Return a bag of words with the served graph's contract. Every input has an effect."""
+    """Return a bag-of-words model that meets the served graph's contract.
+
+    Every input has an effect.
+    """
     constants: dict[str, NDArray[Any]] = {
         "words": word_table,
         "places": position_table,

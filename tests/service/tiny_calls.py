@@ -26,7 +26,7 @@ async def fill(
     max_masks: int = 100,
     max_passes: int = 1,
 ) -> Sequence[Sequence[Sequence[Fill]]]:
-    """Fill the masks of texts, with a separate batcher."""
+    """Fill the masks of texts. Each call uses a separate batcher."""
     runtime = Runtime(tiny.path / "model.onnx")
     batcher = Batcher(runtime.run, 2, 64, 10_000, 10_000, 10, pytest.fail)
     try:

@@ -20,7 +20,7 @@ def test_throughput_is_unknown_before_the_first_large_batch() -> None:
 
 
 def test_small_batches_do_not_count() -> None:
-    """Batches of one text are slow for their tokens, but queues run in large batches."""
+    """A batch of one text has a low throughput, but a long queue runs in large batches."""
     speed = Throughput(100)
     speed.record(200, 0.1)
     for _ in range(100):
@@ -29,7 +29,7 @@ def test_small_batches_do_not_count() -> None:
 
 
 def test_largest_batches_count_most() -> None:
-    """A batch counts by its tokens and its time."""
+    """The tokens and the time of a batch determine its weight in the throughput."""
     speed = Throughput(10)
     speed.record(2000, 1)
     for _ in range(3):
@@ -49,7 +49,7 @@ def test_old_batches_are_forgotten() -> None:
 
 
 async def test_overload_is_rejected_at_once() -> None:
-    """Waiting and running tokens count. The response has a Retry-After."""
+    """The limit counts both waiting and running tokens. The response has a Retry-After."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:
@@ -109,7 +109,7 @@ async def test_cancelled_requests_are_not_computed() -> None:
 
 
 async def test_retry_after_is_measured() -> None:
-    """Retry-After is the time that the waiting tokens take."""
+    """Retry-After is the time to compute the waiting tokens."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, workers=2, max_waiting_tokens=20) as batcher:
@@ -143,7 +143,7 @@ async def test_bulk_passes_do_not_delay_interactive_requests() -> None:
 
 
 async def test_cancelled_bulk_request_gives_back_its_tokens() -> None:
-    """The tokens are free immediately."""
+    """The tokens of the request are free immediately."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10, max_bulk_tokens=10) as batcher:
@@ -163,7 +163,7 @@ async def test_cancelled_bulk_request_gives_back_its_tokens() -> None:
 
 
 async def test_wait_that_would_be_too_long_is_rejected() -> None:
-    """The wait follows from recent throughput, for any number of tokens."""
+    """The recent throughput determines the wait. The request may have any number of tokens."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_wait_s=4) as batcher:
@@ -189,7 +189,7 @@ async def test_lone_request_may_take_longer_than_the_limit() -> None:
 
 
 async def test_rejections_are_counted_by_reason() -> None:
-    """Invalid requests do not count."""
+    """Invalid requests do not count as rejections."""
     fake, statistics = FakeRuntime(), BatchStatistics()
 
     async with running_batcher(fake, max_waiting_tokens=10, statistics=statistics) as batcher:
@@ -218,7 +218,7 @@ async def test_rejections_are_counted_by_reason() -> None:
 
 
 async def test_requests_that_are_still_being_read_count() -> None:
-    """Otherwise the service would read many requests in vain."""
+    """Without their tokens, the service would read many requests and then reject them."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_wait_s=4) as batcher:
@@ -226,7 +226,7 @@ async def test_requests_that_are_still_being_read_count() -> None:
         for _ in range(200):
             await batcher.submit([text(1, 5)])
         batcher._admission.throughput = Throughput(1)
-        batcher._admission.throughput.record(10, 1)  # two requests a second
+        batcher._admission.throughput.record(10, 1)  # two requests of five tokens per second
         assert batcher.retry_after_s(0) is None
         assert batcher.retry_after_s(7) is None
         assert batcher.retry_after_s(9) is not None

@@ -1,4 +1,4 @@
-"""Free memory that returns to the system, and huge pages of the heap."""
+"""Return of free memory to the system, and huge pages for the heap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BYTES = 8 * HUGE_PAGE_BYTES
 
 
 class RecordedLibrary:
-    """C library whose madvise records its calls and rejects every second one."""
+    """C library whose madvise records its calls and rejects every second call."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[int, int, int]] = []
@@ -30,7 +30,7 @@ class RecordedLibrary:
 
 
 def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The call excludes the pages at the ends of an array. Rejected calls do not count."""
+    """The call excludes the partial pages of an array. Bytes of rejected calls do not count."""
     array = np.ones(BYTES, np.uint8)
     library = RecordedLibrary()
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
@@ -50,7 +50,7 @@ def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPa
 
 
 def test_content_of_memory_stays() -> None:
-    """This kernel may reject the real call of the test."""
+    """The call is real, and the kernel may reject it."""
     array = np.random.default_rng(0).integers(0, 255, BYTES, np.uint8)
     before = array.tobytes()
     assert collapse_heap() >= 0
@@ -58,7 +58,7 @@ def test_content_of_memory_stays() -> None:
 
 
 def test_other_systems_than_linux_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other systems have no /proc."""
+    """Other systems have no /proc to read."""
 
     def absent(*_: object) -> None:
         raise FileNotFoundError
@@ -68,7 +68,7 @@ def test_other_systems_than_linux_do_nothing(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small requests do not return memory. A burst returns it once."""
+    """Small requests cause no return of memory. Each burst causes one."""
     taken, returned = 0, 0
 
     def count() -> None:

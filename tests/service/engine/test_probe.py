@@ -28,7 +28,7 @@ async def test_model_that_has_just_answered_is_not_probed() -> None:
 
 
 async def test_silent_model_is_probed_once_for_all_callers() -> None:
-    """The response counts for a while."""
+    """The result of a probe stays valid for a short time."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -40,7 +40,7 @@ async def test_silent_model_is_probed_once_for_all_callers() -> None:
 
 
 async def test_model_that_is_stuck() -> None:
-    """The failure ends when the model responds again."""
+    """The probe succeeds again as soon as the model responds."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:
@@ -63,7 +63,7 @@ async def test_model_that_fails() -> None:
 
 
 async def test_cancelled_caller_does_not_cancel_the_probe() -> None:
-    """Other callers of the same probe still get the result."""
+    """Other callers that wait for the same probe still get the result."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:

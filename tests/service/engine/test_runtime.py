@@ -1,4 +1,4 @@
-"""Runtime, compared with the oracle, and graphs that break its contract."""
+"""Runtime: comparison with the oracle, and rejection of graphs that break its contract."""
 
 import platform
 import subprocess
@@ -15,7 +15,7 @@ from service.engine.runtime import Runtime
 from service.errors import BundleError
 from tests.service.tiny import MAX_TOKENS, VOCABULARY, Tiny
 
-TOLERANCE = 2e-5  # float32 sums against float64
+TOLERANCE = 2e-5  # float32 sums differ from float64
 
 
 def random_pass(rng: np.random.Generator) -> ModelPass:
@@ -27,7 +27,7 @@ def random_pass(rng: np.random.Generator) -> ModelPass:
 
 
 def check(tiny: Tiny, runtime: Runtime, passes: list[ModelPass]) -> None:
-    """Run passes as one batch, and compare each with the oracle's result for it alone."""
+    """Run passes as one batch, and compare each result with the oracle's for that pass alone."""
     batch = Batch.pack(passes)
     for one, outputs in zip(passes, batch.unpack(runtime.run(batch)), strict=True):
         assert outputs.top_ids.shape == (len(one.mask_positions), one.top_k)
@@ -43,7 +43,7 @@ def check(tiny: Tiny, runtime: Runtime, passes: list[ModelPass]) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_results_do_not_depend_on_neighbours(seed: int, tiny: Tiny) -> None:
-    """The oracle computes each text of a random batch alone in float64."""
+    """The oracle computes each text of a random batch separately, in float64."""
     rng = np.random.default_rng(seed)
     check(tiny, Runtime(tiny.path / "model.onnx"), [random_pass(rng) for _ in range(7)])
 
@@ -58,7 +58,7 @@ def test_weights_are_moved_to_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyP
 
 
 def test_several_threads_run_at_the_same_time(tiny: Tiny) -> None:
-    """Each thread gets its own results."""
+    """Each thread gets the results of its own batches."""
     runtime = Runtime(tiny.path / "model.onnx")
     failures = []
 
@@ -97,7 +97,7 @@ worker.join()
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other CPUs have no slow path for them")
 def test_threads_flush_denormals_to_zero(tiny: Tiny) -> None:
-    """A denormal would cost a hundred times as much in threads that start after the runtime."""
+    """Denormals would slow arithmetic a hundredfold in threads that start after the runtime."""
     command = [sys.executable, "-c", FLUSHED, str(tiny.path / "model.onnx")]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     before, after = map(float, printed)
@@ -112,7 +112,7 @@ def test_a_damaged_file_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_custom_operator_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
-    """The runtime loads no library for a model."""
+    """The runtime loads no library of custom operators."""
     model = onnx.load(tiny.path / "model.onnx")
     model.graph.node[0].domain = "com.example"
     model.opset_import.add(domain="com.example", version=1)
@@ -123,7 +123,7 @@ def test_a_custom_operator_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["../elsewhere", "absolute", "link"])
 def test_weights_outside_the_bundle_are_rejected(place: str, tiny: Tiny, tmp_path: Path) -> None:
-    """A graph cannot read other files of the machine as its weights."""
+    """A graph cannot read files outside its bundle as weights."""
     elsewhere, directory = tmp_path / "elsewhere", tmp_path / "bundle"
     directory.mkdir()
     model = onnx.load(tiny.path / "model.onnx")
@@ -143,7 +143,7 @@ def test_weights_outside_the_bundle_are_rejected(place: str, tiny: Tiny, tmp_pat
 
 
 def rename(model: onnx.ModelProto, old: str, new: str) -> None:
-    """Rename a value everywhere in a graph."""
+    """Rename an input or output of a graph, also in the nodes that use it."""
     for values in (model.graph.input, model.graph.output):
         for value in values:
             value.name = new if value.name == old else value.name
@@ -163,7 +163,7 @@ def rename(model: onnx.ModelProto, old: str, new: str) -> None:
 def test_a_graph_with_other_inputs_or_outputs_is_rejected(
     old: str, new: str, reason: str, tiny: Tiny, tmp_path: Path
 ) -> None:
-    """The message names the difference."""
+    """The message names the missing or additional inputs and outputs."""
     model = onnx.load(tiny.path / "model.onnx")
     rename(model, old, new)
     onnx.save(model, tmp_path / "model.onnx")
@@ -172,7 +172,7 @@ def test_a_graph_with_other_inputs_or_outputs_is_rejected(
 
 
 def test_an_input_of_another_type_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
-    """The message says what the input must be."""
+    """The message names the required type of the input."""
     model = onnx.load(tiny.path / "model.onnx")
     [unpad_index] = [value for value in model.graph.input if value.name == "unpad_index"]
     unpad_index.type.tensor_type.shape.dim.add().dim_value = 1

@@ -9,7 +9,7 @@ from service.errors import BundleError
 
 
 class Recorder:
-    """Recorder of batches that can also fail."""
+    """Recorder of batches, which raises an error on request."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.batches: list[Batch] = []
@@ -31,7 +31,7 @@ class Recorder:
 def test_the_first_batch_is_the_largest(
     max_batch_tokens: int, max_masks: int, texts: int, masks: int
 ) -> None:
-    """The longest texts fill the token budget. They have the maximum number of masks."""
+    """The longest texts, each with the maximum number of masks, fill the token budget."""
     recorder = Recorder()
     warm_up(recorder.run, 4, 32, max_batch_tokens, max_masks, top_k=20)
     batch = recorder.batches[0]
@@ -42,7 +42,7 @@ def test_the_first_batch_is_the_largest(
 
 
 def test_warm_up_texts_have_at_most_1024_tokens() -> None:
-    """Some models read much longer texts, which would delay the start."""
+    """Some models read much longer texts, which would delay the start of the service."""
     recorder = Recorder()
     warm_up(recorder.run, 4, 8192, 192, 128, top_k=5)
     assert recorder.batches[0].tokens == 1024
@@ -50,7 +50,7 @@ def test_warm_up_texts_have_at_most_1024_tokens() -> None:
 
 @pytest.mark.parametrize(("max_tokens", "texts", "length"), [(512, 6, 32), (20, 9, 20)])
 def test_the_second_batch_measures_the_throughput(max_tokens: int, texts: int, length: int) -> None:
-    """A full batch has sentences with one mask each."""
+    """Sentences with one mask each fill the second batch."""
     recorder = Recorder()
     tokens, seconds = warm_up(recorder.run, 4, max_tokens, 192, 128, top_k=20)
     _, batch = recorder.batches

@@ -1,4 +1,4 @@
-"""Readiness before the start, and after a stop or a failure."""
+"""Readiness before the start, after a stop and after a failure."""
 
 from service.observability.health import Health
 

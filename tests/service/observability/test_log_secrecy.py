@@ -1,4 +1,4 @@
-"""Logs of a real process, which contain no texts of clients."""
+"""Logs of a real process, which must contain no texts of clients."""
 
 import contextlib
 import json
@@ -65,7 +65,7 @@ def keys(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def process(tiny: Tiny, *flags: str, output: Any) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start the buggy service with all its output in one file."""
+    """Start the service with bugs, and write all its output to one file."""
     with subprocess.Popen(
         [sys.executable, "-c", BUGGY, "--port=0", f"--bundle={tiny.path}", *flags],
         stdout=output,
@@ -89,7 +89,7 @@ def _read(output: Any) -> str:
 
 
 def ask_for_trouble(url: str) -> list[int]:
-    """Send every kind of failing request, with secrets in each of its parts."""
+    """Send every kind of request that fails, with secrets in each part of a request."""
     text = f"{SECRETS['text']} [MASK]"
     headers = {
         "Authorization": f"Bearer {SECRETS['key']}",
@@ -133,7 +133,7 @@ def ask_for_trouble(url: str) -> list[int]:
 
 @pytest.mark.parametrize("style", ["json", "text"])
 def test_no_secret_is_logged(style: str, keys: Path, tiny: Tiny) -> None:
-    """Texts, targets, keys, cookies, queries, paths, headers and names stay out, even at debug."""
+    """Even at the level debug, no secret from any part of a request is in the log."""
     flags = ("--log-level=debug", "--access-log=all", f"--log-format={style}")
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, *flags, f"--api-keys-file={keys}", output=output) as (running, url):
@@ -151,14 +151,14 @@ def test_no_secret_is_logged(style: str, keys: Path, tiny: Tiny) -> None:
         assert {line["trace_id"] for line in requests} == {TRACE}
         assert all(re.fullmatch("[0-9a-f]{32}", line["request_id"]) for line in requests)
         assert {line.get("model") for line in requests if line["route"] == "/score"} == {"tiny"}
-        # the log has every bug with its place
+        # the log has the location of every bug
         told = " ".join(line["message"] for line in log)
         for place in ("with_bug", "run_with_bug", "work", "callback"):
             assert f"in {place}\n" in told
 
 
 def test_log_texts_logs_bodies(tiny: Tiny) -> None:
-    """A warning appears at the start. Headers are not in the log."""
+    """The service logs a warning at the start. The log contains no headers."""
     flags = ("--log-level=debug", "--log-texts=true", "--log-format=json")
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, *flags, output=output) as (_, url):
@@ -173,7 +173,7 @@ def test_log_texts_logs_bodies(tiny: Tiny) -> None:
 
 
 def test_only_errors_are_logged_by_default(tiny: Tiny) -> None:
-    """The log has the request id of the response."""
+    """The log line of an error has the request id of its response."""
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, output=output) as (running, url):
             for body in ({"inputs": "the [MASK]"}, {"inputs": 7}, {"inputs": "bug [MASK]"}):

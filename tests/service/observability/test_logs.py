@@ -1,4 +1,4 @@
-"""Fields of log messages, and exceptions without their text."""
+"""Fields of log lines, and exceptions without their messages."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ def fail():
 
 
 def logged(code: str, level: str = "info", style: str = "json") -> str:
-    """Return the standard error of a process that runs code with logging."""
+    """Return the standard error of a separate process that sets up logging and runs code."""
     done = subprocess.run(
         [sys.executable, "-c", START + code, level, style, WRITTEN],
         capture_output=True,
@@ -45,7 +45,7 @@ def test_each_line_is_a_json_object() -> None:
 
 
 def test_only_known_fields_are_logged() -> None:
-    """Libraries add extra fields."""
+    """Libraries add other fields to their records."""
     [line] = lines("log.info('x', extra={'status': 500, 'unknown': sys.argv[3]})")
     assert line["status"] == 500
     assert "unknown" not in line
@@ -64,14 +64,14 @@ def test_request_and_trace_ids() -> None:
 
 
 def test_levels() -> None:
-    """Messages of uvicorn need at least the level warning."""
+    """Messages of uvicorn appear only from the level warning."""
     code = "log.debug('a'); log.info('b'); logging.getLogger('uvicorn.error').info('c')"
     assert [line["message"] for line in lines(code)] == ["b"]
     assert [line["message"] for line in lines(code, "debug")] == ["a", "b"]
 
 
 def test_text_format() -> None:
-    """Colours are for terminals only."""
+    """The output has colours only on a terminal."""
     text = logged("log.warning('careful')", style="text")
     assert "[warning  ] careful" in text
     assert "\x1b" not in text
@@ -105,7 +105,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("code", EXCEPTIONS.values(), ids=EXCEPTIONS)
 def test_exceptions_have_type_and_traceback_only(code: str) -> None:
-    """The handler of the exception does not matter."""
+    """The result is the same for every exception hook and handler."""
     [line] = lines(code)
     told = line["message"] + line.get("exception", "")
     assert "ValueError" in told

@@ -1,4 +1,4 @@
-"""Traces, with an exporter in memory and with the protocol of a real collector."""
+"""Traces in an in-memory exporter, and traces sent to a real collector."""
 
 import json
 import subprocess
@@ -83,7 +83,7 @@ def test_request_and_child_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> 
 
 
 def test_scores_have_the_same_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """FastAPI routes /score. The span has the name of the path's template."""
+    """FastAPI routes /score. The template of the path is the name of the span."""
     body = {"inputs": "the dog"}
     server, *parts = spans_of(tiny, exporter, ("POST", "/models/tiny/score", body))
     assert server.name == "POST /models/{name}/score"
@@ -91,7 +91,7 @@ def test_scores_have_the_same_spans(tiny: Tiny, exporter: InMemorySpanExporter) 
 
 
 def test_spans_have_no_text_of_clients(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """Texts, paths and queries stay out, whatever fails."""
+    """Spans contain no texts, paths and queries, whichever part of a request fails."""
     found = spans_of(
         tiny,
         exporter,
@@ -114,7 +114,7 @@ def test_spans_have_no_text_of_clients(tiny: Tiny, exporter: InMemorySpanExporte
 def test_only_server_errors_mark_the_span(
     tiny: Tiny, exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An invalid request is not an error of the server."""
+    """An invalid request is not an error of the service."""
 
     def fail(*_: object) -> None:
         raise RuntimeError(WRITTEN)
@@ -138,7 +138,7 @@ def test_only_server_errors_mark_the_span(
 
 
 def test_probes_are_not_traced(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """Scrapers have no spans either."""
+    """Requests of scrapers have no spans either."""
     paths = ("/health/live", "/health/ready", "/v2/health/ready", "/metrics")
     assert spans_of(tiny, exporter, *(("GET", path, None) for path in paths)) == []
 
@@ -204,7 +204,7 @@ def collector() -> Iterator[Collector]:
 def test_otel_variables_enable_tracing(
     start_server: StartServer, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process sends its last spans before its end, under the configured service name."""
+    """The process sends its last spans before it exits, under the configured service name."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     monkeypatch.setenv("OTEL_SERVICE_NAME", "fills-of-ours")
     with start_server("--access-log=all", "--drain-delay-s=0") as (process, url):
@@ -223,9 +223,9 @@ def test_otel_variables_enable_tracing(
 def test_unreachable_collector_delays_nothing(
     start_server: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Requests get responses and the process exits with 0."""
+    """Requests get responses, and the process exits with code 0."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    # a process exits with 1 if it takes longer than the grace period and 5 s
+    # a process exits with 1 if its end takes longer than the grace period plus 5 s
     with start_server("--drain-delay-s=0", "--shutdown-grace-s=1") as (process, url):
         assert httpx.post(f"{url}/fill-mask", json={"inputs": "the [MASK]"}).is_success
         process.terminate()
@@ -253,7 +253,7 @@ sys.exit(main())
 
 
 def test_missing_package_stops_the_start(tiny: Tiny) -> None:
-    """The message explains the installation."""
+    """The message names the package to install."""
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, f"--bundle={tiny.path}", "--port=0", "--traces=on"],
         capture_output=True,
@@ -291,7 +291,7 @@ print(json.dumps([len(exporter.get_finished_spans()), name in sys.modules]))
 
 
 def test_off(tiny: Tiny) -> None:
-    """FastAPI would otherwise trace queries and texts of exceptions."""
+    """Spans made by FastAPI itself would contain queries and the messages of exceptions."""
     done = subprocess.run(
         [sys.executable, "-c", OFF, str(tiny.path)], capture_output=True, text=True, check=True
     )

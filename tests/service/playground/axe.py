@@ -7,12 +7,12 @@ from playwright.sync_api import Page
 from tests.service.playground.browser import NODE_MODULES
 
 _AXE = NODE_MODULES / "axe-core" / "axe.min.js"
-# options of a page's context, because axe must bypass the page's policy
+# options of a browser context: axe must bypass the page's content security policy
 AXE_CONTEXT = {"bypass_csp": True, "reduced_motion": "reduce"}
 
 
 def expect_accessible(page: Page) -> None:
-    """Check names, roles, contrast and landmarks, and colours again in dark mode."""
+    """Check names, roles, contrast and landmarks, then check the colours again in dark mode."""
     if not page.evaluate("'axe' in window"):
         page.add_script_tag(path=_AXE)
     page.emulate_media(color_scheme="light")
@@ -22,7 +22,7 @@ def expect_accessible(page: Page) -> None:
 
 
 def _passed(page: Page, **options: Any) -> set[str]:
-    """Return the rules that the page passes, without a failed one."""
+    """Return the rules that the page passes, or fail if it breaks a rule."""
     options["resultTypes"] = ["violations"]  # listing the nodes of other results takes long
     result = page.evaluate("(options) => axe.run(options)", options)
     problems = [

@@ -23,14 +23,17 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Headless Chromium of a module. The event loop of a session would disturb other tests."""
+    """Headless Chromium of this package.
+
+    Its event loop would disturb later tests of the session.
+    """
     with running_browser() as browser:
         yield browser
 
 
 @pytest.fixture(scope="package")
 def shared_context(browser: Browser) -> Iterator[BrowserContext]:
-    """Shared context of pages, which saves a process per page."""
+    """Browser context of several pages, which avoids a process per page."""
     context = new_context(browser)
     context.new_page()  # one page always exists, so that the process stays
     yield context
@@ -41,9 +44,9 @@ def shared_context(browser: Browser) -> Iterator[BrowserContext]:
 def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Iterator[OpenPage]:
     """Factory of open pages, which must have no errors at the end.
 
-    Arguments are the path, a step before the page opens, whether requests may fail, whether the
-    page needs a separate context (for its clock or storage), the address of another service, and
-    options of Playwright's context, which is then separate too.
+    The arguments are the path of the page, a step before it opens, whether requests may fail,
+    whether the page needs a separate browser context (for its clock or storage), the address of
+    another service, and options of the context. Options also cause a separate context.
     """
     closing: list[Page | BrowserContext] = []
     complaints: list[str] = []
@@ -86,7 +89,7 @@ def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Ite
 
 
 def new_context(browser: Browser, **options: Any) -> BrowserContext:
-    """Return a context of Playwright that reports violations of the page's policy."""
+    """Return a Playwright context that reports violations of the page's content security policy."""
     context = browser.new_context(**options)
     context.set_default_timeout(10_000)
     context.add_init_script(
@@ -106,7 +109,7 @@ def playground(open_page: OpenPage) -> Playground:
 
 @pytest.fixture
 def refusing(open_page: OpenPage) -> Playground:
-    """The page, in which requests may fail."""
+    """The page with the fills of its first example, in which requests may fail."""
     playground = open_page(failing_requests=True)
     playground.wait_until_answered()
     return playground

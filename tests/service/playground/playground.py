@@ -13,7 +13,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def inputs_of(request: Request) -> str:
-    """Return the text in a request of the page."""
+    """Return the text that a request of the page contains."""
     return str(json.loads(request.post_data or "")["inputs"])
 
 
@@ -43,7 +43,7 @@ class Playground:
 
     @property
     def tokens(self) -> Locator:
-        """The buttons of a scored text's tokens."""
+        """The buttons of the tokens of a scored text."""
         return self.page.locator("#view .token")
 
     @property
@@ -52,15 +52,15 @@ class Playground:
         return self.page.locator("#problem span")
 
     def fills_of(self, number: int) -> Locator:
-        """Return the fills of a mask, counted from 1."""
+        """Return the buttons of the fills of a mask. Masks count from 1."""
         return self.page.get_by_role("list", name=f"Fills of mask {number}").get_by_role("button")
 
     def mode(self, name: str) -> None:
-        """Choose the mode of filling masks."""
+        """Choose how the page fills masks."""
         self.page.get_by_role("radio", name=name).check()
 
     def write(self, text: str) -> None:
-        """Replace the text and wait for its response."""
+        """Replace the text and wait for the service's response."""
         self.text.fill(text)
         self.wait_until_answered()
 
@@ -76,20 +76,20 @@ class Playground:
         return answer.json()
 
     def service_fills(self, text: str, **parameters: Any) -> Any:
-        """Return as many fills of the service as the page shows."""
+        """Return the service's fills for a text, as many as the page shows."""
         if "targets" not in parameters:
             parameters = {"top_k": 5, **parameters}
         return self.ask("fill-mask", {"inputs": text, "parameters": parameters})
 
     def expect_to_fit(self) -> None:
-        """Check that nothing is wider than the screen of a phone."""
+        """Check that no element is wider than the screen of a phone."""
         for width in WIDTHS:
             self.page.set_viewport_size({"width": width, "height": 700})
             assert self.page.evaluate("document.documentElement.scrollWidth") == width
         self.page.set_viewport_size(SCREEN)
 
     def expect_fills(self, buttons: Locator, fills: list[dict[str, Any]]) -> None:
-        """Check that the buttons have the service's fills in order."""
+        """Check that the buttons show the service's fills in order."""
         shares = [fill.get("target_score", fill["score"]) for fill in fills]
         words = [" ".join(fill.get("token_strs", [fill["token_str"]])) for fill in fills]
         expect(buttons.locator(".words")).to_have_text(words)
@@ -97,7 +97,7 @@ class Playground:
 
 
 def _percent(share: float) -> str:
-    """Format a share as the page does."""
+    """Format a probability as the page does."""
     if share >= 1e-4:
         return f"{share * 100:.2f} %"
     mantissa, exponent = f"{share * 100:.1e}".split("e")

@@ -1,4 +1,7 @@
-"""Screenshots of the playground for docs/: `python -m tests.service.playground.screenshots`."""
+"""Screenshots of the playground for docs/.
+
+Run with `python -m tests.service.playground.screenshots`.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,21 +18,21 @@ SIZE = ViewportSize(width=1200, height=760)
 
 
 def fills(playground: Playground) -> None:
-    """Take two masks with their bars."""
+    """Show two masks and the bars of their fills."""
     playground.write("The [MASK] barked at the [MASK].")
     playground.page.get_by_role("button", name="Insert a mask").wait_for()
     playground.page.get_by_role("tab", name="Python").click()
 
 
 def together(playground: Playground) -> None:
-    """Take two masks filled together."""
+    """Show two masks filled together."""
     playground.page.get_by_role("button", name="Masks together").click()
     playground.wait_until_answered()
     playground.page.get_by_role("tab", name="JavaScript").click()
 
 
 def surprisal(playground: Playground) -> None:
-    """Take a text without masks, and the alternatives of a token."""
+    """Show a text without masks, and the alternatives of a token."""
     playground.page.get_by_role("button", name="Surprisal").click()
     playground.wait_until_answered()
     playground.tokens.get_by_text("parked").click()
@@ -60,7 +63,7 @@ def opened(browser: Browser, url: str, scheme: Scheme) -> Iterator[Playground]:
 
 
 def take() -> None:
-    """Take all pictures."""
+    """Take all screenshots."""
     with page_server("--port", PORT) as url, running_browser() as browser:
         for name, (scheme, set_up) in PICTURES.items():
             with opened(browser, url, scheme) as playground:

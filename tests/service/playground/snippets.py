@@ -1,4 +1,4 @@
-"""Runs of the code in the playground's code panel."""
+"""Runs of the code from the playground's code panel."""
 
 import json
 import os
@@ -21,7 +21,7 @@ print(json.dumps(sys.argv[1:]))
 
 
 def code_of(playground: Playground, language: str) -> str:
-    """Return the code of a tab."""
+    """Return the code in a tab of the code panel."""
     playground.page.get_by_role("tab", name=language).click()
     snippet = playground.page.get_by_role("tabpanel", name=language)
     return snippet.text_content() or ""
@@ -74,7 +74,7 @@ def run_in_page(page: Page, code: str) -> list[str]:
 
 
 def fill_lines(answer: Any, figure: str = "score") -> list[str]:
-    """Return the lines that name the fills of one mask."""
+    """Return the printed lines for the fills of one mask."""
     return [f"{fill[figure]:.4f} {fill['token_str']}" for fill in answer]
 
 

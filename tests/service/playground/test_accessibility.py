@@ -1,4 +1,4 @@
-"""Accessibility: screen readers, small screens, dark mode and reduced motion."""
+"""Accessibility for screen readers, small screens, dark mode and reduced motion."""
 
 import re
 from collections.abc import Callable
@@ -11,29 +11,29 @@ from tests.service.playground.playground import Playground
 
 
 def nothing(playground: Playground) -> None:
-    """Leave the first example."""
+    """Keep the first example."""
 
 
 def several(playground: Playground) -> None:
-    """Show several masks with the pointer on one."""
+    """Show several masks, with the pointer on the fill of one mask."""
     playground.write("The [MASK] barked at the [MASK] in the [MASK].")
     playground.fills_of(2).nth(1).hover()
 
 
 def targets(playground: Playground) -> None:
-    """Show targets."""
+    """Rank targets for a mask."""
     playground.page.get_by_role("button", name="Your words").click()
     playground.wait_until_answered()
 
 
 def together(playground: Playground) -> None:
-    """Fill masks together."""
+    """Fill several masks together."""
     playground.page.get_by_role("button", name="Masks together").click()
     playground.wait_until_answered()
 
 
 def alternatives(playground: Playground) -> None:
-    """Show surprisal in every colour, and alternatives of a token."""
+    """Show tokens of every level of surprisal, and the alternatives of a token."""
     playground.write("The dog parked at the mailman, who had photosynthesis of the lost arcs.")
     playground.tokens.get_by_text("parked").click()
     expect(playground.fills).to_have_count(5)
@@ -47,7 +47,7 @@ def refused(playground: Playground) -> None:
 
 
 def waiting(playground: Playground) -> None:
-    """Lose the network."""
+    """Disconnect the network."""
     playground.page.route("**/score", lambda route: route.abort())
     playground.text.fill("A text.")
     expect(playground.problem).to_be_visible()
@@ -64,14 +64,14 @@ STATES: list[Callable[[Playground], None]] = [
 
 
 def begin_again(playground: Playground) -> None:
-    """Restore the first text and the default options."""
+    """Restore the text of the first example and the default options."""
     playground.page.unroute_all()
     playground.page.get_by_role("button", name="One mask").click()
     playground.wait_until_answered()
 
 
 def test_every_state_is_for_everybody(open_page: OpenPage) -> None:
-    """axe reports no error in any colours. Nothing is wider than a small screen."""
+    """In light and dark mode axe finds no error. No element is wider than a small screen."""
     playground = open_page(failing_requests=True, **AXE_CONTEXT)
     for state in STATES:
         begin_again(playground)
@@ -81,14 +81,14 @@ def test_every_state_is_for_everybody(open_page: OpenPage) -> None:
 
 
 def test_long_words_are_not_wider_than_the_page(playground: Playground) -> None:
-    """Lines break within long words."""
+    """The page breaks lines within long words."""
     for long in ("x" * 400, "x" * 300 + " [MASK] " + "y" * 300):
         playground.write(long)
         playground.expect_to_fit()
 
 
 def test_structure_as_it_is_read_out(playground: Playground) -> None:
-    """The structure has landmarks, headings and groups with names."""
+    """Screen readers find landmarks, headings and groups with names."""
     playground.write("The [MASK] barked.")
     expect(playground.page.locator("body")).to_match_aria_snapshot(
         """
@@ -128,7 +128,7 @@ def test_structure_as_it_is_read_out(playground: Playground) -> None:
 
 
 def test_answers_are_announced(playground: Playground) -> None:
-    """The announcement is a sentence after a pause in typing."""
+    """The page announces the result in one sentence, after a pause in typing."""
     announcer = playground.page.locator("#announcer")
     text = "The [MASK] barked."
     playground.write(text)
@@ -142,7 +142,7 @@ def test_answers_are_announced(playground: Playground) -> None:
 
 
 def test_theme(open_page: OpenPage, url: str) -> None:
-    """The system's theme is the default. The page stores the visitor's choice."""
+    """The default is the system's theme. The page stores a choice that differs from it."""
     ground = "getComputedStyle(document.body).backgroundColor"
     playground = open_page(color_scheme="dark")
     page = playground.page
@@ -154,7 +154,7 @@ def test_theme(open_page: OpenPage, url: str) -> None:
     assert page.evaluate(ground) == light
     page.get_by_role("button", name="Switch to the dark theme").click()
     assert page.evaluate(ground) == dark
-    page.emulate_media(color_scheme="light")  # the system's theme needs no choice
+    page.emulate_media(color_scheme="light")  # a choice equal to it is not stored
     assert page.evaluate(ground) == light
 
 

@@ -1,4 +1,4 @@
-"""Code in the code panel, run and compared with the page."""
+"""Code from the code panel, whose results must equal those on the page."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -101,7 +101,7 @@ def test_the_code_gives_what_is_shown(
     lines: Callable[[Any], list[str]],
     tmp_path: Path,
 ) -> None:
-    """The languages are curl, Python and JavaScript."""
+    """The test runs the code for curl, Python and JavaScript."""
     if set_up is words:
         playground.page.get_by_label("read around the masks").check()
     set_up(playground)
@@ -121,14 +121,14 @@ def test_the_code_gives_what_is_shown(
 
 
 def test_python_uses_hugging_faces_client_where_that_can_ask_it(playground: Playground) -> None:
-    """Other requests use httpx."""
+    """Requests that Hugging Face's client does not support use httpx."""
     assert "InferenceClient" in code_of(playground, "Python")
     playground.mode("Whole words")
     expect(playground.page.get_by_role("tabpanel")).to_contain_text("httpx")
 
 
 def test_copy(playground: Playground) -> None:
-    """The button confirms the copy."""
+    """After the copy, the button shows a confirmation."""
     page = playground.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     playground.write("It's [MASK].\n")
@@ -141,7 +141,7 @@ def test_copy(playground: Playground) -> None:
 
 
 def test_copy_without_the_clipboard_api(open_page: OpenPage) -> None:
-    """Browsers without TLS have no clipboard API."""
+    """On pages without TLS, browsers have no clipboard API."""
 
     def without(page: Any) -> None:
         page.add_init_script("delete Navigator.prototype.clipboard")
@@ -159,7 +159,7 @@ def test_copy_without_the_clipboard_api(open_page: OpenPage) -> None:
 
 
 def page_code(playground: Playground) -> str:
-    """Return the code of curl's tab for the earlier text."""
+    """Return the curl code for a text."""
     return (
         f"curl -s '{playground.url}/fill-mask' \\\n"
         "  -H 'Content-Type: application/json' \\\n"
@@ -168,7 +168,7 @@ def page_code(playground: Playground) -> str:
 
 
 def test_copy_that_is_not_allowed(open_page: OpenPage) -> None:
-    """The button reports the failure and names an alternative."""
+    """The button reports the failure and names another way to copy."""
 
     def without(page: Any) -> None:
         page.add_init_script(

@@ -1,4 +1,4 @@
-"""Masks that the editor inserts and removes."""
+"""Insertion and removal of masks in the editor."""
 
 from playwright.sync_api import expect
 
@@ -23,7 +23,7 @@ CHARACTER_AT = """
 
 
 def put_caret(playground: Playground, start: int, end: int | None = None) -> None:
-    """Select a part of the text, in UTF-16 units."""
+    """Select a range of the text, counted in UTF-16 units."""
     playground.text.focus()
     playground.text.evaluate(
         "(area, [start, end]) => area.setSelectionRange(start, end)",
@@ -32,7 +32,7 @@ def put_caret(playground: Playground, start: int, end: int | None = None) -> Non
 
 
 def double_click(playground: Playground, at: int) -> None:
-    """Double-click a character of the text."""
+    """Double-click a character of the text field."""
     x, y = playground.page.evaluate(CHARACTER_AT, at)
     playground.page.mouse.dblclick(x, y)
 
@@ -48,7 +48,6 @@ def test_double_click_masks_a_word(playground: Playground) -> None:
 
 
 def test_double_click_and_typing_replaces_the_word(playground: Playground) -> None:
-    """The mask replaces the word in the selection."""
     playground.write(SENTENCE)
     double_click(playground, SENTENCE.index("dog"))
     playground.page.keyboard.type("cat")
@@ -56,7 +55,7 @@ def test_double_click_and_typing_replaces_the_word(playground: Playground) -> No
 
 
 def test_double_click_on_a_mask_selects_it(playground: Playground) -> None:
-    """The selection includes the brackets, so that typing replaces the mask."""
+    """The selection includes the brackets of the mask, so that typed text replaces the mask."""
     playground.write("The [MASK] barked.")
     double_click(playground, 7)
     expect(playground.text).to_have_value("The [MASK] barked.")
@@ -85,7 +84,7 @@ def test_where_a_character_is_drawn_a_click_puts_the_caret(playground: Playgroun
 
 
 def test_the_button_says_what_it_masks(playground: Playground) -> None:
-    """The label is the word at the caret, the selection, or a mask at the caret."""
+    """The label quotes the word at the caret or the selection."""
     cases = [
         ((10, 10), "Mask “man's”", "The old [MASK] dog barked."),
         ((7, 7), "Mask “old”", "The [MASK] man's dog barked."),
@@ -119,7 +118,7 @@ def test_a_selection_that_cuts_a_mask_takes_it_whole(playground: Playground) -> 
 
 
 def test_a_mask_is_put_between_spaces_where_it_must(playground: Playground) -> None:
-    """Spaces separate the mask from words before and after it."""
+    """Spaces separate the mask from the words beside it."""
     playground.write("one,two")
     put_caret(playground, 4)
     playground.text.evaluate("(area) => area.setRangeText('', 4, 7)")
@@ -128,7 +127,7 @@ def test_a_mask_is_put_between_spaces_where_it_must(playground: Playground) -> N
 
 
 def test_what_the_page_put_in_is_taken_back(playground: Playground) -> None:
-    """Undo works step by step, by the button and by the browser."""
+    """The page's button and the browser's undo command both revert the changes one by one."""
     undo = playground.page.get_by_role("button", name="Undo")
     expect(undo).to_be_hidden()
     playground.write(SENTENCE)
@@ -148,7 +147,7 @@ def test_what_the_page_put_in_is_taken_back(playground: Playground) -> None:
 
 
 def test_masks_are_numbered_where_there_are_several(playground: Playground) -> None:
-    """The pointer on a fill highlights the mask."""
+    """The mask has a highlight while the pointer is on one of its fills."""
     playground.write("The [MASK] barked at the [MASK].")
     masks = playground.page.locator("#mirror .mask")
     expect(masks).to_have_count(2)
@@ -161,7 +160,7 @@ def test_masks_are_numbered_where_there_are_several(playground: Playground) -> N
 
 
 def test_the_caret_stays_in_view_in_a_long_text(playground: Playground) -> None:
-    """The text scrolls, so that its end is visible during typing."""
+    """The text field scrolls so that the end of the text stays visible during typing."""
     playground.text.fill("A line.\n" * 80)
     playground.page.keyboard.press("ControlOrMeta+End")
     playground.page.keyboard.type("The end [MASK].")
@@ -171,6 +170,6 @@ def test_the_caret_stays_in_view_in_a_long_text(playground: Playground) -> None:
 
 
 def test_a_phone_is_told_what_its_fingers_can_do(open_page: OpenPage) -> None:
-    """Touch screens have no double click."""
+    """Touch screens have no double click, so the hint names another gesture."""
     playground = open_page(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
     expect(playground.page.get_by_text("Tap a word, then mask it.")).to_be_visible()

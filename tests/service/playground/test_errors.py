@@ -1,4 +1,4 @@
-"""Errors of requests, and pages that wait."""
+"""Failed requests, and the page while it waits for the service."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ def refuse(status: int, sentence: str, **headers: str) -> Callable[[Route], None
 
 
 def test_a_request_that_is_not_done(refusing: Playground) -> None:
-    """The service's message is beside the text. Fills of another text do nothing."""
+    """The service's message is the description of the text field. Old fills are disabled."""
     masks = "[MASK] " * 129
     refusing.text.fill(masks)
     expect(refusing.problem).to_have_text("The request has 129 masks; at most 128 are allowed.")
@@ -36,7 +36,7 @@ def test_a_request_that_is_not_done(refusing: Playground) -> None:
 
 
 def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
-    """The page waits for Retry-After and shows the wait."""
+    """The page waits as long as Retry-After says and shows the remaining time."""
     refusing = open_page(failing_requests=True, own_context=True)
     refusing.wait_until_answered()
     asked: list[Route] = []
@@ -83,7 +83,7 @@ def test_a_service_that_stays_overloaded(refusing: Playground) -> None:
 
 
 def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
-    """The page has a message and a button. The text has no error mark."""
+    """The page shows the message and a button. It does not mark the text as invalid."""
     refusing.page.route("**/fill-mask", refuse(500, "Internal error. Request id: 7"))
     refusing.text.fill(TEXT)
     expect(refusing.problem).to_contain_text("Internal error. Request id: 7")
@@ -92,7 +92,7 @@ def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
 
 
 def test_an_answer_that_is_not_the_services(refusing: Playground) -> None:
-    """The page shows only the status of a proxy's error page."""
+    """Of a proxy's error page, the page shows only the status."""
     refusing.page.route(
         "**/fill-mask", lambda route: route.fulfill(status=502, body="<h1>Bad Gateway</h1>")
     )
@@ -103,7 +103,7 @@ def test_an_answer_that_is_not_the_services(refusing: Playground) -> None:
 
 
 def test_a_service_that_starts(open_page: OpenPage) -> None:
-    """The page sends the latest text after the start."""
+    """The page sends the latest text as soon as the service is ready."""
     starting = {"is": True}
 
     def start(page: Page) -> None:
@@ -153,7 +153,7 @@ def test_a_network_that_is_lost(refusing: Playground) -> None:
 
 
 def test_an_answer_that_comes_too_late_is_dropped(playground: Playground) -> None:
-    """Responses may arrive in another order than their requests."""
+    """Responses may arrive in a different order from their requests."""
     held: list[Route] = []
 
     def hold_the_first(route: Route) -> None:

@@ -1,4 +1,4 @@
-"""API keys in the playground, entered on the page, sent with requests and never stored."""
+"""API keys that visitors enter. The page sends them with requests and never stores them."""
 
 import json
 import time
@@ -45,13 +45,13 @@ class Keyed:
 
 
 def bearer(key: str) -> dict[str, str]:
-    """Return the header of a client that does not encode the key."""
+    """Return the header with a key as a client sends it without encoding."""
     return {"Authorization": f"Bearer {key}".encode().decode("latin-1")}
 
 
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
-    """A service with three keys, one of which a test revokes."""
+    """A service with three keys. One test revokes one of them."""
     file = tmp_path_factory.mktemp("keys") / "keys"
     keys = [KEY, VARIABLE["FILLMASK_API_KEY"], OLD_KEY]
     file.write_text("\n".join(keys), encoding="utf-8")
@@ -68,7 +68,7 @@ def locked(open_page: OpenPage, keyed: Keyed) -> Playground:
 
 
 def field(playground: Playground) -> Locator:
-    """Return the field of the key."""
+    """Return the input field of the key."""
     return playground.page.get_by_label("API key")
 
 
@@ -78,13 +78,13 @@ def sentence(playground: Playground) -> Locator:
 
 
 def give(playground: Playground, key: str) -> None:
-    """Write a key and press Enter."""
+    """Type a key into its field and press Enter."""
     field(playground).fill(key)
     field(playground).press("Enter")
 
 
 def refuse(route: Route) -> None:
-    """Respond like the service without a key."""
+    """Respond as the service does to a request without a key."""
     route.fulfill(status=401, json={"error": "No."}, headers={"WWW-Authenticate": "Bearer"})
 
 
@@ -119,7 +119,7 @@ def test_is_asked_for_in_place_and_goes_with_every_request(locked: Playground) -
 
 
 def test_is_kept_nowhere(locked: Playground) -> None:
-    """Storage, address, link and page do not contain the key."""
+    """Browser storage, address, link and page do not contain the key."""
     page = locked.page
     page.get_by_label("API key").fill(KEY)
     page.get_by_role("button", name="Use this key").click()
@@ -142,7 +142,7 @@ def test_is_kept_nowhere(locked: Playground) -> None:
 
 
 def test_one_that_is_refused_is_asked_for_again(locked: Playground) -> None:
-    """The field is empty and has the focus."""
+    """After the rejection, the field of the key is empty and has the focus."""
     for wrong in ("not-one-of-the-keys", "€" * 20):
         give(locked, wrong)
         expect(sentence(locked)).to_have_text(REFUSED)
@@ -155,7 +155,7 @@ def test_one_that_is_refused_is_asked_for_again(locked: Playground) -> None:
 
 
 def test_one_that_is_taken_back_while_the_page_is_open(locked: Playground, keyed: Keyed) -> None:
-    """The visitor continues to write. The latest text gets its response."""
+    """The visitor continues to write. After a new key, the page sends the latest text."""
     give(locked, OLD_KEY)
     locked.wait_until_answered()
     keys = keyed.file.read_text(encoding="utf-8")
@@ -184,7 +184,7 @@ def test_what_a_link_asks_for_is_asked_for_with_the_key(open_page: OpenPage, key
 
 
 def test_alternatives_wait_for_a_key_too(locked: Playground) -> None:
-    """The field is below the text and has the focus."""
+    """The field of the key is below the text and has the focus."""
     give(locked, KEY)
     locked.wait_until_answered()
     locked.write("The dog barked.")
@@ -198,7 +198,7 @@ def test_alternatives_wait_for_a_key_too(locked: Playground) -> None:
 
 
 def test_an_answer_to_the_key_before(locked: Playground) -> None:
-    """The page repeats the request with the latest key."""
+    """The page repeats a request that the service rejected because of an older key."""
     give(locked, VARIABLE["FILLMASK_API_KEY"])
     locked.wait_until_answered()
     held: list[Route] = []
@@ -221,7 +221,7 @@ def test_an_answer_to_the_key_before(locked: Playground) -> None:
 
 
 def test_one_that_is_wanted_no_more(refusing: Playground) -> None:
-    """The field disappears with the next response."""
+    """The field of the key disappears with the next successful response."""
     refusing.page.route("**/fill-mask", refuse)
     refusing.text.fill("A [MASK].")
     expect(sentence(refusing)).to_have_text(WANTED)
@@ -233,7 +233,7 @@ def test_one_that_is_wanted_no_more(refusing: Playground) -> None:
 
 
 def test_a_proxy_that_wants_something_else(refusing: Playground) -> None:
-    """A key would not help."""
+    """The page does not ask for a key, which would not help."""
     refusing.page.route(
         "**/fill-mask",
         lambda route: route.fulfill(
@@ -246,7 +246,7 @@ def test_a_proxy_that_wants_something_else(refusing: Playground) -> None:
 
 
 def test_the_code_has_the_key_from_where_it_runs(locked: Playground, tmp_path: Path) -> None:
-    """The code reads an environment variable, or prompts in a browser."""
+    """The code reads the key from an environment variable. In a browser it prompts for the key."""
     give(locked, KEY)
     locked.wait_until_answered()
     locked.page.on("dialog", lambda dialog: dialog.accept(VARIABLE["FILLMASK_API_KEY"]))
@@ -271,7 +271,7 @@ def test_without_keys_the_code_has_none(playground: Playground) -> None:
 
 
 def test_everybody_can_give_one(open_page: OpenPage, keyed: Keyed) -> None:
-    """The test covers the first prompt and a rejected key, in all colours and on small screens."""
+    """Before and after a rejected key, axe finds no error and the page fits small screens."""
     playground = open_page(url=keyed.url, failing_requests=True, **AXE_CONTEXT)
     expect(sentence(playground)).to_have_text(WANTED)
     expect_accessible(playground.page)

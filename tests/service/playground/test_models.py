@@ -1,4 +1,4 @@
-"""Service of several models, with requests to the chosen one."""
+"""Service with several models, and requests to the chosen model."""
 
 import hashlib
 import json
@@ -50,7 +50,7 @@ def put_other(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def models_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a service of two models, of which the second is the default."""
+    """Address of a service with two models, the second of which is the default."""
     bundles = tmp_path_factory.mktemp("bundles")
     put_other(bundles / "a")
     shutil.copytree(BUNDLE, bundles / "b")
@@ -60,25 +60,25 @@ def models_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def several(open_page: OpenPage, models_url: str) -> Playground:
-    """The page with both models."""
+    """The page of a service with both models."""
     playground = open_page(url=models_url)
     playground.wait_until_answered()
     return playground
 
 
 def choice(playground: Playground) -> Locator:
-    """Return the list of models."""
+    """Return the list from which visitors choose a model."""
     return playground.page.get_by_role("banner").get_by_role("combobox", name="Model")
 
 
 def choose(playground: Playground, name: str) -> None:
-    """Choose a model and wait for its response."""
+    """Choose a model and wait for the response."""
     choice(playground).select_option(name)
     playground.wait_until_answered()
 
 
 def other_fills(playground: Playground, text: str) -> Any:
-    """Return the response of the other model."""
+    """Return the other model's fills for a text."""
     return playground.ask(PATH, {"inputs": text, "parameters": {"top_k": 5}})
 
 
@@ -93,7 +93,7 @@ def test_begins_with_the_default(several: Playground) -> None:
 
 
 def test_another_one_is_asked_once_it_is_chosen(several: Playground) -> None:
-    """The test uses the keyboard. Masks, limits, facts and requests belong to the chosen model."""
+    """The test uses the keyboard. Masks, limits and model facts are those of the chosen model."""
     several.write(TEXT)
     paths: list[str] = []
 
@@ -155,7 +155,7 @@ def test_the_code_asks_the_chosen_one(several: Playground, text: str, tmp_path: 
 
 
 def test_a_link_names_the_chosen_one(several: Playground) -> None:
-    """A link to the default model has no name."""
+    """A link to the default model contains no model name."""
     page = several.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.evaluate("navigator.clipboard.writeText('')")
@@ -183,7 +183,7 @@ def test_a_link_names_the_chosen_one(several: Playground) -> None:
 
 
 def test_a_link_to_a_model_that_is_not_served(open_page: OpenPage, models_url: str) -> None:
-    """The page shows a message and uses the default."""
+    """The page shows a message and uses the default model."""
     playground = open_page("/#text=A+[MASK].&model=gone", url=models_url)
     playground.wait_until_answered()
     expect(playground.page.locator("#link-problem")).to_have_text(
@@ -193,7 +193,7 @@ def test_a_link_to_a_model_that_is_not_served(open_page: OpenPage, models_url: s
 
 
 def test_everybody_can_choose(open_page: OpenPage, models_url: str) -> None:
-    """The test covers all colours, small screens and long names."""
+    """Even with a long model name, axe finds no error and the page fits small screens."""
     playground = open_page(url=models_url, **AXE_CONTEXT)
     playground.wait_until_answered()
     choose(playground, OTHER)

@@ -9,14 +9,14 @@ TEXT = "Paris is the [MASK] of France."
 
 
 def requests_of(playground: Playground) -> list[str]:
-    """Record the following requests of the page."""
+    """Return a list that grows with each later request of the page."""
     asked: list[str] = []
     playground.page.on("request", lambda request: asked.append(request.url))
     return asked
 
 
 def test_what_excludes_each_other_is_one_choice(playground: Playground) -> None:
-    """The modes are targets, words and masks together."""
+    """Exactly one mode of filling masks is active."""
     for name in ("Whole words", "Together", "Tokens"):
         playground.mode(name)
         expect(playground.page.get_by_role("radio", checked=True)).to_have_count(1)
@@ -53,14 +53,14 @@ def test_no_targets_yet_is_no_error(playground: Playground) -> None:
 
 
 def test_a_target_that_is_given_twice(refusing: Playground) -> None:
-    """The message is the service's own."""
+    """The page shows the service's message."""
     refusing.mode("Your words")
     refusing.page.get_by_label("Rank only these").fill("tea, sand, tea")
     expect(refusing.problem).to_have_text('The target "tea" is a duplicate; list it once.')
 
 
 def test_coming_back_to_what_is_shown_asks_nothing(open_page: OpenPage) -> None:
-    """The page already has the response."""
+    """The page already shows the response for this text."""
     playground = open_page(own_context=True)
     playground.wait_until_answered()
     asked: list[str] = []

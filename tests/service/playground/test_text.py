@@ -1,4 +1,4 @@
-"""Modules without side effects, called in the browser."""
+"""JavaScript modules without side effects, called in the browser."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from tests.service.playground.playground import MINUS, Playground
 
 
 def call(playground: Playground, module: str, function: str, *arguments: Any) -> Any:
-    """Call a function of a module of the page."""
+    """Call a function of one of the page's JavaScript modules."""
     return playground.page.evaluate(
         "async ([url, name, given]) => (await import(url))[name](...given)",
         [f"{playground.url}/playground/{module}", function, arguments],
@@ -14,7 +14,7 @@ def call(playground: Playground, module: str, function: str, *arguments: Any) ->
 
 
 def test_difference(playground: Playground) -> None:
-    """No edit cuts a character."""
+    """The edit between two texts never splits a character."""
     cases = [
         ("a b c", "a x c", "x"),
         ("", "new", "new"),
@@ -22,8 +22,8 @@ def test_difference(playground: Playground) -> None:
         ("same", "same", ""),
         ("aaa", "aa", ""),
         ("ab", "aab", "a"),
-        ("x 😀 y", "x 😁 y", "😁"),  # they differ in the second of two units
-        ("x 😀 y", "x 🨀 y", "🨀"),  # and these in the first
+        ("x 😀 y", "x 😁 y", "😁"),  # the emoji differ in the second of two units
+        ("x 😀 y", "x 🨀 y", "🨀"),  # the emoji differ in the first of two units
         ("😀", "😀😀", "😀"),
     ]
     for before, after, inserted in cases:
@@ -36,7 +36,7 @@ def test_difference(playground: Playground) -> None:
 
 
 def test_around(playground: Playground) -> None:
-    """The excerpt has entire words, and a sign for the rest."""
+    """The excerpt consists of entire words, with an ellipsis for the rest of the text."""
     text = "one two three four five six seven eight nine ten"
     at = text.index("five")
     found = call(playground, "text.js", "around", [at, at + 4], text, 12)
@@ -44,7 +44,7 @@ def test_around(playground: Playground) -> None:
 
 
 def test_percent(playground: Playground) -> None:
-    """Two decimals are enough, unless they are zero."""
+    """Percentages have two decimals, or more if both decimals would be zero."""
     cases = {
         1: "100.00 %",
         0.72784: "72.78 %",
@@ -59,7 +59,7 @@ def test_percent(playground: Playground) -> None:
 
 
 def test_ceiling(playground: Playground) -> None:
-    """The ceiling is the smallest round share above all of them."""
+    """The ceiling is the smallest round number above all probabilities."""
     cases = [([0.7, 0.1], 1), ([0.5], 0.5), ([0.11], 0.2), ([0.001], 0.01), ([1.0000001], 1)]
     for shares, full in cases:
         assert call(playground, "numbers.js", "ceiling", shares) == full

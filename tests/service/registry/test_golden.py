@@ -23,7 +23,10 @@ FIGURES = {"mean_log_prob_difference": 0.03, "p99_log_prob_difference": 0.12}
 
 
 def tolerance(edit_bundle: EditBundle, **changes: Any) -> GoldenTolerance:
-    """Return the tolerance of the tiny bundle after changes. The bundle has three masks."""
+    """Return the tolerance of the tiny bundle with these changes.
+
+    The golden prompts have three masks.
+    """
     return GoldenTolerance.of(read_bundle(edit_bundle(lambda bundle: bundle.update(changes))))
 
 
@@ -33,14 +36,14 @@ def test_fp32_keeps_the_tolerance_it_names(edit_bundle: EditBundle) -> None:
 
 
 def test_int8_is_bound_by_its_distance_from_fp32(edit_bundle: EditBundle) -> None:
-    """Only CPUs of one kind meet the tolerance in the bundle."""
+    """Results in int8 meet the bundle's tolerance only on the same kind of CPU."""
     found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES})
     assert found.mean == pytest.approx(2**0.5 * (1 + 2 / 3**0.5) * 0.03)
     assert found.largest == pytest.approx(4 * 0.12)
 
 
 def test_a_larger_tolerance_that_int8_names_holds(edit_bundle: EditBundle) -> None:
-    """The tolerance bounds the largest difference. The figures bound the mean."""
+    """The tolerance bounds the largest difference. The int8 figures bound the mean difference."""
     golden = read_golden(edit_bundle) | {"log_prob_tolerance": 0.6}
     found = tolerance(edit_bundle, precision="int8", verification={"int8": FIGURES}, golden=golden)
     assert found.largest == 0.6
@@ -54,7 +57,7 @@ def read_golden(edit_bundle: EditBundle) -> dict[str, Any]:
 
 
 def test_int8_without_figures_keeps_the_tolerance_it_names(edit_bundle: EditBundle) -> None:
-    """Early exports wrote no figures."""
+    """Early versions of the export wrote no figures for int8."""
     found = tolerance(edit_bundle, precision="int8")
     assert found == GoldenTolerance(mean=1e-4, largest=1e-4)
 
@@ -70,13 +73,13 @@ def test_int8_without_figures_keeps_the_tolerance_it_names(edit_bundle: EditBund
 def test_figures_that_are_not_numbers_are_rejected(
     figures: object, message: str, edit_bundle: EditBundle
 ) -> None:
-    """The error names the field."""
+    """The error names the invalid field."""
     with pytest.raises(BundleError, match=message):
         tolerance(edit_bundle, precision="int8", verification={"int8": figures})
 
 
 def use_case(tokenizer: Tokenizer, batcher: Batcher) -> FillMaskPipeline:
-    """Return a pipeline that fills the prompts."""
+    """Return a pipeline that fills the golden prompts."""
     return FillMaskPipeline(
         tokenizer,
         batcher,
@@ -88,7 +91,7 @@ def use_case(tokenizer: Tokenizer, batcher: Batcher) -> FillMaskPipeline:
 
 
 async def check_bundle(path: Path) -> None:
-    """Read the bundle and check its prompts."""
+    """Read the bundle and check its golden prompts."""
     bundle = read_bundle(path)
     tokenizer = Tokenizer.from_bundle(bundle)
     batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
@@ -99,18 +102,18 @@ async def check_bundle(path: Path) -> None:
 
 
 async def test_good_bundle(tiny: Tiny) -> None:
-    """The expected fills come from float64."""
+    """The oracle computes the expected fills in float64."""
     await check_bundle(tiny.path)
 
 
 def first_fills(bundle: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the expected fills of the first prompt's only mask."""
+    """Return the expected fills of the only mask in the first golden prompt."""
     fills: list[dict[str, Any]] = bundle["golden"]["prompts"][0]["fills"][0]
     return fills
 
 
 def shift(bundle: dict[str, Any], by: float) -> None:
-    """Change the expected log-probability of the third fill."""
+    """Add a number to the expected log-probability of the third fill."""
     first_fills(bundle)[2]["log_prob"] += by
 
 
@@ -122,18 +125,18 @@ async def test_other_log_prob_is_rejected(edit_bundle: EditBundle) -> None:
 
 
 async def test_difference_within_the_tolerance_is_accepted(edit_bundle: EditBundle) -> None:
-    """Other CPUs round differently."""
+    """Other CPUs round results differently."""
     await check_bundle(edit_bundle(lambda bundle: shift(bundle, 5e-5)))
 
 
 def in_int8(bundle: dict[str, Any], mean: float = 0.03, p99: float = 0.1) -> None:
-    """Mark the bundle as int8, with its differences from fp32."""
+    """Mark the bundle as int8, with figures for its differences from fp32."""
     figures = {"mean_log_prob_difference": mean, "p99_log_prob_difference": p99}
     bundle.update(precision="int8", verification={"int8": figures})
 
 
 def shift_all(bundle: dict[str, Any], by: float) -> None:
-    """Change the expected log-probabilities of all fills, alternately up and down."""
+    """Raise and lower the expected log-probabilities of fills by turns."""
     for prompt in bundle["golden"]["prompts"]:
         for mask in prompt["fills"]:
             for place, fill in enumerate(mask):
@@ -141,7 +144,7 @@ def shift_all(bundle: dict[str, Any], by: float) -> None:
 
 
 async def test_int8_may_be_rounded_differently(edit_bundle: EditBundle) -> None:
-    """Differences on another CPU may be as large as between two roundings of one model."""
+    """Differences on another CPU may be as large as between two int8 roundings of one model."""
 
     def change(bundle: dict[str, Any]) -> None:
         in_int8(bundle)
@@ -152,7 +155,7 @@ async def test_int8_may_be_rounded_differently(edit_bundle: EditBundle) -> None:
 
 
 async def test_int8_that_differs_everywhere_is_rejected(edit_bundle: EditBundle) -> None:
-    """Every single difference is small enough."""
+    """Each difference is small enough, but their mean is too large."""
 
     def change(bundle: dict[str, Any]) -> None:
         in_int8(bundle)
@@ -164,7 +167,7 @@ async def test_int8_that_differs_everywhere_is_rejected(edit_bundle: EditBundle)
 
 
 async def test_int8_with_one_answer_far_off_is_rejected(edit_bundle: EditBundle) -> None:
-    """The bound is four times the 99th percentile of int8's differences."""
+    """The bound is four times the 99th percentile of the differences between int8 and fp32."""
 
     def change(bundle: dict[str, Any]) -> None:
         in_int8(bundle)
@@ -175,7 +178,7 @@ async def test_int8_with_one_answer_far_off_is_rejected(edit_bundle: EditBundle)
 
 
 async def actual_fills(path: Path, top_k: int) -> Sequence[Fill]:
-    """Return the fills of the first prompt's only mask on this machine."""
+    """Return this machine's fills of the only mask in the first golden prompt."""
     bundle = read_bundle(path)
     batcher = Batcher(Runtime(bundle.model_path).run, 1, 64, 1000, 1000, 10, pytest.fail)
     try:
@@ -189,7 +192,7 @@ async def actual_fills(path: Path, top_k: int) -> Sequence[Fill]:
 async def test_tokens_may_change_places_within_the_tolerance(
     tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    """The sixth fill may replace the fifth if both are within int8's rounding."""
+    """The sixth fill may replace the fifth if their difference is within the tolerance of int8."""
     *_, fifth, sixth = await actual_fills(tiny.path, 6)
     assert 0 < math.log(fifth.score / sixth.score) < 0.4
 
@@ -206,7 +209,7 @@ async def test_tokens_may_change_places_within_the_tolerance(
 async def test_twice_as_many_fills_are_compared(
     rank: int, message: str, tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    """The model's tenth fill counts, although the bundle has five."""
+    """If the bundle has five fills of a mask, the check reads the model's ten best fills."""
     token = (await actual_fills(tiny.path, rank))[-1].token
     path = edit_bundle(lambda bundle: first_fills(bundle)[0].update(token=token))
     with pytest.raises(BundleError, match=f"golden prompt 0, mask 0 {message}"):
@@ -229,7 +232,7 @@ async def test_fills_may_be_more_than_half_of_the_tokens(
 async def test_unlisted_token_with_low_expectation_has_no_difference(
     others_by: float, tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    """The token neither adds to the mean nor hides the differences of other fills."""
+    """Such a token neither adds to the mean nor hides the differences of other fills."""
     token = (await actual_fills(tiny.path, 11))[-1].token
 
     def change(bundle: dict[str, Any]) -> None:
@@ -245,7 +248,7 @@ async def test_unlisted_token_with_low_expectation_has_no_difference(
 
 
 async def test_other_token_is_rejected(edit_bundle: EditBundle) -> None:
-    """The error names the expected and the actual tokens."""
+    """The error names the expected and the actual token."""
 
     def change(bundle: dict[str, Any]) -> None:
         first_fills(bundle)[0]["token"] = 0
@@ -263,14 +266,14 @@ async def test_fewer_masks_are_rejected(edit_bundle: EditBundle) -> None:
 
 
 async def test_prompt_that_cannot_be_filled_is_rejected(edit_bundle: EditBundle) -> None:
-    """The error has the reason, e.g. a prompt without a mask."""
+    """The error contains the reason, such as a missing mask."""
     path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][0].update(text="no mask"))
     with pytest.raises(BundleError, match=r"golden prompt 0 cannot be filled: inputs has no mask"):
         await check_bundle(path)
 
 
 async def test_nan_is_rejected(tiny: Tiny) -> None:
-    """NaN is neither more nor less than the tolerance."""
+    """NaN is neither above nor below the tolerance."""
     bundle = read_bundle(tiny.path)
     [prompt, *_] = bundle.golden.prompts
     fills = (

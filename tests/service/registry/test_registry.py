@@ -1,4 +1,4 @@
-"""Several models in one process, and models that change during use."""
+"""Several models in one process, and bundles that change during use."""
 
 import logging
 import os
@@ -44,7 +44,7 @@ def client(bundles: Path) -> Iterator[TestClient]:
 
 
 def test_each_model_has_its_paths(client: TestClient) -> None:
-    """The first model is the default."""
+    """Paths without a name use the first model."""
     answer = client.post("/fill-mask", json=BODY).json()
     score = client.post("/score", json={"inputs": "the dog"}).json()
     for name in ("first", "org/second"):
@@ -101,7 +101,7 @@ def test_no_bundle_and_two_of_one_name_are_rejected(
 def test_changed_bundle_is_taken_and_no_request_is_lost(
     start_server: StartServer, bundles: Path, tiny: Tiny
 ) -> None:
-    """Requests arrive continuously."""
+    """Clients send requests throughout the reload."""
     with (
         start_server("--bundle", str(bundles), "--threads=2") as (process, url),
         ThreadPoolExecutor() as pool,
@@ -143,7 +143,7 @@ def test_changes_are_found_by_polling(tiny: Tiny, bundles: Path) -> None:
 def test_bad_change_is_ignored(
     harm: str, bundles: Path, tiny: Tiny, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log has the reason. A valid bundle replaces the old model later."""
+    """The log has the reason. A later valid bundle replaces the old model."""
     settings = Settings(bundle=bundles, threads=1)
     service = create_app(settings)
     with TestClient(service) as client, caplog.at_level(logging.ERROR):

@@ -1,4 +1,4 @@
-"""Reloads of a real process, its memory, and the last requests of the old model."""
+"""Reloads in a real process: memory, signals and the last requests of the old model."""
 
 import asyncio
 import gc
@@ -32,7 +32,7 @@ MOST_GROWTH_MB = 90
 
 
 def serve_next(process: Popen[str], url: str, source: Path, path: Path, name: str) -> None:
-    """Reload a bundle with another name and wait until the service uses it."""
+    """Put a bundle with a new name in place, reload, and wait until the service uses it."""
     put_bundle(source, path, name)
     os.kill(process.pid, signal.SIGHUP)
     until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == name))
@@ -46,14 +46,14 @@ def resident_mb(process: Popen[str]) -> int:
 
 
 def deleted_maps(process: Popen[str]) -> list[str]:
-    """Return the deleted files that the process has mapped."""
+    """Return the deleted files that the process still maps into memory."""
     maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
     return [line for line in maps if line.endswith("(deleted)")]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_is_returned(start_server: StartServer, tmp_path: Path) -> None:
-    """The test makes 20 reloads."""
+    """The process reloads its bundle 20 times."""
     bundle, source = tmp_path / "bundle", default_bundle_path()
     put_bundle(source, bundle, "version-0")
     with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
@@ -93,7 +93,7 @@ def _waiting_tokens(url: str) -> float:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGHUP does not exist there")
 def test_sighup_while_loading_is_done_after_it(tiny: Tiny, tmp_path: Path) -> None:
-    """The service loads a bundle that changes during the start."""
+    """The bundle changes while the service loads it at the start."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
     command = [sys.executable, "-c", SLOW, "--port=0", "--threads=1", f"--bundle={bundle}"]
@@ -123,7 +123,7 @@ def test_hangups_in_a_row_are_one_reload(
             os.kill(process.pid, signal.SIGHUP)
             time.sleep(0.1)
         until(lambda: bool(httpx.get(f"{url}/info").json()["name"] == "new"))
-        time.sleep(1)  # time for another reload
+        time.sleep(1)  # enough time for a second reload
         page = httpx.get(f"{url}/metrics").text
         assert 'fillmask_reloads_total{outcome="taken"} 1.0' in page
         assert 'fillmask_reloads_total{outcome="refused"} 0.0' in page
@@ -169,7 +169,7 @@ def _no_collections() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_no_collections")
 async def test_no_cycle_holds_an_old_model(tiny: Tiny, tmp_path: Path) -> None:
-    """The service freezes loaded objects, so no collection would find a cycle."""
+    """The service freezes loaded objects, so the garbage collector would not free a cycle."""
     bundle = tmp_path / "bundle"
     put_bundle(tiny.path, bundle, "old")
 

@@ -1,4 +1,4 @@
-"""Masks filled together, compared with an exhaustive search by the tiny model's oracle."""
+"""Joint fills of several masks, compared with a beam search by the tiny model's oracle."""
 
 import math
 from typing import Any
@@ -28,12 +28,12 @@ def fill(client: TestClient, text: str, **parameters: Any) -> Any:
 
 
 def best(tiny: Tiny, ids: list[int], mask: int, beam: int) -> list[tuple[int, float]]:
-    """Return the best ordinary tokens of a mask."""
+    """Return the most likely ordinary tokens of a mask."""
     return tiny.best(ids, mask, beam)
 
 
 def search(tiny: Tiny, order: str, beam: int) -> list[tuple[tuple[int, ...], float]]:
-    """Run the same beam search over two masks, one text at a time and in float64."""
+    """Run the same beam search over two masks with the oracle, one text at a time."""
     partials: dict[tuple[int, ...], float] = {tuple(IDS): 0.0}
     for _ in MASKS:
         grown: dict[tuple[int, ...], float] = {}
@@ -52,7 +52,7 @@ def search(tiny: Tiny, order: str, beam: int) -> list[tuple[tuple[int, ...], flo
 @pytest.mark.parametrize("order", ["confidence", "left_to_right"])
 @pytest.mark.parametrize("top_k", [1, 3, 8])
 def test_the_best_of_the_beam(client: TestClient, tiny: Tiny, order: str, top_k: int) -> None:
-    """A fill has its joint log-probability and the text with both tokens."""
+    """A fill has a joint log-probability, and a sequence with both tokens."""
     fills = fill(client, TEXT, top_k=top_k, order=order)
     expected = search(tiny, order, max(top_k, MIN_BEAM_WIDTH))[:top_k]
     assert [tuple(one["tokens"]) for one in fills] == [tokens for tokens, _ in expected]
@@ -83,7 +83,7 @@ def test_one_mask_is_answered_as_ever(client: TestClient) -> None:
 
 
 def test_the_text_is_the_users_but_for_the_masks(client: TestClient) -> None:
-    """The word before a continuation may be a fill too."""
+    """A continuation joins the word before it, and that word may be a fill too."""
     for one in fill(client, TEXT, top_k=20):
         first, second = one["token_strs"]
         joined = [name.removeprefix("##") for name in (first, second)]
@@ -99,7 +99,7 @@ def test_a_list_of_texts(client: TestClient) -> None:
 
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
-    """Each mask after the first needs as many passes as the beam is wide."""
+    """Each mask after the first needs one pass per entry of the beam."""
     assert max_joint_passes(1, 5) == 1
     assert max_joint_passes(3, 5) == 11
     assert max_joint_passes(2, 20) == 21

@@ -50,7 +50,7 @@ CASES: dict[str, tuple[list[str], FillOptions]] = {
 
 
 async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[Any, int, int]:
-    """Return the response, the bytes reserved for it, and the peak of traced memory."""
+    """Return the fills, the bytes reserved for the response, and the peak of traced memory."""
     batcher = Batcher(Runtime(tiny.path / "model.onnx").run, 1, 64, 10**5, 10**5, 10, pytest.fail)
     use_case = FillMaskPipeline(
         make_tokenizer(tiny),
@@ -68,7 +68,7 @@ async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[
         tracemalloc.start()
 
     try:
-        await use_case.fill(texts, options, report_errors=True)  # fills caches
+        await use_case.fill(texts, options, report_errors=True)  # the first call fills the caches
         found = await use_case.fill(texts, options, report_errors=True, reserve=start)
         content = fills_to_json(found, single=False)
         assert content
@@ -80,7 +80,7 @@ async def fill(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> tuple[
 
 
 def size_of(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> ResponseSize:
-    """Return the estimated size of a response."""
+    """Return the estimated size of the response to a request."""
     planner = FillPlanner(make_tokenizer(tiny), MAX_TOKENS, 1_000)
     return estimate_response_size(
         [planner.plan(text, options, "inputs", report_errors=True) for text in texts]
@@ -91,7 +91,10 @@ def size_of(tiny: Tiny, texts: Sequence[str], options: FillOptions) -> ResponseS
 async def test_answer_is_never_larger_than_estimated(
     tiny: Tiny, texts: list[str], options: FillOptions
 ) -> None:
-    """The bound covers every wire format. Long responses are not many times smaller."""
+    """The estimate covers every wire format.
+
+    For long responses it is less than three times the size.
+    """
     size = size_of(tiny, texts, options)
     found, reserved_bytes, _ = await fill(tiny, texts, options)
     content = fills_to_json(found, single=False)
@@ -112,7 +115,7 @@ async def test_answer_is_never_larger_than_estimated(
 async def test_answer_takes_no_more_memory_than_reserved(
     tiny: Tiny, texts: list[str], options: FillOptions
 ) -> None:
-    """The measurement covers passes and the JSON of the response."""
+    """The peak includes the passes and the JSON of the response."""
     _, reserved_bytes, peak_bytes = await fill(tiny, texts, options)
     assert peak_bytes < reserved_bytes + 60_000
     assert reserved_bytes < 6 * peak_bytes
@@ -126,7 +129,7 @@ def test_fills_may_be_wider_than_their_text(tiny: Tiny, text: str) -> None:
 
 
 async def test_answer_without_room_is_not_computed(tiny: Tiny) -> None:
-    """The check precedes fills and scores."""
+    """The check of the size precedes the computation of fills and scores."""
 
     def refuse(memory_bytes: int) -> None:
         assert memory_bytes > 0
@@ -154,7 +157,7 @@ async def test_answer_without_room_is_not_computed(tiny: Tiny) -> None:
 
 
 def test_largest_answer_is_bounded(tiny: Tiny) -> None:
-    """The bound on memory is 40 MB per request."""
+    """One request may reserve at most 40 MB of memory."""
     for text in (f"the{' ' * 1900}[MASK]", "😀" + " " * 1900 + "[MASK]", "\1" * 1900 + "[MASK]"):
         largest = 0
         for fills in range(10, 5_000, 10):

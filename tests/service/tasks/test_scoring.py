@@ -10,7 +10,7 @@ from service.app import create_app
 from service.settings import Settings
 from tests.service.tiny import MASK_ID, VOCABULARY, Tiny
 
-TOLERANCE = 2e-5  # float32 sums against float64
+TOLERANCE = 2e-5  # float32 sums differ from float64
 TEXT = "She walks,  walking the DOG"
 TOKENS = ["she", "walk", "##s", ",", "walk", "##ing", "the", "dog"]
 WORDS = [0, 1, 1, 2, 3, 3, 4, 5]
@@ -26,7 +26,7 @@ def score(client: TestClient, inputs: Any, **parameters: Any) -> Any:
 
 
 def expected(tiny: Tiny, variant: str) -> list[float]:
-    """Return the scores from one masked pass per token of TEXT."""
+    """Return the oracle's scores of TEXT, from one masked pass per token."""
     ids = [VOCABULARY.index(token) for token in ["[CLS]", *TOKENS, "[SEP]"]]
     log_probs = []
     for place, word in enumerate(WORDS):
@@ -42,7 +42,7 @@ def expected(tiny: Tiny, variant: str) -> list[float]:
 def test_each_token_is_predicted_from_the_rest(
     variant: str, client: TestClient, tiny: Tiny
 ) -> None:
-    """The total is the sum over all tokens."""
+    """The total is the sum of the log-probabilities of all tokens."""
     answer = score(client, TEXT, variant=variant)
     log_probs = expected(tiny, variant)
     assert [one["token_str"] for one in answer["tokens"]] == TOKENS
@@ -58,7 +58,7 @@ def test_each_token_is_predicted_from_the_rest(
 
 
 def test_the_word_is_masked_unless_told_otherwise(client: TestClient) -> None:
-    """Null means the default."""
+    """A parameter of null means the default."""
     answer = score(client, TEXT)
     assert answer == score(client, TEXT, variant="within_word")
     assert answer == score(client, TEXT, variant=None)
@@ -66,7 +66,7 @@ def test_the_word_is_masked_unless_told_otherwise(client: TestClient) -> None:
 
 
 def test_variants_of_a_text_are_ranked(client: TestClient) -> None:
-    """Equal variants have the same rank."""
+    """Equal texts have the same rank."""
     texts = ["the dog barked", "the cat barked", "the dog barked", "the tea barked"]
     answer = score(client, texts)
     totals = [text["log_prob"] for text in answer]
@@ -118,13 +118,13 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
 
 
 def test_tokens_over_all_passes_are_bounded(tiny: Tiny) -> None:
-    """Each pass counts as a separate text."""
+    """The limit applies to the sum of tokens over all passes of a request."""
     settings = Settings(bundle=tiny.path, threads=1, max_bulk_tokens=30)
     with TestClient(create_app(settings)) as client:
-        assert client.post("/score", json={"inputs": "a dog ."}).status_code == 200  # 3 x 5
-        answer = client.post("/score", json={"inputs": "a dog . ."})  # 4 x 6
+        assert client.post("/score", json={"inputs": "a dog ."}).status_code == 200  # 3 x 5 tokens
+        answer = client.post("/score", json={"inputs": "a dog . ."})  # 4 x 6 tokens
         assert answer.status_code == 200
-        answer = client.post("/score", json={"inputs": "a dog . . ."})  # 5 x 7
+        answer = client.post("/score", json={"inputs": "a dog . . ."})  # 5 x 7 tokens
     assert answer.status_code == 422
     assert answer.json()["error"] == (
         "The request has 35 tokens over all its passes; at most 30 are allowed."

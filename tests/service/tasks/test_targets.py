@@ -14,7 +14,7 @@ from tests.service import tiny_calls
 from tests.service.tiny import MASK_ID, MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer
 
-TOLERANCE = 2e-5  # float32 sums against float64
+TOLERANCE = 2e-5  # float32 sums differ from float64
 TEXT = "the [MASK] barked at the [MASK]."
 TARGETS = ["dog", "walks", "walking", "run", "a dog", "a cat", "a dog barked", "##s"]
 
@@ -30,7 +30,10 @@ async def fill(
 
 
 def reference(tiny: Tiny, text: str, mask: int, token_ids: Sequence[int]) -> float:
-    """Score a target with one pass per token: earlier tokens in place, masks for the others."""
+    """Score a target with one pass per token.
+
+    Earlier tokens are in place, and later tokens are masks.
+    """
     encoded = make_tokenizer(tiny).encode(text)
     position = int(encoded.mask_positions[mask])
     before, after = encoded.input_ids[:position], encoded.input_ids[position + 1 :]
@@ -72,7 +75,7 @@ async def test_scores_of_targets_sum_to_one(tiny: Tiny) -> None:
 
 
 async def test_target_is_shown_as_it_was_written(tiny: Tiny) -> None:
-    """The value of token_str is the target itself."""
+    """The value of token_str is the target as in the request."""
     [[fills]] = await fill(tiny, ["The [MASK], here"], ["Walking", "Dog", "a Dog"])
     shown = {(one.token, one.token_str, one.sequence) for one in fills}
     assert shown == {
@@ -89,7 +92,7 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
 
 
 async def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
-    """All targets of one token share a pass. Others need one per length and prefix."""
+    """Targets of one token share one pass. Longer targets need one pass per length and prefix."""
     # dog; walk+s and walk+ing; a+dog, a+cat; a+dog+barked
     found = Targets.resolve(make_tokenizer(tiny), TARGETS, max_passes=100)
     prefixes = {(step.length, len(step.prefix)) for step in found.groups}
@@ -145,7 +148,7 @@ async def test_text_must_have_room_for_the_longest_target(tiny: Tiny) -> None:
     ],
 )
 async def test_targets_that_cannot_be_used(tiny: Tiny, targets: list[str], reason: str) -> None:
-    """The service does not replace targets by others."""
+    """The service does not replace an invalid target by another."""
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, ["the [MASK]"], targets)
     assert reason in caught.value.text
@@ -181,7 +184,7 @@ def test_targets_of_many_tokens_are_rejected_before_all_are_tokenized(
 
 
 async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
-    """The check precedes tokenization. The bound allows 10,000 words."""
+    """The check precedes tokenization. The limit leaves room for 10,000 words."""
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, ["the [MASK]"], [f"{i:05}" + "é" * 11 for i in range(9_800)])
     assert caught.value.text == (
@@ -193,7 +196,7 @@ async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
 
 
 def test_size_of_targets_is_close_to_their_memory(tiny: Tiny) -> None:
-    """The estimate is never too small. It includes integers that Python shares."""
+    """The estimate is never too small. It also counts integers that Python shares."""
     tokenizer = make_tokenizer(tiny)
     words = [word for word in VOCABULARY if word.isalpha()]
     texts = [f"{a} {b}" for a in words for b in words]

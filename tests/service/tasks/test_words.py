@@ -1,4 +1,4 @@
-"""Words in place of a mask, compared with the same search by the tiny model's oracle."""
+"""Words in place of a mask, compared with the same beam search by the tiny model's oracle."""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def fill(client: TestClient, text: str, **parameters: Any) -> Any:
 
 
 def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
-    """Search the words with one text at a time, in float64."""
+    """Run the same search for words with the oracle, one text at a time."""
     found: dict[str, float] = {}
     for length in range(1, longest + 1):
         width = top_k if length == 1 else BEAM_WIDTH
@@ -55,7 +55,7 @@ def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
 @pytest.mark.parametrize("longest", [1, 2, 3])
 @pytest.mark.parametrize("top_k", [2, 12])
 def test_best_words(client: TestClient, tiny: Tiny, longest: int, top_k: int) -> None:
-    """The log-probability is that of the entire word."""
+    """The log-probability of a fill is that of the entire word."""
     fills = fill(client, TEXT, max_word_tokens=longest, top_k=top_k)
     expected = search(tiny, longest, top_k)
     assert [one["token_str"] for one in fills] == [word for word, _ in expected]
@@ -81,7 +81,7 @@ def test_words_have_three_tokens_by_default(client: TestClient) -> None:
 
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
-    """Each length needs one pass, and each further token as many as the beam is wide."""
+    """A length needs one pass, plus one per entry of the beam for each token after the first."""
     assert max_word_passes(1) == 1
     assert max_word_passes(3) == 1 + (1 + BEAM_WIDTH) + (1 + 2 * BEAM_WIDTH)
     settings = Settings(bundle=tiny.path, threads=1, max_passes=max_word_passes(3))
@@ -104,7 +104,10 @@ def test_text_must_have_room_for_the_longest_word(client: TestClient) -> None:
 
 @pytest.mark.parametrize(("log_prob", "parts"), [(-2.5, 2), (-2, 1), (-1.5, 1)])
 async def test_word_keeps_its_most_likely_tokens(log_prob: float, parts: int) -> None:
-    """The word is one token, or two of -2 together. One token wins a tie."""
+    """The word is one token, or two tokens with a joint log-probability of -2.
+
+    One token wins a tie.
+    """
     content = build_tokenizer()
     content.add_tokens(["walks"])
     tokenizer = Tokenizer(content.to_str().encode(), "[MASK]", MASK_ID, range(len(SPECIAL)))
@@ -136,4 +139,4 @@ async def test_mask_where_no_word_fits(tiny: Tiny) -> None:
 
     search = WordSearch(tokenizer, submit, len(VOCABULARY), top_k=5, max_tokens=3)
     assert await search.fill(TEXT, tokenizer.encode(TEXT), 0) == []
-    assert calls == 3  # one per length
+    assert calls == 3  # one call per length

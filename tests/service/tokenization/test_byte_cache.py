@@ -1,4 +1,4 @@
-"""Cache with a limit in bytes."""
+"""Cache whose limit is a number of bytes."""
 
 import threading
 
@@ -28,7 +28,7 @@ def test_a_used_entry_stays() -> None:
 
 
 def test_an_entry_above_the_limit_is_not_stored() -> None:
-    """A larger entry would evict all others, and then itself."""
+    """Such an entry would evict all other entries, and then itself."""
     cache: ByteCache[str, int] = ByteCache(10)
     cache.put("a", 1, 5)
     cache.put("b", 2, 11)
@@ -36,7 +36,7 @@ def test_an_entry_above_the_limit_is_not_stored() -> None:
 
 
 def test_a_replaced_entry_is_counted_once() -> None:
-    """Two threads may store the same entry."""
+    """Two threads may store an entry under the same key."""
     cache: ByteCache[str, int] = ByteCache(10)
     cache.put("a", 1, 5)
     cache.put("a", 2, 7)

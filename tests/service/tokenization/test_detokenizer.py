@@ -1,4 +1,4 @@
-"""Tokens that include their space: byte-level BPE and SentencePiece."""
+"""Tokenizers whose tokens include the space before a word: byte-level BPE and SentencePiece."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def added(tokens: list[str], vocabulary: list[str], *, lstrip: bool) -> list[dic
 
 
 def finish(tokenizer: TokenizersTokenizer, vocabulary: list[str], *, lstrip: bool) -> Tokenizer:
-    """Add special tokens and load the result as the service does."""
+    """Add special tokens and load the tokenizer as the service does."""
     tokenizer.post_processor = processors.TemplateProcessing(
         single=["<s>", "$A", "</s>"], special_tokens=[("<s>", 0), ("</s>", 2)]
     )
@@ -62,7 +62,7 @@ def byte_level(*, lstrip: bool = True) -> Tokenizer:
 
 
 def unigram() -> Tokenizer:
-    """Make a tokenizer like XLM-RoBERTa's, whose special pieces have the best scores."""
+    """Make a tokenizer like XLM-RoBERTa's, in which special pieces have the highest scores."""
     scores = [0.0 if token in SPECIAL else -5.0 for token in UNIGRAM]
     model = models.Unigram(list(zip(UNIGRAM, scores, strict=True)), unk_id=3, byte_fallback=False)
     tokenizer = TokenizersTokenizer(model)
@@ -110,7 +110,7 @@ def test_sequence(kind: str, text: str, token: str, sequence: str) -> None:
 
 
 def test_a_mask_that_does_not_include_the_space_before_it() -> None:
-    """The space is then a separate token."""
+    """The space before the mask is then a separate token."""
     tokenizer = byte_level(lstrip=False)
     assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("Paris")) == "a Paris."
     assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("ĠParis")) == "a  Paris."
@@ -124,7 +124,7 @@ def test_a_mask_that_does_not_include_the_space_before_it() -> None:
     ],
 )
 def test_bytes_as_text(name: str, text: str) -> None:
-    """An incomplete character is U+FFFD."""
+    """An incomplete character becomes U+FFFD."""
     tokenizer = byte_level()
     assert tokenizer.token_str(BYTE_LEVEL.index(name)) == text
     assert "\ufffd" not in text or fill(tokenizer, "a <mask>", BYTE_LEVEL.index(name)) == "a\ufffd"
@@ -135,12 +135,12 @@ def test_bytes_as_text(name: str, text: str) -> None:
     [("▁Paris", " Paris"), ("Paris", "Paris"), ("▁", " "), ("▁▁", "  "), (".", ".")],
 )
 def test_sentence_pieces_as_text(name: str, text: str) -> None:
-    """A space represents the mark of a word's start."""
+    """The mark at the start of a word becomes a space."""
     assert unigram().token_str(UNIGRAM.index(name)) == text
 
 
 def test_bytes_without_a_decoder() -> None:
-    """A file may lack the decoder."""
+    """A tokenizer.json may lack the decoder."""
     tokenizer = TokenizersTokenizer(models.BPE({t: i for i, t in enumerate(BYTE_LEVEL)}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     ours = finish(tokenizer, BYTE_LEVEL, lstrip=True)
@@ -165,7 +165,7 @@ def test_an_id_without_a_token_has_text() -> None:
     ],
 )
 def test_targets_of_one_token(kind: str, target: str, name: str) -> None:
-    """A target is the text of a token, or an unambiguous name in the vocabulary."""
+    """A target is either the text of a token or an unambiguous name in the vocabulary."""
     tokenizer, vocabulary = TOKENIZERS[kind]
     assert tokenizer.encode_target(target) == (vocabulary.index(name),)
 
@@ -208,7 +208,7 @@ def test_invalid_targets(kind: str, target: str, reason: str) -> None:
 
 @pytest.mark.parametrize("special", ["<s>", "</s>", "<pad>", "<unk>"])
 def test_texts_contain_no_special_tokens(special: str) -> None:
-    """SentencePiece itself finds "</s>" like any other part of a word."""
+    """SentencePiece on its own would find the piece "</s>" within a word."""
     for tokenizer, vocabulary in TOKENIZERS.values():
         ids = tokenizer.encode(f"Paris {special} <mask>").input_ids.tolist()
         assert vocabulary.index(special) not in ids[1:-1]
@@ -218,6 +218,6 @@ def test_texts_contain_no_special_tokens(special: str) -> None:
 
 
 def test_unknown_characters_are_allowed() -> None:
-    """An unknown character becomes the unknown token of SentencePiece."""
+    """A character outside the vocabulary becomes SentencePiece's unknown token."""
     ids = unigram().encode("日 <mask>").input_ids.tolist()
     assert [UNIGRAM[i] for i in ids] == ["<s>", "▁", "<unk>", "<mask>", "</s>"]

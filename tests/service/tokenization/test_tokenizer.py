@@ -1,4 +1,4 @@
-"""Tokenizer: masks, special tokens in texts, targets and filled texts."""
+"""Tokenizer: masks, special tokens in texts, targets and sequences."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from tests.service.tiny import MASK_ID, SPECIAL, VOCABULARY, build_tokenizer
 
 
 def make(description: dict[str, Any] | None = None, mask_token_id: int = MASK_ID) -> Tokenizer:
-    """Load the tiny tokenizer, or the one of a description."""
+    """Load the tiny tokenizer, or the tokenizer of a description."""
     content = json.dumps(description) if description else build_tokenizer().to_str()
     return Tokenizer(content.encode(), "[MASK]", mask_token_id, range(len(SPECIAL)))
 
@@ -27,12 +27,12 @@ def tokenizer() -> Tokenizer:
 
 
 def tokens(tokenizer: Tokenizer, text: str) -> list[str]:
-    """Return the tokens of a text, including special ones."""
+    """Return the tokens of a text, including special tokens."""
     return [VOCABULARY[i] for i in tokenizer.encode(text).input_ids]
 
 
 def test_finds_the_masks(tokenizer: Tokenizer) -> None:
-    """Positions count tokens. Spans count characters, also outside of ASCII."""
+    """Positions count tokens. Spans count characters, even if some are not ASCII."""
     text = "é😀 [MASK] of the [MASK]."
     encoded = tokenizer.encode(text)
     assert encoded.mask_positions.tolist() == [2, 5]
@@ -41,13 +41,13 @@ def test_finds_the_masks(tokenizer: Tokenizer) -> None:
 
 
 def test_does_not_truncate_or_pad(tokenizer: Tokenizer) -> None:
-    """The file asks for truncation, which would cut texts silently."""
+    """The tokenizer.json asks for truncation, which would silently shorten texts."""
     assert len(tokenizer.encode("the " * 50).input_ids) == 52
     assert len(tokenizer.encode("the").input_ids) == 3
 
 
 def test_agrees_with_hugging_face_on_ordinary_text(tokenizer: Tokenizer) -> None:
-    """Texts without special tokens have the ids of the unchanged tokenizer."""
+    """Texts without special tokens get the same ids as from the unchanged tokenizer."""
     plain = build_tokenizer()
     plain.no_truncation()
     plain.no_padding()
@@ -56,7 +56,7 @@ def test_agrees_with_hugging_face_on_ordinary_text(tokenizer: Tokenizer) -> None
 
 
 def test_a_special_token_in_a_text_is_ordinary_text(tokenizer: Tokenizer) -> None:
-    """A [SEP] in a text is brackets and letters. A mask in lower case is ordinary too."""
+    """A [SEP] in a text becomes brackets and letters. A mask in lower case is ordinary text too."""
     assert tokens(tokenizer, "the [SEP]") == ["[CLS]", "the", "[", "sep", "]", "[SEP]"]
     assert tokens(tokenizer, "[CLS] [mask]")[1:-1] == ["[", "cls", "]", "[", "mask", "]"]
 
@@ -88,7 +88,7 @@ def test_the_mask_is_one_token_even_if_the_file_does_not_mark_it(change: str) ->
 
 
 def test_the_span_of_a_mask_excludes_white_space() -> None:
-    """The tokenizer's match of the mask may include white space."""
+    """The tokenizer may match a mask together with white space."""
     description = json.loads(build_tokenizer().to_str())
     for added in description["added_tokens"]:
         added["lstrip"] = added["rstrip"] = True
@@ -96,7 +96,7 @@ def test_the_span_of_a_mask_excludes_white_space() -> None:
 
 
 def test_a_mask_with_another_id_is_rejected() -> None:
-    """The mask must have the same id in bundle.json and tokenizer.json."""
+    """The mask must have the same id in bundle.json as in tokenizer.json."""
     with pytest.raises(BundleError, match=r'"\[MASK\]" has the id 4 in tokenizer.json but 3 in'):
         make(mask_token_id=3)
 
@@ -108,7 +108,7 @@ def test_a_damaged_file_is_rejected(content: bytes) -> None:
 
 
 def test_long_and_short_texts_are_encoded_alike(tokenizer: Tokenizer) -> None:
-    """Long texts need another call, which releases the interpreter lock."""
+    """For long texts the code uses another call, which releases the interpreter lock."""
     short = "the [MASK] dog "
     long = short * (LONG_TEXT_CHARS // len(short) + 1)
     repeats = long.count("the")
@@ -161,14 +161,14 @@ def test_targets(tokenizer: Tokenizer) -> None:
     ],
 )
 def test_invalid_targets(target: str, reason: str, tokenizer: Tokenizer) -> None:
-    """The service does not replace targets with other than ordinary tokens."""
+    """A target must consist of ordinary tokens."""
     with pytest.raises(InvalidRequestError) as caught:
         tokenizer.encode_target(target)
     assert caught.value.text.startswith(reason)
 
 
 def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
-    """The value of token_str is the same as in the transformers pipeline."""
+    """The value of token_str equals that of the transformers pipeline."""
     assert tokenizer.token_str(VOCABULARY.index("##ing")) == "##ing"
     slot = tokenizer.mask_slot("walk [MASK]", (5, 11))
     assert slot.fill(VOCABULARY.index("dog")) == ("dog", "walk dog")
@@ -186,7 +186,7 @@ def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
     ],
 )
 def test_sequence(text: str, token: str, sequence: str, tokenizer: Tokenizer) -> None:
-    """A continuation joins the word before it, if there is one."""
+    """A continuation joins the word before it. Without such a word, it keeps its mark."""
     span = tokenizer.encode(text).mask_spans[0]
     assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token)) == (token, sequence)
     assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token))[1] == sequence

@@ -1,4 +1,4 @@
-"""Unigram segmentation, compared with that of the tokenizers library."""
+"""Unigram segmentation, compared with the tokenizers library."""
 
 import json
 import random
@@ -24,7 +24,7 @@ BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
 def pieces(extra: list[str], seed: int) -> list[tuple[str, float]]:
-    """Make letters and random strings of them, with many equal scores."""
+    """Make single letters and random strings of these letters, many of them with equal scores."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     alphabet = "▁abehmnortx!.東</s>"
     made = dict.fromkeys(alphabet)
@@ -46,7 +46,7 @@ def both(vocabulary: list[tuple[str, float]], *, byte_fallback: bool) -> tuple[T
 
 
 def ours(unigram: Unigram) -> Tokenizer:
-    """Make a tokenizer whose own model never receives text."""
+    """Make the service's tokenizer, in which the library's model never receives text."""
     tokenizer = Tokenizer(models.WordLevel({}, unk_token=""))
     custom = pre_tokenizers.PreTokenizer.custom(unigram)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), custom])
@@ -56,7 +56,7 @@ def ours(unigram: Unigram) -> Tokenizer:
 @pytest.mark.parametrize("byte_fallback", [False, True])
 @pytest.mark.parametrize("seed", range(5))
 def test_ids_and_offsets_equal_those_of_the_library(seed: int, *, byte_fallback: bool) -> None:
-    """Segmentations with equal scores are the same too."""
+    """The results agree even if several segmentations have equal scores."""
     library, unigram = both(
         pieces(BYTES if byte_fallback else [], seed), byte_fallback=byte_fallback
     )
@@ -64,7 +64,7 @@ def test_ids_and_offsets_equal_those_of_the_library(seed: int, *, byte_fallback:
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     letters = "▁abehmnortx!.東日本 ü👩\u0301</s>"
     texts = ["".join(draw.choices(letters, k=draw.randint(1, 120))) for _ in range(300)]
-    for text in [*SEED_TEXTS, *texts, *SEED_TEXTS]:  # the second time from the cache
+    for text in [*SEED_TEXTS, *texts, *SEED_TEXTS]:  # the last texts come from the cache
         theirs, own = library.encode(text), tokenizer.encode(text)
         assert own.ids == theirs.ids
         assert own.offsets == theirs.offsets
@@ -79,7 +79,7 @@ def test_a_character_is_unknown_if_one_of_its_bytes_has_no_piece() -> None:
 
 
 def test_names_and_ids() -> None:
-    """No text contains the names of special pieces."""
+    """The names of special pieces have no ids, because no text may produce these pieces."""
     vocabulary = pieces([], 0)
     _, unigram = both(vocabulary, byte_fallback=False)
     assert [unigram.id_to_token(i) for i in range(len(vocabulary))] == [
@@ -93,7 +93,7 @@ def test_names_and_ids() -> None:
 
 @pytest.mark.parametrize("unknown_id", [None, 3, -1])
 def test_a_model_without_an_unknown_token_is_rejected(unknown_id: int | None) -> None:
-    """The library fails later, at the first unknown character."""
+    """The library would raise an error later, at the first unknown character."""
     model = {"vocab": [["a", -1.0], ["b", -2.0], ["c", -2.0]], "unk_id": unknown_id}
     with pytest.raises(ValueError, match=rf"from 0 to 2 \(got {unknown_id}\)"):
         Unigram(model, excluded_ids=[])
