@@ -1,4 +1,4 @@
-"""Conversion by transformers: its conditions and its inputs."""
+"""Conversion of a tokenizer by transformers: when it is necessary, and from which files."""
 
 from __future__ import annotations
 

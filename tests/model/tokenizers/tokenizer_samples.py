@@ -1,4 +1,4 @@
-"""Small tokenizers of every class, trained here and written as published."""
+"""Small tokenizers of every class, trained in the tests and written like published tokenizers."""
 
 # ruff: noqa: RUF001 - other scripts are what this is about
 

@@ -142,7 +142,7 @@ def test_the_table_is_one_entry_of_the_optimizer(pretraining: Any) -> None:
 
 
 def test_every_epoch_takes_every_row_once_in_its_own_order(pretraining: Any) -> None:
-    """Seven batches of 8 are the 56 rows of an epoch."""
+    """An epoch of 56 rows has seven batches of 8 rows."""
     run = pretraining()
     epochs = [torch.cat([run._batch(7 * epoch + i) for i in range(7)]) for epoch in (0, 1)]
     for epoch in epochs:
@@ -168,7 +168,7 @@ def test_steps_of_several_passes_share_no_row(pretraining: Any) -> None:
 
 
 def test_a_step_with_nothing_selected_goes_on(pretraining: Any, no_curve: None) -> None:
-    """The loss is then 0."""
+    """The loss of such a step is 0."""
     run = pretraining(steps=30, row_tokens=16, batch_rows=1, select_rate=0.02)
     run.run()
     assert run.step == 30
