@@ -33,7 +33,7 @@ def bigger_tokenizer() -> None:
 
 
 def mixing(**changes: Any) -> Callable[[], None]:
-    """Make a table of one row and a mixture, beside a text of 60 documents."""
+    """Return a function that writes a mixture and a table of one row for a text of 60 documents."""
 
     def write() -> None:
         Path("titles.tsv").write_text("x\tA\tB\t1\n")

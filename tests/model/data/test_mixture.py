@@ -19,7 +19,7 @@ NEWS = {text for text, title in zip(DOCUMENTS, TITLES, strict=True) if title[0] 
 
 
 def chosen(seed: int = 0, only: dict[str, tuple[str, ...]] | None = None, **shares: float) -> Any:
-    """Return a selection from 1,000 news and 1,000 books."""
+    """Return a selection from 1,000 documents of news and 1,000 of books."""
     return mix(iter(DOCUMENTS), TITLES, Mixture(shares, only or {}, seed))
 
 

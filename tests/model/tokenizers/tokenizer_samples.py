@@ -100,7 +100,7 @@ def sentence_pieces(**options: Any) -> bytes:
 
 
 def albert_pieces() -> bytes:
-    """Train a model with ALBERT's special pieces and symbols that are always one token."""
+    """Train a Unigram model with ALBERT's special pieces and symbols that are always one token."""
     return sentence_pieces(
         pad_id=0,
         unk_id=1,

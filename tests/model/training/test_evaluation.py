@@ -108,7 +108,7 @@ def scores_of(first: NDArray[np.int64], predicted: NDArray[np.int64]) -> RowScor
 
 
 def test_intervals_are_as_wide_as_sampling_theory_says() -> None:
-    """2,000 rows of 20 positions, 30 % right, give an interval of 1.96 standard errors to 10 %."""
+    """On 40,000 positions, 30 % right, half an interval is 1.96 standard errors, within 10 %."""
     rng = np.random.default_rng(0)
     predicted = np.full(2000, 20)
     scores = scores_of(rng.binomial(20, 0.3, size=2000), predicted)

@@ -22,7 +22,7 @@ from tests.model.samples import ROW_TOKENS, assert_same_weights, metrics_of, ran
 
 @pytest.fixture
 def fp32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Full precision even on a CPU with bfloat16, for a tolerance of 1e-5."""
+    """Computation in float32, even on a CPU with bfloat16, for a tolerance of 1e-5."""
     monkeypatch.setattr(loop, "has_bfloat16", lambda _: False)
 
 
@@ -64,7 +64,7 @@ def test_a_seed_decides_a_run(pretraining: Any, no_curve: None) -> None:
 def test_logits_are_computed_at_masked_positions_only(
     pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Training projects in its loss, evaluation in the encoder."""
+    """Training computes logits in its loss, evaluation in the encoder."""
     whole, fused, predicted, projected = TiedEncoder.logits, summed_cross_entropy, [], []
     run = pretraining(steps=10, evaluate_every_steps=10)
     masker = run.masker

@@ -20,7 +20,7 @@ from tests.service.cli.command_line import (
 )
 from tests.service.tiny import Tiny
 
-# the command with a slow model and small parts
+# runs the command with a slow model and small parts
 SLOW = """
 import time
 from service.cli.formats import base
@@ -38,7 +38,7 @@ main()
 """
 
 # Runs the command in a process that ends before its n-th operation on the output and its parts,
-# for each n, and again in one that does not. Prints the exit codes of the latter.
+# for each n, and again in a process that does not end early. Prints the latter's exit codes.
 CRASHES = """
 import os, shutil, sys
 from pathlib import Path

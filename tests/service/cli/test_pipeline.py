@@ -220,7 +220,7 @@ async def test_rows_that_are_not_written_are_bounded(
     written = Written()
     await run(FakeFillMask(), asked(), write)
     assert written.numbers == list(range(200))
-    # the reader is two blocks ahead
+    # the reader is up to two blocks ahead of the pipeline
     bound = 20 if limit == "_MAX_ROWS" else 200
     assert max(ahead) <= bound + 3 * 5
 

@@ -271,7 +271,7 @@ def test_unread_responses_are_limited_over_all_connections(start_server: StartSe
                 client.sendall(head + LONG_ANSWER)
                 assert client.recv(15) == b"HTTP/1.1 200 OK"
             lengths = [len(read(client)) for client in clients]
-        # two of 4.1 MB fit
+        # two responses of 4.1 MB fit
         assert [length > 4_000_000 for length in lengths] == [False, False, True, True]
         assert refused((host, int(port)), "slow_client") == 2
 

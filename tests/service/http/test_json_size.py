@@ -11,7 +11,7 @@ from service.errors import InvalidRequestError
 from service.http.json_size import MAX_VALUES, check_value_count
 
 MIB = 2**20
-# each becomes 15 to 30 MB of Python objects when it is parsed
+# each body becomes 15 to 30 MB of Python objects when it is parsed
 EXPANDING = {
     "lists": b"[" + b"[]," * (MIB // 3 - 1) + b"0]",
     "objects": b"[" + b"{}," * (MIB // 3 - 1) + b"0]",
