@@ -33,7 +33,7 @@ def test_documents_part_at_blank_lines(tmp_path: Path, text: str, documents: lis
 
 
 def test_a_file_ends_its_last_document(tmp_path: Path) -> None:
-    """Documents follow the order of the file names."""
+    """Documents are in the order in which the caller names the files."""
     (tmp_path / "a.txt").write_text("first")
     (tmp_path / "b.txt").write_text("second\n")
     files = [tmp_path / "b.txt", tmp_path / "a.txt", tmp_path / "b.txt"]

@@ -148,7 +148,7 @@ def test_default_parameters_are_validated_first(tmp_path: Path) -> None:
 
 
 def test_missing_column(tmp_path: Path) -> None:
-    """A CSV column named `parameters` does not hold parameters."""
+    """In CSV input, a column with the name `parameters` has no effect."""
     path = tmp_path / "rows.csv"
     path.write_text("inputs,parameters\na,b\n")
     rows = open_rows(path, "inputs")

@@ -73,7 +73,7 @@ async def test_two_requests_have_two_ids() -> None:
 async def test_exception_is_answered_and_logged_without_its_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The response has only the id. The log has the id, the exception's type and its line."""
+    """The response has only the id. The log adds the exception's type and its place in the code."""
     with caplog.at_level(logging.ERROR):
         sent = await call(failing, b"the-id")
     assert sent[0]["status"] == 500
