@@ -1,1 +1,1 @@
-"""Tests of model/ with an independent oracle, with transformers and on tiny runs."""
+"""Tests of model/, with an independent oracle, the library transformers and tiny training runs."""

@@ -9,7 +9,7 @@ from model.checkpoints.checkpoint import Checkpoint, load_checkpoint, save_check
 from model.commands import main
 from tests.model.samples import random_encoder, small_config
 
-# an encoder and a run that take a moment
+# an encoder and a run so small that a test takes little time
 ENCODER = {"d_model": 16, "num_layers": 1, "num_heads": 2, "d_ff": 16, "max_positions": 16}
 QUICK = ("--row-tokens=16", "--batch-rows=4", "--warmup-steps=1", "--device=cpu", "--steps=4")
 

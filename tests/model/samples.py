@@ -38,7 +38,7 @@ VERSES = (
 
 
 def small_config(**changes: Any) -> EncoderConfig:
-    """Return BERT's form at a small size, with changes."""
+    """Return a small configuration of BERT's form, with changed fields."""
     return EncoderConfig(**(SMALL | changes))
 
 

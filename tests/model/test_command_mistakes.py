@@ -25,7 +25,7 @@ def text(name: str, content: str) -> Callable[[], Any]:
 
 
 def bigger_tokenizer() -> None:
-    """Make a checkpoint, and a tokenizer with more tokens than its table has rows."""
+    """Make a checkpoint, and a tokenizer with more tokens than the checkpoint's table has rows."""
     save_small("start", None)
     tokenizer = Tokenizer.from_file("tokenizer.json")
     tokenizer.add_special_tokens([AddedToken("[EXTRA]", special=True)])
@@ -33,7 +33,7 @@ def bigger_tokenizer() -> None:
 
 
 def mixing(**changes: Any) -> Callable[[], None]:
-    """Make a table of one row and a mixture, beside a text of 60 documents."""
+    """Return a function that writes a mixture and a table of one row for a text of 60 documents."""
 
     def write() -> None:
         Path("titles.tsv").write_text("x\tA\tB\t1\n")
@@ -178,7 +178,7 @@ def test_a_mistake_is_one_line_and_exit_status_2(
 def test_a_loss_that_is_no_number_is_a_line_too(
     capsys: pytest.CaptureFixture[str], tokenizer: Tokenizer
 ) -> None:
-    """The run ends with its step and a one-line error."""
+    """A loss of NaN ends the run with a one-line error that has the step."""
     size = tokenizer.get_vocab_size()
     checkpoint = save_small("start", tokenizer.to_str().encode(), vocab_size=size)
     with torch.no_grad():
@@ -192,7 +192,7 @@ def test_a_loss_that_is_no_number_is_a_line_too(
 
 
 def test_an_unknown_flag_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """The error names the flag."""
+    """The error names the unknown flag."""
     with pytest.raises(SystemExit) as ended:
         main([*TRAIN, "--stepps=4"])
     assert ended.value.code == 2

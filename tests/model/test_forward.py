@@ -60,7 +60,7 @@ def expected(case: Packed, w_head: Tensor | None = None) -> NDArray[np.float64]:
 
 
 def untied_head(case: Packed) -> Tensor:
-    """A projection without relation to the table."""
+    """An output projection that is independent of the embedding table."""
     V, D = case.w_emb.shape
     return torch.randn(D, V, generator=torch.Generator().manual_seed(99)) * 0.5
 
@@ -95,7 +95,7 @@ def test_tied_agrees_with_the_oracle(case: Packed) -> None:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_untied_agrees_with_the_oracle(case: Packed) -> None:
-    """Logits through a separate projection equal the oracle's to 1e-5."""
+    """Logits through an untied projection equal the oracle's to 1e-5."""
     w_head = untied_head(case)
     logits_MV = mlm_forward(*case[:5], w_head, case.num_heads)
     assert logits_MV.shape == (int((case.mask_indicator > 0.5).sum()), len(case.w_emb))
@@ -219,7 +219,7 @@ def test_a_bad_argument_is_named(argument: str, broken: Callable[[Packed], Any])
 
 @pytest.mark.parametrize("shape", [(31, 12), (12, 30), (11, 31), (12,), (1, 12, 31)])
 def test_a_bad_head_is_named(shape: tuple[int, ...]) -> None:
-    """A projection must be (D, V)."""
+    """An output projection must have the shape (D, V)."""
     case = packed()
     with pytest.raises(ValueError, match=r"^w_head "):
         mlm_forward(*case[:5], torch.zeros(shape), case.num_heads)

@@ -26,7 +26,7 @@ def test_a_mistake_ends_the_process_with_status_2(tmp_path: Path) -> None:
 
 
 def test_a_missing_dependency_is_named() -> None:
-    """The message explains the installation of torch."""
+    """The message explains how to install torch."""
     ended = run(
         "-c",
         "import sys; sys.modules['torch'] = None\n"

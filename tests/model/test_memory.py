@@ -31,7 +31,7 @@ def mapped_mb() -> float:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a request to Linux; elsewhere nothing is done")
 def test_mapped_weights_leave_memory_and_come_back(tmp_path: Path) -> None:
-    """Nearly all of 32 MB leaves memory."""
+    """At least 25 of the 32 MB of weights leave memory."""
     save_file({"a": torch.arange(VALUES, dtype=torch.float32)}, tmp_path / "model.safetensors")
     tensor = TensorFiles(tmp_path)["a"]
     total = tensor.sum(dtype=torch.float64)
@@ -42,7 +42,7 @@ def test_mapped_weights_leave_memory_and_come_back(tmp_path: Path) -> None:
 
 
 def test_what_no_file_holds_stays() -> None:
-    """The weights come from code or have changed since reading."""
+    """Tensors made by code have no file, so their values must stay in memory."""
     tensor = torch.arange(VALUES, dtype=torch.float32)
     release_memory([tensor, tensor[:3], torch.empty(0)])
     assert torch.equal(tensor, torch.arange(VALUES, dtype=torch.float32))
@@ -104,7 +104,7 @@ print(faults(kept=False), faults(kept=True))
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the GNU C library's setting")
 def test_what_is_kept_is_not_asked_of_linux_again() -> None:
-    """Hardly one of ten new blocks of 64 MB takes new pages, instead of 15,625 pages each."""
+    """With the setting, new blocks of 64 MB take few new pages, not 15,625 pages per block."""
     done = subprocess.run(
         [sys.executable, "-c", TEN_BLOCKS], capture_output=True, text=True, check=True
     )
@@ -134,7 +134,7 @@ kernel(few={few})
 @pytest.mark.skipif("USE_MKLDNN=ON" not in torch.__config__.show(), reason="no oneDNN in PyTorch")
 @pytest.mark.parametrize(("few", "kernel"), [(False, "cache_hit"), (True, "cache_miss")])
 def test_kernels_of_old_shapes_are_let_go(*, few: bool, kernel: str) -> None:
-    """The cache drops a kernel after 40 shapes. Without the setting the kernel stays."""
+    """With the setting, oneDNN's cache drops a kernel after 40 other shapes."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ONEDNN_")}
     done = subprocess.run(
         [sys.executable, "-c", FORTY_SHAPES.format(few=few)],

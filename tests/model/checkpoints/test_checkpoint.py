@@ -99,7 +99,7 @@ def test_a_save_cut_short_keeps_the_checkpoint_before(
 
 
 def truncate(directory: Path) -> None:
-    """Remove the second half of the weights."""
+    """Cut the last 1,000 bytes off the weights file."""
     path = directory / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-1000])
 
@@ -118,7 +118,7 @@ def put(**tensors: Tensor) -> Callable[[Path], None]:
 
 
 def spoil_three(tensors: dict[str, Tensor]) -> None:
-    """Remove a tensor, add another, and change the shape of a third."""
+    """Remove one tensor, add an unknown tensor, and change the shape of a third tensor."""
     tensors["bias"] = tensors.pop("head_bias")
     tensors["head.dense.bias"] = torch.zeros(1)
 
@@ -207,7 +207,7 @@ def test_a_broken_checkpoint_says_what_is_wrong(
 
 
 def test_how_weights_were_rounded_survives(tmp_path: Path) -> None:
-    """Saving without factors removes the old ones."""
+    """Saving a model without rounding factors removes the factors saved earlier."""
     model = random_encoder(small_config())
     plan = plan_of(model)
     save_checkpoint(tmp_path, model, TOKENIZER_JSON, plan)
@@ -221,7 +221,7 @@ def test_how_weights_were_rounded_survives(tmp_path: Path) -> None:
 
 
 def test_a_rounding_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    """The message names the linear map."""
+    """The error names the linear map whose factors do not fit."""
     model = random_encoder(small_config())
     factors = plan_of(model).factors | {"blocks.1.key": torch.ones(3)}
     save_checkpoint(tmp_path, model, TOKENIZER_JSON, RoundingPlan(factors))

@@ -1,4 +1,4 @@
-"""Weights in one file or several, in both formats. Reading executes no code."""
+"""Weights in one or several files of safetensors or PyTorch. Reading executes no code."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ def cut_pickled(directory: Path) -> None:
 
 
 def lose_part(directory: Path) -> None:
-    """Write an index and one of its shards."""
+    """Write an index of two shards and only one of them."""
     shards(directory)
     (directory / "model-00001-of-00002.safetensors").unlink()
 
 
 def other_part(directory: Path) -> None:
-    """Write a shard with another tensor than in the index."""
+    """Replace a shard by one whose tensor is not in the index."""
     shards(directory)
     other: dict[str, Tensor] = {"c.bias": torch.ones(1)}
     save_file(other, directory / "model-00002-of-00002.safetensors")

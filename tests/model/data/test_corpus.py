@@ -33,7 +33,7 @@ def test_documents_part_at_blank_lines(tmp_path: Path, text: str, documents: lis
 
 
 def test_a_file_ends_its_last_document(tmp_path: Path) -> None:
-    """Documents follow the order of the file names."""
+    """Documents are in the order in which the caller names the files."""
     (tmp_path / "a.txt").write_text("first")
     (tmp_path / "b.txt").write_text("second\n")
     files = [tmp_path / "b.txt", tmp_path / "a.txt", tmp_path / "b.txt"]
@@ -130,7 +130,7 @@ def test_packing_does_not_depend_on_how_documents_are_grouped(
 
 
 def test_no_text_gives_no_row(tokenizer: Tokenizer) -> None:
-    """The documents are missing or too short."""
+    """The text has no documents, or they are too short for a row."""
     special = SpecialTokens.from_tokenizer(tokenizer)
     assert pack_rows([], tokenizer, special, 16).shape == (0, 16)
     assert pack_rows(["the cat"], tokenizer, special, 16).shape == (0, 16)
@@ -153,7 +153,7 @@ def test_special_tokens_are_found(tokenizer: Tokenizer) -> None:
     [("<s>", "</s>", "<mask>", "<pad>"), ("<cls>", "<eos>", "<mask>", "<pad>")],
 )
 def test_special_tokens_of_other_families(names: tuple[str, ...], tokenizer: Tokenizer) -> None:
-    """Names of BERT do not count if their tokens are not special."""
+    """Tokens with BERT's names, such as [MASK], do not count if they are not special tokens."""
     text = tokenizer.to_str()
     for usual, name in zip(("[CLS]", "[SEP]", "[MASK]", "[PAD]"), names, strict=True):
         text = text.replace(usual, name)
@@ -166,7 +166,7 @@ def test_special_tokens_of_other_families(names: tuple[str, ...], tokenizer: Tok
 
 
 def test_a_tokenizer_without_mask_is_refused(tokenizer: Tokenizer) -> None:
-    """The error lists the missing tokens."""
+    """The error lists the missing special tokens."""
     renamed = tokenizer.to_str().replace("[MASK]", "[BLANK]").replace("[PAD]", "[FILL]")
     with pytest.raises(
         ValueError, match=r"lacks the special tokens \[MASK\] or <mask>, \[PAD\] or <pad>;"

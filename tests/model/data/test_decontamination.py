@@ -33,7 +33,7 @@ def test_sentences_are_found_by_their_words(line: str, *, found: bool) -> None:
 
 
 def test_lines_with_a_sentence_are_dropped() -> None:
-    """A document may become empty."""
+    """A document may lose all its lines."""
     measured = SentenceFilter(["time is money"])
     assert measured.remove_from("Hello.\nTime is money, he said.\nBye.") == "Hello.\nBye."
     assert measured.remove_from("Time is money.") == ""
@@ -46,7 +46,7 @@ def test_sentences_of_two_words_are_rejected() -> None:
 
 
 def test_a_probe_gives_its_texts_with_each_answer(tmp_path: Path) -> None:
-    """Each accepted word gives one sentence."""
+    """Each accepted answer gives one sentence of the probe."""
     probe = tmp_path / "probe.tsv"
     probe.write_text("use\tWe sweep with a [MASK].\tbroom brush\n")
     assert list(probe_sentences(probe)) == ["We sweep with a broom.", "We sweep with a brush."]

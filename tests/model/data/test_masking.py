@@ -1,7 +1,7 @@
 """BERT's corruption: its rates, untouched tokens and seeds.
 
 The tests check rates on about 50,000 ordinary tokens. A count of n draws with probability p has the
-standard deviation sqrt(n p (1 - p)). A bound of five deviations fails by chance once in a million,
+standard deviation sqrt(n p (1 - p)). A bound of five of them fails by chance once in a million,
 and the fixed seed makes the outcome repeatable.
 """
 
@@ -62,9 +62,9 @@ def test_the_selected_share(original: Tensor, rate: float) -> None:
 
 
 def test_of_the_selected_80_10_10(original: Tensor, masked: MaskedBatch) -> None:
-    """80 % become the mask, 10 % a random token, and 10 % stay.
+    """Of the selected tokens, 80 % become the mask, 10 % a random token, and 10 % stay.
 
-    A random token may be the true one.
+    The random token may equal the true token.
     """
     before, after = original[masked.selected], masked.input_ids[masked.selected]
     hit = 1 / (VOCAB_SIZE - len(SPECIAL))
@@ -121,7 +121,7 @@ def test_the_seed_decides_the_masks(original: Tensor, masked: MaskedBatch) -> No
 
 
 def test_rows_are_masked_independently(original: Tensor) -> None:
-    """One generator never repeats a selection."""
+    """Two calls with one generator select different positions."""
     masker, generator = Masker(VOCAB_SIZE, MASK, SPECIAL), torch.Generator().manual_seed(0)
     twins = original[:1].repeat(2, 1)
     first, second = masker(twins, generator), masker(twins, generator)

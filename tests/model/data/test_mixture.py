@@ -19,12 +19,12 @@ NEWS = {text for text, title in zip(DOCUMENTS, TITLES, strict=True) if title[0] 
 
 
 def chosen(seed: int = 0, only: dict[str, tuple[str, ...]] | None = None, **shares: float) -> Any:
-    """Return a selection from 1,000 news and 1,000 books."""
+    """Return a selection from 1,000 documents of news and 1,000 of books."""
     return mix(iter(DOCUMENTS), TITLES, Mixture(shares, only or {}, seed))
 
 
 def test_whole_shares_are_exact() -> None:
-    """A share of 3 takes every document three times. Unnamed sources have a share of 0."""
+    """A share of 3 takes every document three times. Sources without a share have a share of 0."""
     copies = Counter(chosen(news=3, books=0))
     assert set(copies) == NEWS
     assert set(copies.values()) == {3}
@@ -34,7 +34,7 @@ def test_whole_shares_are_exact() -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 2.25])
 def test_broken_shares_hold_on_average(share: float) -> None:
-    """The fraction of a share is a probability. The bound is five standard deviations."""
+    """A share's fraction is the probability of one more copy, to five standard deviations."""
     copies = Counter(chosen(news=share))
     fraction = share % 1
     bound = 5 * math.sqrt(1000 * fraction * (1 - fraction))
@@ -43,7 +43,7 @@ def test_broken_shares_hold_on_average(share: float) -> None:
 
 
 def test_only_the_authors_named_are_taken() -> None:
-    """Documents of other sources stay."""
+    """The list of authors does not affect documents of other sources."""
     taken = set(chosen(only={"news": ("Author 1", "hor 3,")}, news=1, books=1))
     for text, (source, author) in zip(DOCUMENTS, TITLES, strict=True):
         wanted = source == "books" or "Author 1" in author or "Author 3" in author
@@ -69,7 +69,7 @@ def test_a_table_of_another_length_is_refused(titles: list[tuple[str, str]]) -> 
 
 
 def test_titles_are_read_in_file_order(tmp_path: Path) -> None:
-    """The table is plain or compressed."""
+    """The table of titles is a plain or a compressed file."""
     table = "books\tEmma\tAusten\t99\nnews\tA: b\t\t7\n"
     (tmp_path / "titles.tsv").write_text(table)
     with lzma.open(tmp_path / "titles.tsv.xz", "wt") as stream:

@@ -34,13 +34,13 @@ SPECIAL = SpecialTokens.from_tokenizer(TOKENIZER)
 
 
 def cut(document: str, seed: int, tokenizer: Tokenizer = TOKENIZER) -> list[str]:
-    """Return the short texts of a document, as the tokenizer writes them."""
+    """Return the short texts of a document, as decoded by the tokenizer."""
     rows = short_rows([document], tokenizer, SPECIAL, seed)
     return [tokenizer.decode(row[1:-1].tolist()) for part in rows.values() for row in part]
 
 
 def written(text: str) -> str:
-    """Return a text as the tokenizer writes it."""
+    """Encode and decode a text."""
     return TOKENIZER.decode(TOKENIZER.encode(text, add_special_tokens=False).ids)
 
 
@@ -92,7 +92,7 @@ def groups() -> dict[int, NDArray[np.int32]]:
 
 
 def test_an_epoch_has_every_text_once_in_its_own_order() -> None:
-    """Batches never mix lengths."""
+    """All texts of a batch have one length."""
     texts = ShortTexts(groups(), batch_tokens=32, seed=3)
     sizes = {6: [5] * 20, 17: [1] * 9, 40: [1] * 3}
     count = sum(map(len, sizes.values()))
@@ -115,7 +115,7 @@ def test_an_epoch_has_every_text_once_in_its_own_order() -> None:
 def test_passes_of_short_texts_come_at_even_distances(
     pretraining: Any, share: float, short: list[int]
 ) -> None:
-    """Neither kind of pass skips a batch."""
+    """Short and packed passes each take their batches in order, without gaps."""
     run: Pretraining = pretraining(short_share=share)
     run.short_texts = ShortTexts(groups(), batch_tokens=32, seed=0)
     passes = [run._batch(number) for number in range(12)]
@@ -129,7 +129,7 @@ def test_passes_of_short_texts_come_at_even_distances(
 
 
 def test_a_run_of_short_texts_alone_learns_from_them(pretraining: Any, no_curve: None) -> None:
-    """The packed rows contain other tokens."""
+    """The run learns from the short texts, because the packed rows contain other tokens."""
     run: Pretraining = pretraining(short_share=1.0, learning_rate=1e-2, steps=60)
     text = np.tile(np.arange(5, 17, dtype=np.int32), (8, 1))
     run.short_texts = ShortTexts({12: text}, batch_tokens=96, seed=0)

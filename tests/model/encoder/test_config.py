@@ -51,7 +51,7 @@ def test_an_encoder_config_survives_json() -> None:
 
 
 def test_from_dict_lists_unknown_fields() -> None:
-    """A misspelt field must not become a default silently."""
+    """Otherwise a field with a misspelt name would silently have its default."""
     with pytest.raises(ValueError, match="unknown configuration fields: dff, heads"):
         EncoderConfig.from_dict(small_config().to_dict() | {"heads": 2, "dff": 8})
 

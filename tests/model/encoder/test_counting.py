@@ -87,7 +87,7 @@ def test_the_count_is_that_of_the_module(config: EncoderConfig) -> None:
 
 
 def test_published_count_of_a_50001_token_encoder() -> None:
-    """The counts are 20,964,400 with a separate projection and 10,964,602 with two classes."""
+    """The counts are 20,964,400 if untied and 10,964,602 as a classifier of two classes."""
     count = count_parameters(FIFTY_THOUSAND_WORDS)
     assert count.untied == 20_964_400
     assert count.classifier(2) == 10_964_602
@@ -97,7 +97,7 @@ def test_published_count_of_a_50001_token_encoder() -> None:
 def test_published_count_of_gpt_2() -> None:
     """The model has 124,439,808 parameters.
 
-    Tying its 50,257 x 768 table saves 38,597,376, about 31 %.
+    Tying its 50,257 x 768 table saves 38,597,376 parameters, about 31 % of the tied model.
     """
     count = count_parameters(GPT_2)
     assert count.tied == 124_439_808

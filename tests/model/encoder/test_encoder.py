@@ -70,7 +70,7 @@ def expected(model: TiedEncoder, inputs: tuple[Tensor, ...]) -> tuple[list[oracl
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_agrees_with_the_oracle(config: EncoderConfig) -> None:
-    """The tolerance is 1e-5, with padding and token types."""
+    """Logits and hidden states agree to 1e-5, with padding and token types."""
     model, inputs = random_encoder(config), batch(config)
     input_ids, mask_indicator, attention_mask, token_type_ids = inputs
     types = token_type_ids if config.type_vocab_size else None
@@ -130,7 +130,7 @@ def test_token_types_count_and_default_to_zero() -> None:
 
 @pytest.mark.parametrize(("num_heads", "num_layers", "T"), [(1, 1, 5), (4, 2, 9), (2, 12, 16)])
 def test_packed_form_is_the_reference_function(num_heads: int, num_layers: int, T: int) -> None:
-    """The tolerance is 1e-5 on the same weights."""
+    """On the same weights the logits agree to 1e-5."""
     config = EncoderConfig.packed(
         vocab_size=37, d_model=16, num_layers=num_layers, num_heads=num_heads, max_positions=T
     )
@@ -169,13 +169,13 @@ def test_a_later_token_changes_an_earlier_prediction() -> None:
 
 
 def test_nothing_masked_gives_no_row() -> None:
-    """M = 0 gives a (0, V) array."""
+    """Without masks, M = 0 and the logits have the shape (0, V)."""
     model = random_encoder(small_config())
     assert model(random_ids((2, 5), 61), torch.zeros(2, 5)).shape == (0, 61)
 
 
 def test_only_masked_positions_reach_the_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The projection gets M hidden states, never N x T."""
+    """The output projection gets M hidden states, never N x T."""
     model, shapes = random_encoder(small_config()), []
     whole = TiedEncoder.logits
 

@@ -1,6 +1,7 @@
 """Attention, compared with softmax(q k^T / sqrt(d)) v in float64, including gradients.
 
-Tolerance: 1e-5 for float32. bfloat16 has 8 bits, so its tolerance is 0.02 for values of order 1.
+Tolerance: 1e-5 for float32. bfloat16 has 8 significant bits, so its tolerance is 0.02 for values of
+order 1.
 """
 
 from __future__ import annotations

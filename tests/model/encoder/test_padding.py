@@ -1,4 +1,7 @@
-"""Independence of results from padding and neighbours, to 1e-5 on logits of order 1."""
+"""Independence of logits from padding and from other texts of the batch.
+
+Tolerance: 1e-5 absolute, with logits of order 1.
+"""
 
 from __future__ import annotations
 

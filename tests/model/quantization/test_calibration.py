@@ -10,7 +10,7 @@ from tests.model.samples import random_encoder, small_config
 
 
 def test_statistics_are_those_of_the_inputs() -> None:
-    """The first block's query reads the embeddings."""
+    """The sample is the query map of the first block, whose inputs are the embeddings."""
     model = random_encoder(small_config(num_layers=1))
     texts = [np.array([5, 6, 7, 8]), np.array([9, 10])]
     statistics = collect_statistics(model, texts, mask_token_id=0)
@@ -37,7 +37,7 @@ def test_the_attention_output_is_seen_without_the_values_bias() -> None:
 
 
 def test_every_linear_map_has_statistics_and_no_hook_is_left() -> None:
-    """Each map of blocks and head has one hook during calibration."""
+    """Each linear map of blocks and head has one hook during calibration and none afterwards."""
     model = random_encoder(small_config())
     statistics = collect_statistics(model, [np.array([3, 4, 5])], mask_token_id=0)
     linear = {name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)}

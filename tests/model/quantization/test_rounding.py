@@ -1,4 +1,4 @@
-"""Training for int8: weights on their grid, and their gradients."""
+"""Training for int8: weights rounded to their grid, and gradients of the weights."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rounded_encoder(**changes: Any) -> RoundedEncoder:
 
 
 def test_weights_lie_on_a_grid_of_their_own_row() -> None:
-    """A row has at most 255 different values after division by its factors."""
+    """After division by the smoothing factors, a row has at most 255 different values."""
     generator = torch.Generator().manual_seed(2)
     weight = torch.randn(7, 500, generator=generator)
     factors = torch.rand(500, generator=generator) + 0.5
@@ -40,7 +40,7 @@ def test_weights_lie_on_a_grid_of_their_own_row() -> None:
 
 
 def test_logits_move_a_little() -> None:
-    """The change is far smaller than the differences of logits."""
+    """Rounding changes logits far less than logits differ from each other."""
     rounded = rounded_encoder()
     plain = rounded.model(IDS, ALL).detach()
     moved = rounded.logits(IDS, ALL).detach()

@@ -49,7 +49,7 @@ def test_a_narrow_map_keeps_most_channels_in_int8() -> None:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_map_has_factors(name: str) -> None:
-    """Maps of one input share factors. A zero marks a float32 channel."""
+    """Maps of one input share factors. A factor of zero marks a float32 channel."""
     model = random_encoder(CONFIGS[name])
     plan = searched_plan(model)
     plan.check(model)
@@ -91,7 +91,7 @@ def test_the_largest_channels_are_the_float_ones() -> None:
 def test_a_plan_of_another_encoder_is_refused(
     change: dict[str, torch.Tensor | None], message: str
 ) -> None:
-    """Names, shapes and values must match."""
+    """Names, shapes and values of the factors must fit the encoder."""
     model = random_encoder(small_config())
     factors = {**plan_of(model).factors, **change}
     plan = RoundingPlan({name: f for name, f in factors.items() if f is not None})

@@ -66,7 +66,7 @@ def test_two_texts(name: str, pair: str, tmp_path: Path) -> None:
 
 
 def test_ids_of_fairseq(tmp_path: Path) -> None:
-    """CamemBERT has 32,000 pieces and 32,005 ids, XLM-RoBERTa 250,000 and 250,002."""
+    """CamemBERT has 5 ids more than pieces, and XLM-RoBERTa 2 more (32,005 and 250,002 ids)."""
     processor = SentencePieceProcessor(model_proto=sentence_pieces())
     names = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     count = len(names)
@@ -84,7 +84,7 @@ def test_ids_of_fairseq(tmp_path: Path) -> None:
 
 
 def test_robertas_mask_takes_the_space_before_it(tmp_path: Path) -> None:
-    """A description of the token in the file takes precedence."""
+    """A description of the token in tokenizer_config.json takes precedence."""
     byte_pair_files(tmp_path)
     with_space = encode(read(tmp_path, "roberta"), "a <mask>").tokens
     assert with_space == ["<s>", "a", " <mask>", "</s>"]
@@ -97,7 +97,7 @@ def test_robertas_mask_takes_the_space_before_it(tmp_path: Path) -> None:
 
 
 def test_a_bare_tokenizer_json_is_completed(tmp_path: Path) -> None:
-    """The class defines special tokens and framing."""
+    """The tokenizer's class defines special tokens and framing that tokenizer.json lacks."""
     path = write(tmp_path, "BERT", fast=True) / "tokenizer.json"
     whole = read(path.parent, "bert")
     (path.parent / "tokenizer_config.json").unlink()
@@ -130,7 +130,7 @@ def test_tokens_added_beside_the_vocabulary(tmp_path: Path) -> None:
 
 
 def test_extra_special_tokens_are_marked(tmp_path: Path) -> None:
-    """The list has two names. Tokens outside of the vocabulary are not special."""
+    """The list has one of two field names. Tokens outside of the vocabulary are not special."""
     directory = write(tmp_path, "BERT")
     for key in ("additional_special_tokens", "extra_special_tokens"):
         write_json(directory / "tokenizer_config.json", {key: ["the", "[NEW]"]})
@@ -151,7 +151,7 @@ def test_extra_special_tokens_are_marked(tmp_path: Path) -> None:
 def test_the_mask_of_a_class_unknown(
     special: list[str], mask_token: str | None, tmp_path: Path
 ) -> None:
-    """A usual name of the mask is enough if it is the only one."""
+    """A usual name of the mask is enough if only one special token has such a name."""
     vocabulary = {"[MASK]": 0, "<mask>": 1, "other": 2}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="other"))  # noqa: S106 - a token of another kind
     tokenizer.add_special_tokens(special)

@@ -30,7 +30,6 @@ from tests.model.tokenizers.tokenizer_samples import BERT_SPECIAL, byte_pair_fil
 def test_settings_beside_a_tokenizer_json(
     options: dict[str, Any], tokens: list[str], tmp_path: Path
 ) -> None:
-    """A tokenizer class that only follows tokenizer.json has no such settings."""
     vocabulary = {token: i for i, token in enumerate([*BERT_SPECIAL, "e", "é", "中", "文"])}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of another kind
     tokenizer.normalizer = normalizers.BertNormalizer()
@@ -42,7 +41,7 @@ def test_settings_beside_a_tokenizer_json(
 
 
 def test_capital_letters_stay_where_nothing_is_said(tmp_path: Path) -> None:
-    """A class's default does not lowercase texts of a tokenizer.json that keeps case."""
+    """BERT lowercases by default, but a tokenizer.json that keeps capitals takes precedence."""
     directory = write(tmp_path, "BERT, cased", fast=True)
     (directory / "tokenizer_config.json").unlink()
     assert json.loads(read(directory, "bert").tokenizer_json)["normalizer"]["lowercase"] is False

@@ -43,7 +43,7 @@ class Kind:
         mask_token: text of the mask token.
         fast_only: published only as tokenizer.json.
         slow_only: never published as tokenizer.json.
-        around: texts of its vocabulary, in which {} is the mask.
+        around: texts of the tokenizer's vocabulary, in which {} is the mask.
     """
 
     model_type: str

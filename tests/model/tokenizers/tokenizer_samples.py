@@ -1,4 +1,4 @@
-"""Small tokenizers of every class, trained here and written as published."""
+"""Small tokenizers of every class, trained in the tests and written like published tokenizers."""
 
 # ruff: noqa: RUF001 - other scripts are what this is about
 
@@ -100,7 +100,7 @@ def sentence_pieces(**options: Any) -> bytes:
 
 
 def albert_pieces() -> bytes:
-    """Train a model with ALBERT's special pieces and symbols that are always one token."""
+    """Train a Unigram model with ALBERT's special pieces and symbols that are always one token."""
     return sentence_pieces(
         pad_id=0,
         unk_id=1,

@@ -1,4 +1,4 @@
-"""The learning rate of every step of a run."""
+"""Learning rate at every step of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_without_a_decay_length_the_rate_falls_from_the_peak() -> None:
 
 
 def test_without_warm_up_the_first_step_has_nearly_the_peak() -> None:
-    """The decay begins immediately."""
+    """The decay begins at the first step."""
     config = TrainConfig(steps=40, warmup_steps=0, learning_rate=1e-3)
     assert learning_rate(config, 1) == pytest.approx(39e-3 / 40)
 

@@ -22,7 +22,7 @@ SLOW_START_S = 120  # time to import torch on a busy machine
 
 
 def test_a_requested_stop_saves_and_ends(pretraining: Any, no_curve: None) -> None:
-    """The stop after step 7 is far from a checkpoint. Resuming loses nothing."""
+    """The run stops after step 7, between two checkpoints. The resumed run repeats no step."""
     whole, stopped = pretraining(name="whole"), pretraining(name="stopped")
     whole.run()
     stopped.run(stop=lambda: stopped.step == 7)
@@ -48,7 +48,7 @@ def test_a_time_limit_stops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sigterm_is_a_request_while_a_run_listens() -> None:
-    """The previous handler returns afterwards."""
+    """After the block, SIGTERM has its previous handler again."""
     before = signal.getsignal(signal.SIGTERM)
     with StopRequest() as stop:
         assert not stop()

@@ -22,7 +22,7 @@ from tests.model.samples import ROW_TOKENS, assert_same_weights, metrics_of, ran
 
 @pytest.fixture
 def fp32(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Full precision even on a CPU with bfloat16, for a tolerance of 1e-5."""
+    """Computation in float32, even on a CPU with bfloat16, for a tolerance of 1e-5."""
     monkeypatch.setattr(loop, "has_bfloat16", lambda _: False)
 
 
@@ -64,7 +64,7 @@ def test_a_seed_decides_a_run(pretraining: Any, no_curve: None) -> None:
 def test_logits_are_computed_at_masked_positions_only(
     pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Training projects in its loss, evaluation in the encoder."""
+    """Training computes logits in its loss, evaluation in the encoder."""
     whole, fused, predicted, projected = TiedEncoder.logits, summed_cross_entropy, [], []
     run = pretraining(steps=10, evaluate_every_steps=10)
     masker = run.masker
@@ -142,7 +142,7 @@ def test_the_table_is_one_entry_of_the_optimizer(pretraining: Any) -> None:
 
 
 def test_every_epoch_takes_every_row_once_in_its_own_order(pretraining: Any) -> None:
-    """Seven batches of 8 are the 56 rows of an epoch."""
+    """An epoch of 56 rows has seven batches of 8 rows."""
     run = pretraining()
     epochs = [torch.cat([run._batch(7 * epoch + i) for i in range(7)]) for epoch in (0, 1)]
     for epoch in epochs:
@@ -168,7 +168,7 @@ def test_steps_of_several_passes_share_no_row(pretraining: Any) -> None:
 
 
 def test_a_step_with_nothing_selected_goes_on(pretraining: Any, no_curve: None) -> None:
-    """The loss is then 0."""
+    """The loss of such a step is 0."""
     run = pretraining(steps=30, row_tokens=16, batch_rows=1, select_rate=0.02)
     run.run()
     assert run.step == 30

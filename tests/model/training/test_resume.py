@@ -32,7 +32,7 @@ def interrupt_at(run: Pretraining, step: int, monkeypatch: pytest.MonkeyPatch) -
 def test_an_interrupted_run_resumes_bit_exact(
     pretraining: Any, no_curve: None, monkeypatch: pytest.MonkeyPatch, accumulate_passes: int
 ) -> None:
-    """The log stays the same too.
+    """The log is the same as without the interruption.
 
     40 steps of 8 or 24 rows are several epochs of 56 rows. The kill at step 37 leaves lines after
     the checkpoint of step 20, which the resumed run repeats.
@@ -98,7 +98,7 @@ def test_resuming_another_run_is_refused(pretraining: Any, no_curve: None) -> No
 def test_length_decay_and_intervals_may_change(
     pretraining: Any, no_curve: None, changes: dict[str, int]
 ) -> None:
-    """The run follows the new plan after step 20."""
+    """The resumed run follows the new configuration after step 20."""
     pretraining(decay_steps=10).run(until_step=20)
     resumed = pretraining(**({"decay_steps": 10} | changes))
     resumed.resume()
@@ -125,7 +125,7 @@ def test_a_run_cannot_end_before_its_state(pretraining: Any, no_curve: None) -> 
 
 
 def test_the_error_names_what_differs(pretraining: Any, no_curve: None) -> None:
-    """The message has the old and new values and the fields that may change."""
+    """The message lists the old values, the new values and the fields that may change."""
     pretraining().run(until_step=1)
     message = (
         r"configuration: select_rate must be 0\.3 \(got 0\.2\), .* Only checkpoint_every_steps"

@@ -13,7 +13,7 @@ from tests.model.samples import assert_same_weights, metrics_of, random_encoder,
 
 
 def test_each_update_moves_the_average_by_its_share() -> None:
-    """A decay of 0.75 gives 0, then 0.25 of 8, then 0.75 of that and 0.25 of 4."""
+    """With a decay of 0.75, the values 0, 8 and 4 give the averages 0, 2 and 2.5."""
     model = random_encoder(small_config())
     with torch.no_grad():
         model.head_bias.fill_(0)
@@ -27,7 +27,7 @@ def test_each_update_moves_the_average_by_its_share() -> None:
 
 
 def test_a_run_publishes_and_judges_its_average(pretraining: Any, no_curve: None) -> None:
-    """Training continues from the weights themselves."""
+    """The checkpoint has the average. Training continues from the weights themselves."""
     plain = pretraining(name="plain")
     averaged = pretraining(name="averaged", average_decay=0.9)
     for run in (plain, averaged):

@@ -1,6 +1,6 @@
-"""Check for schemathesis that the schema describes all invalid values.
+"""Check for schemathesis: the schema describes all values that the service rejects.
 
-`service.api.openapi.BEYOND_THE_SCHEMA` has the other reasons of a 422 for people.
+`service.api.openapi.BEYOND_THE_SCHEMA` matches the errors that no schema can express.
 """
 
 import re
@@ -30,7 +30,7 @@ BEYOND_THE_SCHEMA = re.compile(
 def schema_says_what_is_refused(
     _context: CheckContext, response: Response, case: Case[Any]
 ) -> None:
-    """Reject a 422 whose reason should be in the schema."""
+    """Reject a response with status 422 whose reason should be in the schema."""
     positive = case.meta is not None and case.meta.generation.mode.is_positive
     if positive and response.status_code == 422:
         sentence = response.json()["error"]

@@ -1,4 +1,4 @@
-"""Bad input in the body, with a status and a message for every mistake."""
+"""Bad input in the body, with the status and the message for every mistake."""
 
 import gzip
 import json
@@ -178,7 +178,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     "path", ["/fill-mask", "/score", "/v1/models/tiny:predict", "/v2/models/tiny/infer"]
 )
 def test_every_endpoint_uses_the_strict_reader(path: str, client: TestClient) -> None:
-    """Other readers accept two fields of one name. test_strict_json.py has the cases."""
+    """Other JSON readers accept two fields of one name. test_strict_json.py has the cases."""
     answer = client.post(path, content=b'{"a": 1, "a": 2}', headers=JSON)
     check_refusal(answer, 422, 'The field "a" is a duplicate; each field may appear once.')
 

@@ -1,4 +1,4 @@
-"""Bad requests with any body: paths, methods, content types and sizes."""
+"""Requests with a bad path, method, content type or size."""
 
 import pytest
 from fastapi.testclient import TestClient

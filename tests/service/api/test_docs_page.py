@@ -21,7 +21,7 @@ def test_every_address_in_the_page_is_ours_and_there(client: TestClient) -> None
 
 
 def test_there_is_no_second_page(client: TestClient) -> None:
-    """FastAPI would load ReDoc from another host."""
+    """FastAPI's second page, ReDoc, would load files from another host."""
     assert client.get("/redoc").status_code == 404
 
 

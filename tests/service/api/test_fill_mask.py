@@ -1,4 +1,4 @@
-"""Threads of POST /fill-mask, and cancellation after a disconnect."""
+"""Threads that compute POST /fill-mask, and cancellation after a disconnect."""
 
 import asyncio
 import json
@@ -102,7 +102,7 @@ def test_many_targets_do_not_stall_the_event_loop(client: TestClient, watch: Wat
 def test_ranking_many_targets_does_not_stall_the_event_loop(
     client: TestClient, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The request wants few of its targets, but ranking takes long."""
+    """The request asks for few of the ranked targets, but ranking takes long."""
     spied = watch._spy("rank targets", rank_targets)
     monkeypatch.setattr(strategies, "rank_targets", spied)
     for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
@@ -113,7 +113,7 @@ def test_ranking_many_targets_does_not_stall_the_event_loop(
 
 
 class HeldRuntime:
-    """Runtime that waits for the test, and records the number of texts of each run."""
+    """Runtime that waits for the test and records the number of texts in each run."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.go = threading.Event()

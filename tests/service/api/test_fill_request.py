@@ -77,7 +77,7 @@ def test_a_score_that_is_no_number_is_not_answered() -> None:
 
 
 def test_absent_and_null_are_the_same() -> None:
-    """Clients send nothing, null, {} or null values."""
+    """Clients omit `parameters` or send null, {} or fields with the value null."""
     for parameters in ("", ', "parameters": null', ', "parameters": {}'):
         content = f'{{"inputs": "x"{parameters}}}'.encode()
         read = FillMaskRequest.read(content, "application/json", LIMITS)

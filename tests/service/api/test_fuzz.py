@@ -1,6 +1,7 @@
 """Unusual requests, from the OpenAPI document and from raw bytes.
 
-Every response fits the document. No response takes long or is a 500. `make fuzz` runs more.
+Every response fits the document, comes soon and has a status other than 500. `make fuzz` runs more
+cases.
 """
 
 import http.client
@@ -50,7 +51,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
     """Requests are valid and invalid, alone and in sequences.
 
-    A check of our own: requests that fit the schema fail only for reasons that no schema can
+    The project's own check: requests that fit the schema fail only for reasons that no schema can
     express.
     """
     done = subprocess.run(
@@ -89,7 +90,7 @@ def value(draw: random.Random, depth: int = 0) -> Any:
 
 
 def bodies(draw: random.Random) -> Iterator[bytes]:
-    """Yield random bodies, nearly valid bodies, and damaged valid ones."""
+    """Yield random bodies, nearly valid bodies and damaged valid bodies."""
     yield b"\xff\xfe" + draw.randbytes(draw.randrange(200))
     yield json.dumps(value(draw)).encode()
     parameters = {
@@ -123,7 +124,7 @@ def bodies(draw: random.Random) -> Iterator[bytes]:
 
 
 def test_no_body_breaks_it(url: str) -> None:
-    """Every endpoint responds to random bytes soon."""
+    """Every endpoint responds soon to random bodies."""
     draw = random.Random(EXAMPLES)  # noqa: S311 - a choice, not a secret
     types = ["application/json"] * 8
     types += ["text/plain", "", "application/json; charset=utf-16", "multipart/form-data"]

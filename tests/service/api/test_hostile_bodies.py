@@ -1,4 +1,4 @@
-"""Bodies of up to 1 MB that are costly to process, and cheap errors for them."""
+"""Bodies of up to 1 MB that are costly to process and must fail at low cost."""
 
 import json
 import time
@@ -21,7 +21,7 @@ LIMITS = Limits(
 JSON = "application/json"
 MANY = 30_000  # fields
 MOST = 65_000  # elements
-# measurements: up to 10 MB and 40 ms
+# the measured maximum of a body is 10 MB and 40 ms
 PEAK_BYTES = 20 * 2**20
 CPU_S = 0.5
 LONGEST_SENTENCE = 500
@@ -81,7 +81,7 @@ TEXTS: dict[str, dict[str, Any]] = {
 
 
 def check(read: Callable[[bytes], object], body: bytes) -> None:
-    """Check that the error respects the bounds of time, memory and length."""
+    """Check that the error respects the bounds on time, memory and length."""
     assert len(body) <= LIMITS.max_body_bytes
     started_s = time.process_time()
     with pytest.raises(FillMaskError) as caught:
@@ -118,7 +118,7 @@ def test_predict(body: dict[str, Any]) -> None:
 
 
 def test_a_shape_is_shown_if_it_is_short() -> None:
-    """The message omits axes with more than 64 bits."""
+    """The message omits axis lengths of more than 64 bits."""
     for shape, shown in (
         ([2], "[2] but 1 elements"),
         ([-1], "[-1] but 1 elements"),

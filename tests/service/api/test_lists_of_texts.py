@@ -24,7 +24,6 @@ NO_MASK = "has no mask; write [MASK] in place of a word."
 
 @pytest.fixture(scope="module")
 def client(tiny: Tiny) -> Iterator[TestClient]:
-    """The service in this process."""
     with TestClient(create_app(Settings(bundle=tiny.path, threads=2))) as test_client:
         yield test_client
 
@@ -46,7 +45,7 @@ def rounded(value: Any) -> Any:
 
 
 def test_each_text_has_its_parameters(client: TestClient) -> None:
-    """Each text gets the same response as alone."""
+    """Each text gets the same fills as in a request of its own."""
     texts = [TEXT, "a [MASK]", TEXT, TEXT, "the [MASK] and [MASK]", "[MASK] and [MASK]"]
     answer = fill(client, inputs=texts, parameters=LIST_OF_WAYS)
     for text, parameters, own in zip(texts, LIST_OF_WAYS, answer, strict=True):
@@ -76,7 +75,7 @@ def test_bad_texts_are_reported_beside_the_others(client: TestClient) -> None:
 
 
 def test_a_list_of_nothing_but_bad_texts(client: TestClient) -> None:
-    """The service computes nothing."""
+    """The model computes nothing."""
     answer = fill(client, inputs=["a", "b"], on_error="report")
     assert answer == [{"error": f"inputs[{index}] {NO_MASK}"} for index in range(2)]
 
@@ -104,7 +103,7 @@ def test_targets_that_cannot_be_ranked_are_reported_behind_the_others(client: Te
 
 
 def test_a_text_of_whose_targets_none_can_be_ranked(client: TestClient) -> None:
-    """The error belongs to the text."""
+    """The response has the error of the text in place of its fills."""
     each = [{"targets": ["Timbuktu"]}, {"targets": ["dog"]}]
     answer = fill(client, inputs=[TEXT, TEXT], parameters=each, on_error="report")
     assert answer[0]["error"].startswith('The target "Timbuktu" has characters')
@@ -129,7 +128,7 @@ def test_scores_have_parameters_for_each_and_report(client: TestClient) -> None:
 
 
 def test_predictions_report(client: TestClient) -> None:
-    """The response uses V1's own terms."""
+    """The response uses the terms of the V1 protocol."""
     body = {"instances": ["no mask", TEXT], "parameters": [{}, {"top_k": 1}], "on_error": "report"}
     answer = fill(client, "/v1/models/tiny:predict", **body)
     assert answer["predictions"][0] == {"error": f"instances[0] {NO_MASK}"}

@@ -25,7 +25,7 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 
 def test_requests_are_counted_by_their_route(client: TestClient) -> None:
-    """Requests take two ways, past FastAPI and through it. Labels contain nothing from clients."""
+    """Some requests bypass FastAPI. Labels contain nothing that clients send."""
     name = client.get("/info").json()["name"]
     for path in ("/fill-mask", "/", f"/models/{name}"):
         assert client.post(path, json=FILL).is_success
@@ -75,7 +75,7 @@ def test_passes_are_counted(client: TestClient) -> None:
 
 
 def test_a_service_that_stops_is_not_ready(tiny: Tiny) -> None:
-    """The metric agrees with /health/ready."""
+    """The metric of readiness agrees with /health/ready."""
     app = create_app(Settings(bundle=tiny.path, threads=1))
     with TestClient(app) as client:
         assert value(scrape(client), "fillmask_ready") == 1

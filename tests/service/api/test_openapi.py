@@ -28,7 +28,7 @@ def document(tiny: Tiny) -> dict[str, Any]:
 
 
 def test_every_operation_has_a_timeout_and_errors(document: dict[str, Any]) -> None:
-    """Values out of bounds have an error response."""
+    """Every operation documents an error for a timeout out of bounds."""
     assert len(operations(document)) > 20
     for path, method, operation in operations(document):
         [timeout] = [one for one in operation["parameters"] if one["in"] == "header"]
@@ -39,7 +39,7 @@ def test_every_operation_has_a_timeout_and_errors(document: dict[str, Any]) -> N
 
 
 def test_names_and_versions_are_those_that_are_there(document: dict[str, Any]) -> None:
-    """The document has no names before models are loaded."""
+    """The document has no names of models before they are loaded."""
     found = [
         (parameter["name"], tuple(parameter["schema"]["enum"]))
         for _, _, operation in operations(document)

@@ -26,7 +26,7 @@ FORBIDDEN = re.compile(
 
 
 def test_has_a_strict_policy(client: TestClient) -> None:
-    """The policy allows only this server's own files, and no frames."""
+    """The Content-Security-Policy allows only this server's own files, and no frames."""
     answer = client.get("/")
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -65,7 +65,7 @@ def test_its_files_are_not_in_the_openapi_document(client: TestClient) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_each_file_is_served_by_its_type(client: TestClient, name: str) -> None:
-    """Browsers reject a script of another type because of nosniff."""
+    """Because of nosniff, browsers reject a script with another content type."""
     answer = client.get(f"/playground/{name}")
     assert answer.status_code == 200
     types = {".js": "javascript", ".css": "text/css", ".svg": "image/svg", ".html": "text/html"}
@@ -75,7 +75,7 @@ def test_each_file_is_served_by_its_type(client: TestClient, name: str) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_no_file_asks_for_trouble(name: str) -> None:
-    """Files must not render texts as markup, use inline styles or scripts, or name other hosts."""
+    """The files never render texts as markup, use inline styles or scripts, or name other hosts."""
     text = (PLAYGROUND / name).read_text(encoding="utf-8")
     assert FORBIDDEN.findall(text) == []
 

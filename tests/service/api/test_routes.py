@@ -35,7 +35,7 @@ def check(fills: list[dict[str, Any]], best: list[tuple[int, float]]) -> None:
 
 
 def test_one_text(client: TestClient, tiny: Tiny) -> None:
-    """The fields are those that Hugging Face's clients read."""
+    """The response has the fields that Hugging Face's clients read."""
     text = "Paris is the [MASK] of France."
     answer = client.post("/fill-mask", json={"inputs": text})
     assert answer.status_code == 200
@@ -48,7 +48,7 @@ def test_one_text(client: TestClient, tiny: Tiny) -> None:
 
 
 def test_several_texts_with_several_masks(client: TestClient, tiny: Tiny) -> None:
-    """The response is nested by text, then by mask for several masks."""
+    """The response is nested by text, and by mask in texts with several masks."""
     texts = ["a [MASK] of tea", "[MASK] and [MASK]"]
     body = {"inputs": texts, "parameters": {"top_k": 3}}
     one, two = client.post("/fill-mask", json=body).json()
@@ -94,7 +94,7 @@ def test_health(client: TestClient) -> None:
 
 
 def test_ready_ends_with_the_service(tiny: Tiny) -> None:
-    """Liveness does not fail."""
+    """The liveness endpoint still succeeds."""
     app = create_app(Settings(bundle=tiny.path, threads=1))
     with TestClient(app) as http:
         app.state.health.stop("The service is shutting down.")

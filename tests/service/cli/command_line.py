@@ -40,7 +40,7 @@ def dice(seed: int | str = 0) -> random.Random:
 
 
 def random_texts(count: int, seed: int = 0) -> list[str]:
-    """Make texts of the tiny model's words, with one to three masks."""
+    """Make texts of the tiny model's words, with one to three masks per text."""
     rng = dice(seed)
     texts = []
     for _ in range(count):
@@ -58,7 +58,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
 
 
 def numbered(texts: Sequence[str]) -> list[dict[str, Any]]:
-    """Make a row with a number for each text."""
+    """Make a row with the text and its number for each text."""
     return [{"id": number, "inputs": text} for number, text in enumerate(texts)]
 
 

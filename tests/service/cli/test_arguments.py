@@ -37,7 +37,7 @@ def test_a_text_that_looks_like_an_option() -> None:
 
 
 def test_targets_of_both_kinds(tmp_path: Path) -> None:
-    """A file has one target per line, with its spaces."""
+    """A file of targets has one target per line. Spaces belong to the target."""
     path = tmp_path / "targets.txt"
     path.write_bytes("\ufeffone\r\n two\u2028\nthree".encode())
     parsed = parse_arguments([TEXT, "--target", "a", "--targets", str(path), "--target=b"])
@@ -47,7 +47,7 @@ def test_targets_of_both_kinds(tmp_path: Path) -> None:
 
 
 def test_parameters_are_not_validated_yet() -> None:
-    """The later validation gives the same messages as over HTTP."""
+    """The request validates them later, with the same messages as over HTTP."""
     parameters = {"top_k": "five", "max_word_tokens": "-1", "strategy": "x"}
     parsed = ["--top-k=five", "--max-word-tokens=-1", "--strategy=x"]
     assert parse_arguments([TEXT, *parsed]).command == TextCommand(TEXT, parameters)
@@ -67,7 +67,7 @@ def test_a_file() -> None:
 
 
 def test_streams() -> None:
-    """Input is standard input, or a file with an optional shard."""
+    """The input is standard input, a file or a shard of a file."""
     assert parse_arguments(["--input=-", "--output=-"]).command == StreamCommand(
         None, RowOptions({})
     )
@@ -129,7 +129,7 @@ def test_invalid_command_lines(parsed: list[str], sentence: str) -> None:
 
 
 def test_invalid_files_of_targets(tmp_path: Path) -> None:
-    """A file is empty or not valid UTF-8."""
+    """The file of targets is empty or not valid UTF-8."""
     path = tmp_path / "targets.txt"
     for content, sentence in ((b"", "is empty"), (b"\xff", "is not valid UTF-8")):
         path.write_bytes(content)

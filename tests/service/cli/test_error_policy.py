@@ -1,4 +1,4 @@
-"""Policy for invalid rows: stop at the first one, or count them."""
+"""Policy for invalid rows: end at the first invalid row, or count invalid rows and continue."""
 
 from collections.abc import Sequence
 
@@ -55,7 +55,6 @@ def test_problems_are_reported() -> None:
 
 
 def test_a_row_is_no_rows() -> None:
-    """The summary has the right plural."""
     problems = ErrorPolicy(Written().write, "texts.jsonl", "error")
     assert str(problems) == "0 rows"
     problems.write(JsonBlock(0, [b"{}"]), [b"[]"])

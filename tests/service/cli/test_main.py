@@ -1,4 +1,4 @@
-"""The real process: interruptions, imports and exit codes."""
+"""Real processes of the command: interruptions, imports and exit codes."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tests.service.cli.command_line import (
 )
 from tests.service.tiny import Tiny
 
-# the command with a slow model and small parts
+# runs the command with a slow model and small parts
 SLOW = """
 import time
 from service.cli.formats import base
@@ -38,7 +38,7 @@ main()
 """
 
 # Runs the command in a process that ends before its n-th operation on the output and its parts,
-# for each n, and again in one that does not. Prints the exit codes of the latter.
+# for each n, and again in a process that does not end early. Prints the latter's exit codes.
 CRASHES = """
 import os, shutil, sys
 from pathlib import Path
@@ -101,7 +101,7 @@ def arguments(source: Path, output: Path, tiny: Tiny) -> list[str]:
 def test_killed_at_any_moment_it_writes_the_same(
     tiny: Tiny, source: Path, tmp_path: Path, ending: str
 ) -> None:
-    """SIGKILL comes repeatedly. The output appears only when it is complete."""
+    """The test sends SIGKILL repeatedly. The output appears only when it is complete."""
     whole, output = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"
     assert fillmask(*arguments(source, whole, tiny)).code == 0
     rng = dice(ending)
@@ -129,7 +129,7 @@ def test_killed_at_any_moment_it_writes_the_same(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the process is copied for each crash")
 def test_crashed_before_any_step_it_goes_on(tiny: Tiny, tmp_path: Path) -> None:
-    """The crash precedes an operation on the output or its parts.
+    """The process crashes before any operation on the output or its parts.
 
     A job ends when the output has its name and the parts are gone. A repeated command is then a new
     job, which does not replace the output.
@@ -219,7 +219,7 @@ def test_what_the_encoding_lacks_is_written_as_an_escape(tiny: Tiny) -> None:
 
 
 def test_answers_as_json_are_utf8_whatever_the_encoding(tiny: Tiny) -> None:
-    """JSON is always UTF-8."""
+    """JSON is always UTF-8, even if standard output has another encoding."""
     variables = os.environ | {"PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "service.cli", "é [MASK]", "--json"]
     command += ["--bundle", str(tiny.path), "--top-k=1"]

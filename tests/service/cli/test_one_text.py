@@ -36,9 +36,9 @@ def test_a_table() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.05, 0.5, 0.731, 0.999, 1.0])
 def test_bars_are_as_long_as_their_share(share: float) -> None:
-    """Bars are exact to an eighth of a cell.
+    """Bars are exact to an eighth of a terminal cell.
 
-    Terminals without block characters show entire cells.
+    Terminals without block characters show only entire cells.
     """
     [line] = format_table(TEXT, [[fill(share, "x")]], Style())
     bar = line[9:29].rstrip()
@@ -57,7 +57,7 @@ def test_several_masks_have_a_heading_each() -> None:
 
 
 def test_targets_show_their_share_among_themselves() -> None:
-    """Probabilities of targets in the entire vocabulary may be nearly zero."""
+    """The share is shown because a target's probability among all tokens may be nearly 0."""
     one, other = (
         TargetFill(
             score=score,
@@ -98,7 +98,7 @@ def test_window_is_printed() -> None:
 
 @pytest.mark.parametrize("width", range(20, 140, 3))
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    """Wide and combining characters count by their cells."""
+    """Wide and combining characters count by the terminal cells that they take."""
     before, after = "a long way 東京 cafe\u0301 " * 5, "it all goes on and on " * 5
     text = f"{before}the [MASK] of {after}"
     fills = [fill(0.5, "東京", text), fill(0.25, "capital", text)]
@@ -142,7 +142,7 @@ def test_escape_sequences_depend_on_the_environment(
     escapes: bool,  # noqa: FBT001 - pytest passes it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """NO_COLOR or a dumb terminal disables escape sequences."""
+    """NO_COLOR or TERM=dumb disables escape sequences."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("COLUMNS", "77")
     for name, value in variables.items():
@@ -247,13 +247,13 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
     ],
 )
 def test_errors_are_one_line(tiny: Tiny, text: str, flags: list[str], sentence: str) -> None:
-    """The message equals that of HTTP if HTTP has one. The exit code is 2."""
+    """Where the HTTP API has the same error, the messages are equal. The exit code is 2."""
     done = fillmask(text, "--bundle", tiny.path, *flags)
     assert (done.code, done.out, done.err) == (2, "", f"{sentence}\n")
 
 
 def test_server_limits_do_not_apply(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Misspelled settings are still an error."""
+    """Environment variables with misspelled settings are still an error."""
     monkeypatch.setenv("FILLMASK_MAX_TOP_K", "1")
     monkeypatch.setenv("FILLMASK_MAX_MASKS", "1")
     monkeypatch.setenv("FILLMASK_BUNDLE", str(tiny.path))

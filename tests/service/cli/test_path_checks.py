@@ -37,7 +37,7 @@ def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_input_without_permission(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message has the system's error."""
+    """The message contains the error of the operating system."""
 
     def refuse(_path: Path, _mode: str) -> NoReturn:
         raise PermissionError(13, "Permission denied")
@@ -71,7 +71,7 @@ def test_outputs_that_must_not_be_written(tmp_path: Path, source: Path) -> None:
 
 
 def test_output_beside_its_parts_is_left_to_the_job(tmp_path: Path, source: Path) -> None:
-    """The job itself rejects an output that belongs to another job."""
+    """The job, not this check, rejects an output that belongs to another job."""
     there = tmp_path / "there.csv"
     there.touch()
     parts_directory(there).mkdir()

@@ -29,7 +29,7 @@ Answering = Callable[[str], Any]
 
 
 class FakeFillMask:
-    """Pipeline that returns the text itself after a pause."""
+    """Pipeline whose answer is the text itself, after a pause."""
 
     def __init__(self, answering: Answering | None = None) -> None:
         self.accepted_tokens = 0
@@ -38,7 +38,7 @@ class FakeFillMask:
         self._answering = answering
 
     async def fill(self, texts: Sequence[str], options: FillOptions, called: str) -> FillResult:
-        """Fill like `FillMaskPipeline`."""
+        """Answer a request with the signature of `FillMaskPipeline`."""
         self.at_work += 1
         self.most_at_work = max(self.most_at_work, self.at_work)
         self.called.add(called)
@@ -52,7 +52,7 @@ class FakeFillMask:
 
 
 class Written:
-    """Recorder of written rows and answers."""
+    """Writer that records its rows and answers."""
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
@@ -83,7 +83,7 @@ async def run(
     asked: Iterator[RequestBlock],
     write: Callable[[Block, Sequence[bytes]], None],
 ) -> None:
-    """Run a pipeline and check that no task remains."""
+    """Run a pipeline and check that no asyncio task remains."""
     tasks = asyncio.all_tasks()
     try:
         async with asyncio.timeout(30):
@@ -106,7 +106,7 @@ def answer_of(number: int) -> bytes:
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 async def test_answers_are_written_in_the_order_of_rows(size: int) -> None:
-    """The rows take different times. The writer runs outside of the event loop's thread."""
+    """Rows take different times to fill. The writer runs outside of the event loop's thread."""
     rng = dice(size)
 
     async def answering(_text: str) -> None:
@@ -129,7 +129,7 @@ async def test_no_rows() -> None:
 
 
 async def test_long_answers_are_written_in_order() -> None:
-    """A thread makes long answers."""
+    """Long answers are serialized outside of the event loop's thread."""
     written = Written()
     items: list[Item] = [RowRequest(str(n), FillOptions(top_k=1)) for n in range(5)]
     await run(FakeFillMask(), blocks(items, 5), written.write)
@@ -137,7 +137,7 @@ async def test_long_answers_are_written_in_order() -> None:
 
 
 async def test_rows_that_cannot_be_filled_are_problems() -> None:
-    """A problem has the same place as its row."""
+    """A problem has the place of its row in the order of the output."""
 
     async def answering(text: str) -> None:
         if text == "1":
@@ -152,7 +152,7 @@ async def test_rows_that_cannot_be_filled_are_problems() -> None:
 
 
 async def test_no_more_rows_begin_while_enough_waits() -> None:
-    """The next row's passes must be ready when those of one row end."""
+    """Two rows are in work, so that passes are ready when those of the first row end."""
     fake = FakeFillMask()
     fake.accepted_tokens = 10**9
     fake._answering = lambda _text: asyncio.sleep(0.001)
@@ -163,7 +163,7 @@ async def test_no_more_rows_begin_while_enough_waits() -> None:
 
 
 async def test_passes_that_end_make_room() -> None:
-    """The pipeline must not wait for the end of a row."""
+    """The next row begins when passes end, not when a row ends."""
     async with asyncio.timeout(30):
         fake, go = FakeFillMask(), asyncio.Event()
         fake._answering = lambda _text: go.wait()
@@ -187,7 +187,7 @@ async def test_passes_that_end_make_room() -> None:
 async def test_rows_that_are_not_written_are_bounded(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int, text: str
 ) -> None:
-    """The bounds are on rows and on characters."""
+    """The unwritten rows have a maximum number and a maximum sum of characters."""
     monkeypatch.setattr(pipeline, limit, most)
     begun = 0
     written = Written()
@@ -220,13 +220,13 @@ async def test_rows_that_are_not_written_are_bounded(
     written = Written()
     await run(FakeFillMask(), asked(), write)
     assert written.numbers == list(range(200))
-    # the reader is two blocks ahead
+    # the reader is up to two blocks ahead of the pipeline
     bound = 20 if limit == "_MAX_ROWS" else 200
     assert max(ahead) <= bound + 3 * 5
 
 
 async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answers of one block have a bound too."""
+    """The answers that wait for writing have a bound even within one block."""
     monkeypatch.setattr(pipeline, "_LONG_ANSWERS_BYTES", 150)
     lengths = []
 
@@ -242,7 +242,7 @@ async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.Monk
 async def test_answers_do_not_wait_for_a_row_that_takes_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A kill then loses few answers."""
+    """A kill loses few answers, because finished answers do not stay in memory."""
     monkeypatch.setattr(pipeline, "_WRITE_EVERY_S", 0.0)
     written = Written()
 
@@ -291,7 +291,7 @@ async def test_failure_is_raised_after_the_rows_before_it(kind: str) -> None:
 
 
 async def test_cancelled_pipeline_writes_ready_answers() -> None:
-    """No task remains."""
+    """No asyncio task remains after the cancellation."""
     written = Written()
 
     async with asyncio.timeout(30):
@@ -315,7 +315,7 @@ async def test_cancelled_pipeline_writes_ready_answers() -> None:
 
 
 async def test_end_does_not_wait_for_the_reader() -> None:
-    """A stream may stay silent forever."""
+    """The reader of a silent stream may block forever."""
     never = threading.Event()
 
     def asked() -> Iterator[RequestBlock]:
@@ -333,7 +333,7 @@ async def test_end_does_not_wait_for_the_reader() -> None:
 
 
 class Watched:
-    """Slow runtime of the tiny model, which records the sizes of batches."""
+    """Slow runtime of the tiny model that records the sizes of its batches."""
 
     def __init__(self, tiny: Tiny) -> None:
         self._runtime = Runtime(tiny.path / "model.onnx")
@@ -354,7 +354,7 @@ class Watched:
     ],
 )
 async def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting: int) -> None:
-    """Rows have one pass or many. The queue has little more than it needs."""
+    """Rows have one pass or many. The queue holds little more than the workers' next batches."""
     budget, workers = 100, 2
     watched, written, most_waiting = Watched(tiny), Written(), 0
     tokenizer = make_tokenizer(tiny)

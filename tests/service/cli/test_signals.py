@@ -1,4 +1,4 @@
-"""Signals, which cancel the command immediately and abandon it after a second."""
+"""Signals. The command is cancelled immediately and abandoned after one second."""
 
 import asyncio
 import os
@@ -53,7 +53,7 @@ def test_errors_of_the_coroutine_are_raised() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_cancels(number: int) -> None:
-    """The coroutine can release its resources."""
+    """The cancelled coroutine can release its resources."""
     started, cleared = threading.Event(), threading.Event()
 
     async def main() -> None:

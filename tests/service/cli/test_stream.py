@@ -1,4 +1,4 @@
-"""Streams of a real process, which writes each row immediately."""
+"""Streams of a real process, which writes each answer immediately."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ def fill(tiny: Tiny, content: bytes, *flags: str) -> subprocess.CompletedProcess
 
 
 def test_stream_equals_a_file(tiny: Tiny, tmp_path: Path) -> None:
-    """Messages go to standard error."""
+    """Standard output has only the answers, because messages go to standard error."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(700)))
     fillmask("--input", source, "--output", tmp_path / "out.jsonl", "--bundle", tiny.path)
     done = fill(tiny, source.read_bytes())
@@ -65,7 +65,7 @@ def test_trailing_blank_lines_are_ignored(tiny: Tiny) -> None:
 
 @pytest.mark.parametrize("bad", [False, True])
 def test_answers_do_not_wait_for_the_next_row(tiny: Tiny, bad: bool) -> None:  # noqa: FBT001 - pytest passes it
-    """Errors do not wait for the end of the stream either."""
+    """An error comes immediately too, before the end of the stream."""
     command, pipe = [*COMMAND, *FLAGS, str(tiny.path)], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None

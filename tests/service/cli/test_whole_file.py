@@ -1,4 +1,4 @@
-"""Files of every format, with the same fills as over HTTP, and interrupted jobs."""
+"""Files of every format, with the same fills as over HTTP, and resumed jobs."""
 
 import csv
 import json
@@ -80,7 +80,7 @@ def test_a_row_is_kept_to_the_byte(tiny: Tiny, tmp_path: Path) -> None:
 
 
 def test_csv_has_a_line_per_fill(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
-    """Lines have the row's cells, with quoted line breaks."""
+    """Each line repeats the row's cells and quotes their line breaks."""
     source, output = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_bytes(b'\xef\xbb\xbfid,text\r\n7,"the [MASK]\r\nof [MASK]"\r\n8,a [MASK]\r\n')
     assert fill(tiny, source, output, "--field=text", "--top-k=2").code == 0
@@ -106,7 +106,7 @@ def test_csv_has_a_line_per_fill(tiny: Tiny, unlimited: TestClient, tmp_path: Pa
 
 
 def test_parquet_keeps_its_columns(tiny: Tiny, unlimited: TestClient, tmp_path: Path) -> None:
-    """A column may have parameters."""
+    """A column of the input may hold parameters."""
     columns = {
         "inputs": pa.array([row["inputs"] for row in MIXED], pa.large_string()),
         "day": pa.array([18262] * len(MIXED), pa.date32()),
@@ -161,7 +161,7 @@ def tokens_of(output: Path) -> list[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
 def test_input_without_rows(tiny: Tiny, tmp_path: Path, ending: str) -> None:
-    """The output is readable."""
+    """The output is a valid file without rows."""
     source, output = tmp_path / "in.txt", tmp_path / f"out.{ending}"
     source.touch()
     done = fill(tiny, source, output)
@@ -199,7 +199,7 @@ def test_invalid_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
 
 
 def test_invalid_rows_are_reported_in_order(tiny: Tiny, tmp_path: Path) -> None:
-    """Unreadable rows are in the report too."""
+    """Unreadable rows are reported too."""
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_bytes(
         b'{"inputs": "a [MASK]"}\nno JSON\n{"inputs": null, "x": 1}\n{"inputs": "[MASK]", '
@@ -362,7 +362,7 @@ def test_changed_input_is_an_error(
 
 
 def test_targets_are_checked_before_the_first_row(tiny: Tiny, tmp_path: Path) -> None:
-    """A corrected command can follow."""
+    """After the error a corrected command can use the same output."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(10)))
     done = fill(tiny, source, tmp_path / "out.jsonl", "--target=é", "--on-error=report")
     assert done.code == 2
@@ -427,7 +427,7 @@ def test_a_model_that_fails_fails_the_command(
 def test_rows_with_reserved_field_names_are_reported(
     tiny: Tiny, tmp_path: Path, ending: str
 ) -> None:
-    """The output has only the error of the row."""
+    """The output of such a row has only the error."""
     rows = numbered(random_texts(4))
     rows[1] |= {"fills": 1, "score": 2}
     rows[2] |= {"error": "before", "score": 3}

@@ -83,7 +83,7 @@ def check(answer: bytes, status: int, fact: str) -> None:
 
 
 def test_slow_senders_get_408(address: tuple[str, int]) -> None:
-    """The samples are no bytes, an unfinished head, an unfinished body and a line end."""
+    """The clients send nothing, an unfinished head, an unfinished body or only a line end."""
     for parts in ([], [HEAD], [REQUEST[:-5]], [b"\r\n"]):
         check(exchange(address, *parts), 408, "did not arrive within 1 s;")
     assert refused(address, "slow_client") == 4
@@ -111,7 +111,7 @@ def test_idle_connections_stay_open(address: tuple[str, int]) -> None:
 
 
 def test_head_has_a_size_limit(address: tuple[str, int]) -> None:
-    """The head is complete or not, and arrives in one read or many."""
+    """The limit holds for complete and incomplete heads, in one read or many."""
     field = b"X-Much: " + b"x" * 8000 + b"\r\n"
     for parts in ([HEAD + field * 5 + b"\r\n"], [HEAD, *[field] * 5]):
         check(exchange(address, *parts), 431, "The request head is larger than 32768 bytes;")
@@ -143,7 +143,7 @@ def test_invalid_http_gets_400(address: tuple[str, int]) -> None:
 
 
 def test_too_many_connections_get_429(address: tuple[str, int]) -> None:
-    """The response has a Retry-After."""
+    """The response has a Retry-After header."""
     with contextlib.ExitStack() as held:
         for _ in range(4):
             held.enter_context(socket.create_connection(address))
@@ -173,7 +173,7 @@ def test_unread_response_is_aborted(address: tuple[str, int]) -> None:
 
 
 def test_overload_is_rejected_by_the_connection(start_server: StartServer) -> None:
-    """The response is the application's own. The connection stays usable."""
+    """The response equals the application's own. The connection stays usable."""
     flags = ("--threads=1", "--max-waiting-tokens=32")
     long, short = {"inputs": "the " * 25 + "[MASK]"}, {"inputs": "a [MASK] of the dog"}
     with (
@@ -220,7 +220,7 @@ def test_overload_is_rejected_by_the_connection(start_server: StartServer) -> No
 
 
 def test_line_ends_do_not_extend_keep_alive(start_server: StartServer) -> None:
-    """Line ends between requests are not a request."""
+    """Line ends between requests do not count as a request."""
     hasty = "import service.serve\nservice.serve.KEEP_ALIVE_S = 1\n" + HASTY
     with start_server(command=("-c", hasty)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
@@ -241,7 +241,7 @@ def test_rejected_request_gets_one_response(address: tuple[str, int]) -> None:
 
 
 def test_half_closed_clients_get_their_response(start_server: StartServer) -> None:
-    """Interim responses show that the client still reads."""
+    """The service sends interim responses to find out if a half-closed client still reads."""
     with start_server("--threads=1", command=("-c", SLOW)) as (_, url):
         host, _, port = url.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), timeout=20) as client:
@@ -271,7 +271,7 @@ def test_unread_responses_are_limited_over_all_connections(start_server: StartSe
                 client.sendall(head + LONG_ANSWER)
                 assert client.recv(15) == b"HTTP/1.1 200 OK"
             lengths = [len(read(client)) for client in clients]
-        # two of 4.1 MB fit
+        # two responses of 4.1 MB fit
         assert [length > 4_000_000 for length in lengths] == [False, False, True, True]
         assert refused((host, int(port)), "slow_client") == 2
 

@@ -10,7 +10,7 @@ from service.http.disconnect import CancelOnDisconnect, ClientDisconnectedError
 
 
 class Connection:
-    """Connection whose end the test controls."""
+    """Connection that ends when the test says so."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
@@ -18,7 +18,7 @@ class Connection:
         self.watch_is_over = False
 
     async def receive(self) -> Message:
-        """Wait for the end, like a server's `receive` after the body."""
+        """Wait for the connection's end, like a server's `receive` after the body."""
         self.watched.set()
         try:
             await self.ended.wait()
@@ -34,7 +34,6 @@ def _no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def connection() -> Connection:
-    """A connection that has not ended."""
     return Connection()
 
 
@@ -48,7 +47,7 @@ async def test_fast_answer_starts_no_watch(connection: Connection) -> None:
 
 @pytest.mark.usefixtures("_no_patience")
 async def test_work_for_a_disconnected_client_is_cancelled(connection: Connection) -> None:
-    """The awaited work ends. The task has no cancellation left."""
+    """The work ends before the call returns. The calling task has no cancellation left."""
     async with asyncio.timeout(20):
         work = asyncio.get_running_loop().create_future()
         connection.ended.set()
@@ -87,7 +86,7 @@ async def test_cancellation_by_the_server_is_not_a_disconnect(
     connection: Connection,
     leaves: bool,  # noqa: FBT001 - pytest passes it
 ) -> None:
-    """The client may disconnect at the same moment."""
+    """The result is the same if the client disconnects at the same moment."""
     async with asyncio.timeout(20):
 
         async def request() -> None:

@@ -1,4 +1,4 @@
-"""Limit on the values of a body, checked before parsing."""
+"""Limit on the number of JSON values in a body, checked before parsing."""
 
 import json
 import time
@@ -11,7 +11,7 @@ from service.errors import InvalidRequestError
 from service.http.json_size import MAX_VALUES, check_value_count
 
 MIB = 2**20
-# each becomes 15 to 30 MB of Python objects when it is parsed
+# each body becomes 15 to 30 MB of Python objects when it is parsed
 EXPANDING = {
     "lists": b"[" + b"[]," * (MIB // 3 - 1) + b"0]",
     "objects": b"[" + b"{}," * (MIB // 3 - 1) + b"0]",
@@ -41,7 +41,7 @@ def test_body_with_too_many_values_is_rejected(content: bytes) -> None:
     "text", ["a, b: [c] {d}, " * 70_000, '"[{,:' * 100_000, '\\",\\' * 100_000, "[MASK]," * 150_000]
 )
 def test_characters_in_strings_do_not_count(text: str) -> None:
-    """A long text may have any characters, escaped ones too."""
+    """Brackets, commas and escaped quotes in a text are not JSON values."""
     value = {"inputs": text, "and": [text[:1000]]}
     content = json.dumps(value).encode()
     assert read_json(content, "application/json") == value
@@ -49,7 +49,7 @@ def test_characters_in_strings_do_not_count(text: str) -> None:
 
 @pytest.mark.parametrize("extra", [0, 1])
 def test_count_is_exact(extra: int) -> None:
-    """The sample has lists, objects, and strings that look like values."""
+    """The sample has lists, objects, and strings that contain JSON syntax."""
     strings = ['[\\"{,'] * (MAX_VALUES // 2 - 2)
     others = [{"a": 1}] * (MAX_VALUES // 6) + [0] * (MAX_VALUES // 2 - 3 * (MAX_VALUES // 6))
     content = json.dumps([*strings, *others, *[0] * (2 + extra)]).encode()

@@ -27,7 +27,7 @@ def test_claim_is_released_at_the_end_of_its_block() -> None:
 
 
 def test_claim_above_the_budget_is_rejected() -> None:
-    """Rejected bytes do not count. Earlier ones count until their release."""
+    """Rejected bytes do not count. Bytes claimed earlier count until their release."""
     budget = MemoryBudget("bodies", 100, 0)
     with budget.claim() as first, budget.claim() as second:
         first.add(60)

@@ -9,14 +9,14 @@ from service.http.throttle import PAUSE_S, LoopThrottle
 
 @pytest.fixture(name="pauses")
 def counted_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Lengths of the pauses, without real sleep."""
+    """Lengths of the pauses in seconds; `time.sleep` only records them."""
     pauses: list[float] = []
     monkeypatch.setattr("service.http.throttle.time.sleep", pauses.append)
     return pauses
 
 
 async def test_one_pause_a_turn(pauses: list[float]) -> None:
-    """The number of rejected requests does not matter."""
+    """The number of rejected requests in a turn of the event loop does not matter."""
     throttle = LoopThrottle()
     for turns in (1, 2, 3):
         for _ in range(50):
@@ -29,7 +29,7 @@ async def test_one_pause_a_turn(pauses: list[float]) -> None:
 
 
 async def test_turn_with_a_new_connection_has_no_pause(pauses: list[float]) -> None:
-    """More connections may come, and each takes a turn."""
+    """A pause would delay further new connections, because each needs a turn of the event loop."""
     throttle = LoopThrottle()
     for _ in range(3):
         throttle.record_connection()

@@ -1,1 +1,1 @@
-"""Tests of the checkpoint families."""
+"""Tests of the families of checkpoints."""

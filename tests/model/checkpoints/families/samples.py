@@ -1,4 +1,4 @@
-"""Two small checkpoints of each family, made by transformers with every weight random."""
+"""Two small checkpoints of each family, which transformers makes with random weights."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Sample:
     Attributes:
         family: name of the classes in transformers.
         fields: differences from the default configuration.
-        own_mask: token that changes the embeddings of the others.
+        own_mask: id of a mask token that changes the embeddings of the other tokens.
     """
 
     family: str

@@ -68,7 +68,7 @@ def padded_batch(config: Any) -> dict[str, Tensor]:
 
 @torch.inference_mode()
 def test_logits_equal_those_of_transformers(tmp_path: Path, bert: Any) -> None:
-    """The tolerance is 1e-4 at masked positions, with padding and types."""
+    """Logits at masked positions agree to 1e-4, with padding and token types."""
     bert.save_pretrained(tmp_path)
     loaded = load_checkpoint(tmp_path)
     batch = padded_batch(bert.config)
@@ -82,7 +82,7 @@ def test_logits_equal_those_of_transformers(tmp_path: Path, bert: Any) -> None:
 
 @torch.inference_mode()
 def test_an_encoder_without_head_gets_a_new_one(tmp_path: Path, bert: Any) -> None:
-    """BertModel's hidden states agree to 1e-4. A message reports the new head."""
+    """The hidden states agree with BertModel's to 1e-4. A message reports the new head."""
     encoder = BertModel(bert.config, add_pooling_layer=True)
     randomise(encoder, seed=6)
     encoder.save_pretrained(tmp_path)

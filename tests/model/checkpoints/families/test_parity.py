@@ -24,7 +24,7 @@ TOLERANCE = 1e-4
 @pytest.mark.parametrize("name", SAMPLES)
 @torch.inference_mode()
 def test_log_probs_equal_those_of_transformers(name: str, tmp_path: Path) -> None:
-    """Texts have the maximum length or padding."""
+    """The texts have the model's maximum length or contain padding."""
     sample = SAMPLES[name]
     theirs = sample.make()
     theirs.save_pretrained(tmp_path)

@@ -51,7 +51,7 @@ def tensor(name: str, texts: list[str], *, binary: bool, shape: list[int] | None
 
 
 def texts_of(result: Any, name: str) -> list[list[str]]:
-    """Return the texts of an output. Binary data has bytes, JSON has strings."""
+    """Return the texts of an output, which are bytes in binary data and strings in JSON."""
     rows = result.as_numpy(name).tolist()
     return [[v.decode() if isinstance(v, bytes) else v for v in row] for row in rows]
 
@@ -83,7 +83,7 @@ def test_the_server_and_the_model_are_described(client_of_triton: Any) -> None:
 @pytest.mark.parametrize("binary_out", [False, True])
 @pytest.mark.parametrize("binary_in", [False, True])
 def test_infer(client_of_triton: Any, server: str, *, binary_in: bool, binary_out: bool) -> None:
-    """Each mask of several texts has a row with the fills of /fill-mask."""
+    """Each mask of each text has a row with the fills that /fill-mask returns."""
     result = client_of_triton.infer(
         "tiny",
         [tensor("text", TEXTS, binary=binary_in)],
@@ -109,7 +109,7 @@ def test_infer(client_of_triton: Any, server: str, *, binary_in: bool, binary_ou
 
 @pytest.mark.parametrize("binary", [False, True])
 def test_targets_are_a_second_tensor(client_of_triton: Any, *, binary: bool) -> None:
-    """Texts may have any order and shape."""
+    """The tensors of texts and targets may have any order and shape."""
     inputs = [
         tensor("targets", ["city", "capital"], binary=binary),
         tensor("text", TEXTS[:1], binary=binary, shape=[1, 1]),
@@ -145,7 +145,7 @@ def body(**changes: Any) -> dict[str, Any]:
 
 
 def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
-    """Some clients send a list of rows."""
+    """Some clients send a tensor as a list of rows."""
     answer = client.post(INFER, json=body(tensor={"shape": [1, 1], "data": [TEXTS[:1]]}))
     assert answer.status_code == 200
     assert "id" not in answer.json()
@@ -208,7 +208,7 @@ def test_other_models_and_versions(client: TestClient) -> None:
 
 
 def test_every_mask_has_as_many_fills(client: TestClient, tiny: Tiny) -> None:
-    """Tensors are rectangular, even for all ordinary tokens."""
+    """Output tensors are rectangular, even if `top_k` is the number of all ordinary tokens."""
     ordinary = len(tiny.vocabulary) - 5
     limit = client.get("/info").json()["limits"]["max_top_k"]
     answer = client.post(INFER, json=body(parameters={"top_k": min(limit, ordinary)}))
@@ -217,7 +217,7 @@ def test_every_mask_has_as_many_fills(client: TestClient, tiny: Tiny) -> None:
 
 
 def test_masks_filled_together(client: TestClient) -> None:
-    """Each text gets one row."""
+    """With the strategy `joint` each text has one row."""
     inputs = [{"name": "t", "shape": [2], "datatype": "BYTES", "data": TEXTS}]
     parameters = {"strategy": "joint", "top_k": 2}
     answer = client.post(INFER, json={"inputs": inputs, "parameters": parameters}).json()

@@ -11,7 +11,7 @@ TEXTS = ["Paris is the [MASK] of France.", "The [MASK] barked at the [MASK]."]
 
 @pytest.mark.parametrize("path", [PREDICT, "/v1/models/tiny%3Apredict"])
 def test_predictions_are_the_fills(client: TestClient, path: str) -> None:
-    """The path may escape the colon."""
+    """The colon in the path may be percent-encoded."""
     parameters = {"top_k": 2}
     answer = client.post(path, json={"instances": TEXTS, "parameters": parameters})
     assert answer.status_code == 200
@@ -25,7 +25,7 @@ def test_one_instance_is_a_list_too(client: TestClient) -> None:
 
 
 def test_models(client: TestClient) -> None:
-    """The response has the readiness of the model."""
+    """The response tells if the model is ready."""
     assert client.get("/v1/models").json() == {"models": ["tiny"]}
     assert client.get("/v1/models/tiny").json() == {"name": "tiny", "ready": True}
     for answer in (client.get("/v1/models/other"), client.post("/v1/models/other:predict")):

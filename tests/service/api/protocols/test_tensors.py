@@ -11,7 +11,7 @@ TEXTS = ["", "a", "Paris is the [MASK].", "日本 👩\u200d👩", "x" * 70_000]
 
 
 def test_texts_are_read_as_the_client_writes_them() -> None:
-    """A length precedes each element."""
+    """The element's length in bytes precedes each element."""
     encoded = [text.encode() for text in TEXTS]
     content = serialize_byte_tensor(np.array(encoded, dtype=np.object_)).item()
     assert read_texts("text", content) == TEXTS
@@ -19,7 +19,7 @@ def test_texts_are_read_as_the_client_writes_them() -> None:
 
 
 def test_tensors_are_written_as_the_client_reads_them() -> None:
-    """Elements are texts, floats and integers."""
+    """The elements are texts, floats or integers."""
     head, content = WireTensor("s", "BYTES", (5,), TEXTS).to_bytes()
     assert [text.decode() for text in deserialize_bytes_tensor(content)] == TEXTS
     assert head == {
@@ -39,7 +39,7 @@ def test_tensors_are_written_as_the_client_reads_them() -> None:
     [b"\x01", b"\x02\0\0\0a", b"\xff\xff\xff\xffab", b"\x01\0\0\0\xff", b"\x01\0\0\0a\x01"],
 )
 def test_bytes_that_are_no_texts(content: bytes) -> None:
-    """The length is incomplete or too large, or the text is not UTF-8."""
+    """A length is incomplete or too large, or a text is not UTF-8."""
     with pytest.raises(MalformedRequestError, match='"text" must be UTF-8 texts'):
         read_texts("text", content)
 
@@ -54,7 +54,7 @@ def test_shapes_that_do_not_fit(shape: list[int], count: int) -> None:
 
 
 def test_shapes_that_fit() -> None:
-    """Clients add axes of 1."""
+    """Clients add axes of length 1."""
     check_shape("t", [3], 3)
     check_shape("t", [3, 1], 3)
     check_shape("t", [1, 3], 3)

@@ -1,4 +1,4 @@
-"""Answers: fills and problems."""
+"""Answers to rows: fills or a problem."""
 
 import json
 
@@ -6,7 +6,7 @@ from service.cli.formats.answers import Problem, parse_fills, parse_problem
 
 
 def test_fills_of_each_mask() -> None:
-    """The fills of one mask are a list with one list, even if it is empty."""
+    """The result has one list of fills per mask, even for a single mask without fills."""
     assert parse_fills(b'[{"token": 1}, {"token": 2}]') == [[{"token": 1}, {"token": 2}]]
     assert parse_fills(b'[[{"token": 1}], []]') == [[{"token": 1}], []]
     assert parse_fills(b"[]") == [[]]

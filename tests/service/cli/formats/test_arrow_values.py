@@ -1,4 +1,4 @@
-"""Conversion of Arrow values to Python, in which times are strings at any depth."""
+"""Conversion of Arrow values to Python values. Times at any depth become strings."""
 
 from typing import Any
 

@@ -32,7 +32,7 @@ def test_slice_batches_yields_each_item_once(sizes: list[int]) -> None:
 
 
 def test_slice_batches_stops_reading_at_the_stop() -> None:
-    """The rest may be long or damaged."""
+    """The rest of a file may be long or damaged."""
 
     def batches() -> Iterator[list[int]]:
         yield [0, 1]
@@ -57,7 +57,7 @@ def test_row_labels_count_from_1() -> None:
 
 
 def test_trailing_blank_items_are_dropped() -> None:
-    """Blank items before another item stay."""
+    """A blank item stays if another item follows."""
     rng = dice()
     for _ in range(50):
         items = rng.choices([0, 0, 0, 1], k=rng.randint(0, 9))

@@ -1,4 +1,4 @@
-"""Formats by the suffixes of file names. Parquet needs pyarrow."""
+"""Choice of a format by the suffix of the file's name. Parquet needs pyarrow."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ GIVEN = OutputOptions(FillOptions(), report_errors=False)
     [("a.jsonl", JsonRows), ("a.NDJSON", JsonRows), ("a.csv", CsvRows), ("a.txt", TextRows)],
 )
 def test_endings_that_can_be_read(tmp_path: Path, name: str, kind: type) -> None:
-    """Upper and lower case are equal."""
+    """Suffixes in upper and lower case are equal."""
     path = tmp_path / name
     path.write_text("inputs\n")
     assert type(open_rows(path, "inputs")) is kind

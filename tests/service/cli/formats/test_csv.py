@@ -1,4 +1,4 @@
-"""CSV rows with quotes, line breaks and errors, and one line of output per fill."""
+"""CSV input with quotes, line breaks and errors, and CSV output with one line per fill."""
 
 import csv
 import datetime as dt
@@ -88,7 +88,7 @@ def test_a_first_row_that_names_no_columns(tmp_path: Path, content: bytes, sente
     ],
 )
 def test_quotes_that_do_not_end(tmp_path: Path, content: bytes, sentence: str) -> None:
-    """The start of the next row is unknown, so the entire file is invalid."""
+    """The start of the row after open quotes is unknown, so the entire file is invalid."""
     with pytest.raises(CommandError) as caught:
         CsvRows(csv_file(tmp_path, content)).count()
     assert str(caught.value) == sentence
@@ -97,7 +97,7 @@ def test_quotes_that_do_not_end(tmp_path: Path, content: bytes, sentence: str) -
 def test_line_without_an_end_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A line that is too long is an error, quoted or not."""
+    """A line that is too long is an error, even within quotation marks."""
     limit = csv.field_size_limit()
     monkeypatch.setattr(csv_format, "MAX_LINE_BYTES", 40)
     try:
@@ -138,7 +138,7 @@ def write(
     *,
     errors: bool = False,
 ) -> list[list[str]]:
-    """Return the output for a file's rows. An answer is fills or a problem."""
+    """Return the output for a file's rows and their answers, which are fills or problems."""
     rows = open_rows(source, "inputs")
     output = source.with_name("out.csv")
     lines = [a.line if isinstance(a, Problem) else json.dumps(a).encode() for a in answers]
@@ -159,7 +159,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_output_has_a_line_for_each_fill(source: Path) -> None:
-    """A line has the cells of its row, then row, mask and rank from 1, then the fill."""
+    """A line has the cells of its row, the numbers of row, mask and rank from 1, and the fill."""
     other = FILL | {"token": 8, "score": 1e-7}
     header, *lines = write(source, [[[FILL, other], [FILL]], [other]])
     assert header == ["id", "inputs", *ALWAYS]
@@ -184,7 +184,7 @@ def test_output_has_a_line_for_each_fill(source: Path) -> None:
 def test_the_header_has_what_the_options_give(
     source: Path, options: FillOptions, more: list[str]
 ) -> None:
-    """Answers do not change the header, so that shards agree."""
+    """The options, not the answers, decide the header, so that all shards have the same header."""
     given = {"log_prob": -1.5, "target_score": 0.25, "tokens": [1, 2], "token_strs": ["x", "y"]}
     fill = FILL | given | {"window": [3, 9]}
     header, line, *_ = write(source, [[fill], [fill]], options)
@@ -194,7 +194,7 @@ def test_the_header_has_what_the_options_give(
 
 
 def test_errors_have_a_column(source: Path) -> None:
-    """The column is empty beside fills."""
+    """In lines with a fill the column is empty."""
     header, *lines = write(source, [Problem("so"), [FILL]], errors=True)
     assert header == ["id", "inputs", *ALWAYS, "error"]
     assert lines == [
@@ -204,7 +204,7 @@ def test_errors_have_a_column(source: Path) -> None:
 
 
 def test_rows_without_common_fields(tmp_path: Path) -> None:
-    """Columns are the union of all fields. Values other than texts are JSON."""
+    """The columns are the union of all rows' fields. Values other than texts become JSON."""
     rows: list[dict[str, Any]] = [
         {"inputs": "x", "n": 1.5},
         {"inputs": "y", "list": [1, "é"], "n": True},

@@ -1,4 +1,4 @@
-"""JSONL rows, which keep all their bytes and get one more field."""
+"""JSONL rows. The output keeps all bytes of a row and adds one field."""
 
 import io
 import json
@@ -37,7 +37,7 @@ def jsonl(tmp_path: Path) -> Path:
 
 
 def test_json_lines(jsonl: Path) -> None:
-    """The other cases are in test_strict_json.py."""
+    """More cases of invalid JSON are in test_strict_json.py."""
     rows = fields_of(jsonl)
     assert open_rows(jsonl, "text").count() == len(rows) == 6
     assert rows[0] == {"a": 1}
@@ -144,14 +144,14 @@ def test_row_is_kept_to_the_byte(row: bytes, line: bytes) -> None:
 
 
 def test_problems_are_in_a_field_of_their_own() -> None:
-    """An unreadable row has no other field."""
+    """The output of an unreadable row has only the error."""
     assert written(b'{"a": 1}', Problem('so "x"').line) == b'{"a": 1,"error":"so \\"x\\""}\n'
     assert written(b"{}", Problem("so").line) == b'{"error":"so"}\n'
     assert written(b'{"a": 1', Problem("so", readable=False).line) == b'{"error":"so"}\n'
 
 
 def test_a_column_of_the_same_name_is_refused(tmp_path: Path) -> None:
-    """The error comes before the first row. In JSONL it comes with each such row."""
+    """In CSV the error precedes all rows. In JSONL each row with such a field is an error."""
     path = tmp_path / "rows.csv"
     path.write_text("inputs,error\na,b\n")
     rows = open_rows(path, "inputs")
@@ -163,7 +163,7 @@ def test_a_column_of_the_same_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_file_is_complete_at_the_end_of_its_with(tmp_path: Path) -> None:
-    """Rows of any format become objects."""
+    """Rows of any format become JSON objects."""
     path = tmp_path / "rows.csv"
     path.write_text("a,b\n1,é\n")
     rows = open_rows(path, "a")

@@ -1,4 +1,4 @@
-"""Lines of a byte stream, with all line endings, lengths and chunks."""
+"""Lines of a byte stream, with various line endings, lengths and chunks."""
 
 import io
 
@@ -49,7 +49,7 @@ def test_lines(content: bytes, lines: list[bytes], most: int) -> None:
 
 @pytest.mark.parametrize("most", [1, 7, 64])
 def test_too_long_line_is_none(most: int) -> None:
-    """The other lines are complete."""
+    """The result has None in place of the long line. The other lines are complete."""
     content = b"a" * 100 + b"\n" + b"b" * 101 + b"\n" + b"c\n" + b"d" * 1000
     assert lines_of(content, most) == [b"a" * 100, None, b"c", None]
 

@@ -1,4 +1,4 @@
-"""Parquet rows from any part of a file, and output with typed fills."""
+"""Parquet input from any part of a file, and output with typed fills."""
 
 import datetime as dt
 import json
@@ -71,7 +71,7 @@ def test_parts_of_a_block(tmp_path: Path) -> None:
 
 
 def test_values_that_are_no_json(tmp_path: Path) -> None:
-    """Times are texts to the nanosecond, bytes are base64, and NaN is null."""
+    """In JSON, times are texts to the nanosecond, bytes are base64, and NaN is null."""
     columns = {
         "time": pa.array([1], pa.timestamp("ns")),
         "day": pa.array([dt.date(2020, 1, 2)]),
@@ -95,7 +95,7 @@ def test_a_text_that_is_no_utf8_is_a_bad_row(tmp_path: Path) -> None:
 
 
 def test_a_value_without_a_place_outside_is_an_error(tmp_path: Path) -> None:
-    """A JSON object cannot have two fields of one name."""
+    """A struct with two fields of one name has no form in JSON."""
     twins = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["b", "b"])
     [block] = ParquetRows(parquet_file(tmp_path, {"a": twins})).blocks()
     with pytest.raises(CommandError, match="Row 1 has a value that cannot be read: "):
@@ -133,7 +133,7 @@ def test_damaged_file_is_rejected(tmp_path: Path) -> None:
 
 
 def write(source: Path, answers: Sequence[Any], *, errors: bool = False) -> pa.Table:
-    """Return the output for a file's rows. An answer is fills or a problem."""
+    """Return the output for a file's rows and their answers, which are fills or problems."""
     rows = open_rows(source, "inputs")
     output = source.with_name("out.parquet")
     lines = [a.line if isinstance(a, Problem) else json.dumps(a).encode() for a in answers]
@@ -144,7 +144,7 @@ def write(source: Path, answers: Sequence[Any], *, errors: bool = False) -> pa.T
 
 
 def test_columns_keep_their_types_and_values(tmp_path: Path) -> None:
-    """The schema also keeps its metadata."""
+    """The output also keeps the metadata of the input's schema."""
     columns = {
         "inputs": pa.array(["x", None], pa.large_string()),
         "time": pa.array([1, 2], pa.timestamp("ns", "Europe/Berlin")),
@@ -167,7 +167,7 @@ def test_columns_keep_their_types_and_values(tmp_path: Path) -> None:
 
 
 def test_fills_have_one_type_whatever_was_asked(tmp_path: Path) -> None:
-    """One list contains the fills of all masks."""
+    """One list per row contains the fills of all masks."""
     path = parquet_file(tmp_path, {"inputs": ["x", "y", "z"]})
     joint = FILL | {"log_prob": -1.5, "tokens": [1, 2], "token_strs": ["p", "q"], "window": [0, 9]}
     table = write(path, [[FILL, FILL], [[FILL], [], [joint]], []])
@@ -217,7 +217,7 @@ def test_rows_of_json_become_columns(tmp_path: Path) -> None:
     ],
 )
 def test_values_that_no_column_holds_are_rejected(tmp_path: Path, rows: list[Any]) -> None:
-    """The error comes before the first fill."""
+    """The error comes before the first answer."""
     path = write_rows(tmp_path / "rows.jsonl", rows)
     with pytest.raises(CommandError) as caught:
         write(path, [])
@@ -257,7 +257,7 @@ def test_texts_of_csv_and_plain_text(tmp_path: Path) -> None:
 def test_row_groups_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_rows: int, most_bytes: int
 ) -> None:
-    """The bounds are in rows and in bytes."""
+    """A row group has a maximum number of rows and of bytes."""
     monkeypatch.setattr(parquet, "_GROUP_ROWS", most_rows)
     monkeypatch.setattr(parquet, "_GROUP_BYTES", most_bytes)
     texts = [f"x{n // 300}" for n in range(1200)]

@@ -48,7 +48,7 @@ def test_changes_that_make_another_job(
 
 
 def test_another_model_is_another_job(tiny: Tiny, tmp_path: Path, edit_bundle: EditBundle) -> None:
-    """One changed file of the bundle is enough."""
+    """A change of any file in the bundle makes another job."""
     path = tmp_path / "a.jsonl"
     path.touch()
     other = edit_bundle(lambda bundle: bundle.update(name="other"))
@@ -100,7 +100,7 @@ def test_same_job_continues(output: Path) -> None:
     ],
 )
 def test_another_job_is_rejected(output: Path, change: dict[str, Any], sentence: str) -> None:
-    """The message has the differences and the next steps."""
+    """The message lists the differences and the next steps."""
     begin(output)
     touch_part(output)
     with pytest.raises(CommandError) as caught:
@@ -122,7 +122,7 @@ def test_restart_discards_parts(output: Path) -> None:
 
 
 def test_job_without_parts_is_replaced(output: Path) -> None:
-    """A corrected command follows an error before the first row."""
+    """After an error before the first row, a corrected command may start another job."""
     begin(output)
     assert begin(output, field="text")
     touch_part(output)
@@ -203,7 +203,7 @@ with locked(Path(sys.argv[1])):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files are locked otherwise there")
 def test_two_processes_do_not_work_on_one_output(output: Path) -> None:
-    """The second process exits immediately and may retry."""
+    """The second process ends immediately with an error that allows a retry."""
     command = [sys.executable, "-c", LOCK, str(output)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:

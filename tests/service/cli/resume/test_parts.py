@@ -1,4 +1,4 @@
-"""Part files, complete or absent, without gaps from the first row."""
+"""Part files, which are complete or absent and cover the rows from the first one without gaps."""
 
 import errno
 import io
@@ -47,7 +47,7 @@ def test_json_is_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_replace_durably(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure to synchronize the directory is no error."""
+    """A failed fsync of the directory is no error."""
 
     def refuse(_descriptor: int) -> NoReturn:
         raise OSError(22, "Invalid argument")
@@ -78,7 +78,7 @@ def limited_files(size_bytes: int) -> Iterator[None]:
 @pytest.mark.parametrize("size_bytes", [0, 20_000])
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
 def test_full_disk_error_names_the_output(tmp_path: Path, ending: str, size_bytes: int) -> None:
-    """The first byte or a later one fails."""
+    """The write of the first byte or of a later byte fails."""
     source, path = tmp_path / "rows.txt", tmp_path / f"out.{ending}"
     rng = dice()
     source.write_text("".join(f"{rng.getrandbits(600)}\n" for _ in range(1000)))
@@ -96,7 +96,7 @@ def test_full_disk_error_names_the_output(tmp_path: Path, ending: str, size_byte
 
 
 def test_full_disk_error_names_the_part(tmp_path: Path) -> None:
-    """The error may appear only at the end of the part."""
+    """A buffered part may fail only at its end."""
     parts = PartFiles(tmp_path, 0)
     parts.write(JsonBlock(0, [b"{}"]), [b"[]"])
     with limited_files(0), pytest.raises(OSError, match=TOO_LARGE) as caught:
@@ -105,7 +105,7 @@ def test_full_disk_error_names_the_part(tmp_path: Path) -> None:
 
 
 def test_full_disk_error_names_the_json_file(tmp_path: Path) -> None:
-    """The error names the draft."""
+    """The error names the draft file that precedes the JSON file."""
     with limited_files(0), pytest.raises(OSError, match=TOO_LARGE) as caught:
         write_json(tmp_path / "a.json", {})
     assert caught.value.filename == str(tmp_path / "a.json.draft")
@@ -138,7 +138,7 @@ FULL = Path("/dev/full")
     "arguments", [["the [MASK]"], ["the [MASK]", "--json"], ["--input", "-", "--output", "-"]]
 )
 def test_full_disk_error_names_standard_output(tiny: Tiny, arguments: list[str]) -> None:
-    """The exit code allows a retry."""
+    """The exit code is 1, which allows a retry."""
     command = [sys.executable, "-m", "service.cli", "--bundle", str(tiny.path), *arguments]
     with FULL.open("wb") as full:
         done = subprocess.run(
@@ -157,12 +157,12 @@ def answer(number: int) -> bytes:
 
 
 def write(parts: PartFiles, numbers: Sequence[int]) -> None:
-    """Write these rows."""
+    """Write rows with these numbers and their answers."""
     parts.write(JsonBlock(numbers[0], [b"{}"] * len(numbers)), list(map(answer, numbers)))
 
 
 def names(directory: Path) -> list[str]:
-    """Return the names of the files."""
+    """Return the names of the part files."""
     return sorted(path.name for path in directory.iterdir())
 
 
@@ -182,7 +182,6 @@ def test_parts_end_at_their_maximum_of_rows(tmp_path: Path) -> None:
 
 
 def test_parts_end_after_their_maximum_time(tmp_path: Path) -> None:
-    """A kill loses little work even if rows are slow."""
     parts = PartFiles(tmp_path, 0, rows=1000, seconds=0.0)
     write(parts, [0])
     write(parts, [1])

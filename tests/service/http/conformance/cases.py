@@ -31,7 +31,7 @@ class Case:
     Attributes:
         rule: section of the RFC, and the rule in a few words.
         sent: parts of the bytes, in order.
-        statuses: statuses of all responses in order, including interim ones.
+        statuses: statuses of all responses in order, including interim responses.
         closed: the server closes the connection; otherwise it must answer one more request.
         half_close: the client closes its writing side after the last part.
     """
@@ -46,7 +46,7 @@ class Case:
 def case(
     rule: str, sent: bytes | tuple[bytes, ...], *statuses: int, half_close: bool = False
 ) -> Case:
-    """Return a case of a valid request, after which the connection stays usable."""
+    """Return a case after which the connection stays usable."""
     parts = (sent,) if isinstance(sent, bytes) else sent
     return Case(rule, parts, statuses, closed=half_close, half_close=half_close)
 

@@ -24,7 +24,7 @@ def address(tiny: Tiny) -> Iterator[tuple[str, int]]:
 
 
 def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:
-    """Return the status and body of the next response.
+    """Return the status and the body of the next response.
 
     Returns:
         None at the end of the connection.
@@ -40,7 +40,7 @@ def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:
 
 
 def send(client: socket.socket, parts: tuple[bytes, ...]) -> None:
-    """Send the parts, of which a server that rejects one need not read the others."""
+    """Send the parts until the server closes the connection."""
     with contextlib.suppress(ConnectionError):
         for part in parts:
             client.sendall(part)
@@ -50,7 +50,7 @@ def send(client: socket.socket, parts: tuple[bytes, ...]) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
 def test_rule(address: tuple[str, int], case: Case) -> None:
-    """The connection then stays usable or closes."""
+    """The connection stays usable or closes after the responses, as the case requires."""
     method = "HEAD" if case.sent[0].startswith(b"HEAD") else "GET"
     with socket.create_connection(address, timeout=10) as client, client.makefile("rb") as stream:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,4 +1,4 @@
-"""Access log, its statistics, and the log of bodies."""
+"""Access log, statistics of requests, and the log of bodies."""
 
 import logging
 from collections.abc import Callable
@@ -40,7 +40,7 @@ async def call(
 
 
 def counted(statistics: RequestStatistics) -> dict[tuple[str, str], dict[int, int]]:
-    """Return the counts of statuses by method and route."""
+    """Return the counts of requests by method, route and status."""
     return {route: one.statuses for route, one in statistics.routes}
 
 
@@ -66,7 +66,7 @@ async def routed(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def test_request_is_counted_by_route_and_status() -> None:
-    """The route is the template of the path."""
+    """The route is the path's template, not the requested path."""
     statistics = await call(routed)
     assert counted(statistics) == {("POST", "/models/{name}"): {418: 1}}
     [(_, one)] = statistics.routes
@@ -96,7 +96,7 @@ async def test_exception_is_raised_and_counted() -> None:
 
 
 async def test_other_connections_pass() -> None:
-    """The lifespan is not a request."""
+    """The middleware does not count the lifespan as a request."""
     assert counted(await call(silent, type="lifespan")) == {}
 
 
@@ -175,7 +175,7 @@ async def send_body(body: bytes) -> bytes:
 
 
 async def test_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) -> None:
-    """The level is debug. The log marks bytes that are not UTF-8."""
+    """The log level is debug. The log marks bytes that are not UTF-8."""
     with caplog.at_level(logging.DEBUG):
         assert await send_body(b"caf\xc3\xa9 \xff") == b"caf\xc3\xa9 \xff"
     [record] = [
@@ -187,7 +187,7 @@ async def test_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) ->
 
 
 async def test_long_body_is_cut_in_the_log_only(caplog: pytest.LogCaptureFixture) -> None:
-    """The log has the length of the body."""
+    """The log has the full length of the body."""
     with caplog.at_level(logging.DEBUG):
         assert await send_body(b"x" * 50_000) == b"x" * 50_000
     [record] = [

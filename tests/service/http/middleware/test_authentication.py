@@ -70,7 +70,7 @@ def test_the_scheme_is_not_case_sensitive(client: TestClient) -> None:
 
 
 def test_public_paths_need_no_key(client: TestClient) -> None:
-    """All other paths need a key, even unknown ones."""
+    """All other paths need a key, even if they do not exist."""
     for path in OPEN:
         assert client.get(path).is_success, path
     for path in CLOSED:
@@ -136,7 +136,7 @@ def test_file_without_a_key_invalidates_all_keys(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The log has one message. A later file may add keys again."""
+    """The log has one message per invalid file. A later file may add keys again."""
     keys = ApiKeys(file)
     monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     spoil(file)

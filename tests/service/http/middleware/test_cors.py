@@ -1,4 +1,4 @@
-"""CORS requests of pages, from allowed and other origins."""
+"""CORS requests of pages from allowed origins and from other origins."""
 
 import pytest
 from fastapi.testclient import TestClient
@@ -24,7 +24,7 @@ def preflight(client: TestClient, origin: str) -> dict[str, str]:
 
 
 def test_no_origin_is_allowed_by_default(tiny: Tiny) -> None:
-    """No header lets a page read a response."""
+    """Without a CORS header, browsers let no page read a response."""
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
         assert preflight(client, ALLOWED) == {}
         answer = client.post("/fill-mask", json=BODY, headers={"Origin": ALLOWED})
@@ -32,7 +32,7 @@ def test_no_origin_is_allowed_by_default(tiny: Tiny) -> None:
 
 
 def test_only_listed_origins_are_allowed(tiny: Tiny) -> None:
-    """Pages of listed origins can read errors too."""
+    """Pages of listed origins can read error responses too."""
     origins = f"http://localhost:3000, {ALLOWED}"
     settings = Settings(bundle=tiny.path, threads=1, cors_origins=origins)
     with TestClient(create_app(settings)) as client:

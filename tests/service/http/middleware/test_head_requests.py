@@ -30,7 +30,7 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
-    """Status and headers are the same, also for errors."""
+    """Status and headers are those of GET, also for errors."""
     got, head = client.get(path), client.head(path)
     assert (head.status_code, head.content) == (got.status_code, b"")
     assert got.status_code == (404 if "nothing" in path else 200)
@@ -57,7 +57,7 @@ def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
 def test_allow_has_head_where_it_has_get(
     client: TestClient, method: str, path: str, allowed: str
 ) -> None:
-    """The Allow header and the error message agree."""
+    """The Allow header and the error message list the same methods."""
     answer = client.request(method, path)
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
     if method != "HEAD":
@@ -66,7 +66,7 @@ def test_allow_has_head_where_it_has_get(
 
 
 def test_head_is_counted_as_head(client: TestClient) -> None:
-    """The route is that of GET."""
+    """The counted route is that of GET."""
     client.head("/health/live")
     line = 'fillmask_requests_total{method="HEAD",route="/health/live",status="200"}'
     assert line in client.get("/metrics").text

@@ -40,7 +40,7 @@ async def fine(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 async def failing(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """Application with a bug that quotes the user."""
+    """Application whose exception contains text of the request."""
     raise RuntimeError(USER_TEXT)
 
 
@@ -73,7 +73,7 @@ async def test_two_requests_have_two_ids() -> None:
 async def test_exception_is_answered_and_logged_without_its_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The response has only the id. The log has the id, the exception's type and its place."""
+    """The response has only the id. The log adds the exception's type and its place in the code."""
     with caplog.at_level(logging.ERROR):
         sent = await call(failing, b"the-id")
     assert sent[0]["status"] == 500
@@ -97,7 +97,7 @@ async def test_request_that_outlives_the_grace_period_is_answered() -> None:
 
 
 async def test_other_connections_pass() -> None:
-    """The lifespan has no request id."""
+    """The middleware gives the lifespan no request id."""
     passed = []
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:

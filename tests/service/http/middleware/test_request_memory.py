@@ -1,4 +1,4 @@
-"""Memory limits of bodies and responses, around an ASGI application."""
+"""Memory limits of bodies and responses, enforced around an ASGI application."""
 
 import gc
 import weakref
@@ -147,7 +147,7 @@ async def test_body_must_not_be_encoded(encoding: bytes) -> None:
     [(b"9" * 5000, 413), (b"0" * 5000 + b"11", 413), (b"0" * 5000 + b"1", 200), (b"\xb2", 200)],
 )
 async def test_lengths_of_any_number_of_digits(length: bytes, status: int) -> None:
-    """No length causes a 500."""
+    """No Content-Length causes a response with status 500."""
     sent, _ = await call(Echo(), [b"1"], length)
     assert sent[0]["status"] == status
 
@@ -178,7 +178,7 @@ async def test_body_counts_until_it_is_answered() -> None:
 
 
 def held_in(held: list[int], bodies: MemoryBudget) -> Any:
-    """Return a list of the held bytes at each append of a body."""
+    """Return a list that records the budget's held bytes whenever a body is appended."""
 
     class Noting(list[bytes]):
         def append(self, _: bytes) -> None:
@@ -221,7 +221,7 @@ async def one_request(
 
 
 async def test_memory_of_an_answer_is_held_until_it_is_made() -> None:
-    """The next request gets an error meanwhile."""
+    """Until then a reservation above the rest of the budget fails."""
     answers, excluded_requests = MemoryBudget("answers", 100, 0), ExcludedRequests()
     sent: list[tuple[int, int]] = []
 
@@ -243,7 +243,7 @@ async def test_memory_of_an_answer_is_held_until_it_is_made() -> None:
 
 
 async def test_failed_request_gives_back_the_memory_of_its_answer() -> None:
-    """The count of requests elsewhere decreases too."""
+    """The count of requests outside of the queue decreases too."""
     answers, excluded_requests = MemoryBudget("answers", 100, 0), ExcludedRequests()
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
