@@ -131,7 +131,7 @@ def _check(
             f"(got {tuple(mask_indicator.shape)})"
         )
     if w_emb.ndim != 2:  # (V, D)
-        raise ValueError(f"w_emb must be (V, D) (got {tuple(w_emb.shape)})")
+        raise ValueError(f"w_emb must have the shape (V, D) (got {tuple(w_emb.shape)})")
     V, D = w_emb.shape
     if input_ids.numel():
         lowest, highest = int(input_ids.min()), int(input_ids.max())

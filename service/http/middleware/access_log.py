@@ -92,8 +92,10 @@ MAX_LOGGED_CHARS = 10_000
 class BodyLogMiddleware:
     """Middleware that logs the body of each request, up to 10,000 characters.
 
+    `RequestMemoryMiddleware` delivers the body in one message.
+
     Args:
-        app: next ASGI application, which receives each body in one message.
+        app: next ASGI application.
     """
 
     def __init__(self, app: ASGIApp) -> None:
