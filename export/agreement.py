@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from export.verify import TOP_K, VerificationError, encoder_logits
 from model.encoder.encoder import TiedEncoder
 from model.memory import release_memory
-from service.engine.batch_arrays import Batch, ModelPass
+from service.engine.batch_arrays import Batch, ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
@@ -151,6 +151,5 @@ def _mask_each_token(text: str, tokenizer: Tokenizer, max_tokens: int) -> list[M
             masked = input_ids.copy()
             masked[position] = tokenizer.mask_token_id
             mask_position = np.array([position], np.int64)
-            no_targets = np.zeros((1, 0), np.int64)
-            requests.append(ModelPass(masked, mask_position, TOP_K, no_targets))
+            requests.append(ModelPass(masked, mask_position, TOP_K, no_targets(1)))
     return requests

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from service.bundles.bundle import DESCRIPTION_FILE, read_bundle
-from service.engine.batch_arrays import Batch, ModelPass
+from service.engine.batch_arrays import Batch, ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.registry.golden import largest_int8_difference
 from service.tokenization.tokenizer import Tokenizer
@@ -118,8 +116,7 @@ def _fills(
     if len(encoded.input_ids) > max_tokens:
         return []
     top_k = FILLS + len(tokenizer.special_token_ids)
-    no_targets = np.zeros((masks, 0), np.int64)
-    request = ModelPass(encoded.input_ids, encoded.mask_positions, top_k, no_targets)
+    request = ModelPass(encoded.input_ids, encoded.mask_positions, top_k, no_targets(masks))
     outputs = runtime.run(Batch.pack([request]))
     return [
         [

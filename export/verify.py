@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.encoder.encoder import TiedEncoder
-from service.engine.batch_arrays import Batch, ModelPass
+from service.engine.batch_arrays import Batch, ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
@@ -72,8 +72,7 @@ def verification_requests(
         positions = np.sort(generator.choice(len(input_ids), count, replace=False))
         masked = input_ids.copy()
         masked[positions] = tokenizer.mask_token_id
-        no_targets = np.zeros((count, 0), np.int64)
-        requests.append(ModelPass(masked, positions.astype(np.int64), TOP_K, no_targets))
+        requests.append(ModelPass(masked, positions.astype(np.int64), TOP_K, no_targets(count)))
     return requests
 
 

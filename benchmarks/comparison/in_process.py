@@ -16,13 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 from benchmarks.comparison.engines import Engine, OnnxRuntimeEngine, OpenVinoEngine
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.texts import TOP_K, masked_texts
 from benchmarks.comparison.workspace import PRECISIONS, Workspace
-from service.engine.batch_arrays import Batch, ModelPass
+from service.engine.batch_arrays import Batch, ModelPass, no_targets
 from service.engine.memory import collapse_heap
 from service.engine.runtime import Runtime
 from service.settings import Settings
@@ -191,8 +189,8 @@ def peer_jobs(
 
 
 def _request(text: EncodedText, top_k: int) -> ModelPass:
-    no_targets = np.zeros((len(text.mask_positions), 0), np.int64)
-    return ModelPass(text.input_ids, text.mask_positions, top_k, no_targets)
+    targets = no_targets(len(text.mask_positions))
+    return ModelPass(text.input_ids, text.mask_positions, top_k, targets)
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from benchmarks.comparison.results import Kept
 from benchmarks.comparison.texts import TOP_K
 from benchmarks.comparison.workspace import LARGE_VOCABULARY_SIZE, PRECISIONS, Workspace
 from service.bundles.bundle import MODEL_FILE, WEIGHTS_FILE
-from service.engine.batch_arrays import Batch, ModelPass
+from service.engine.batch_arrays import Batch, ModelPass, no_targets
 from service.engine.runtime import Runtime
 
 SIZE = "minilm"
@@ -110,7 +110,7 @@ class _Served:
                 input_ids=rng.integers(1_000, 30_000, tokens),
                 mask_positions=np.sort(rng.choice(tokens, masks, replace=False)),
                 top_k=TOP_K,
-                target_ids=np.zeros((masks, 0), np.int64),
+                target_ids=no_targets(masks),
             )
             for _ in range(texts)
         ]

@@ -14,11 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks import generated_block
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch, ModelPass
+from service.engine.batch_arrays import Batch, ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
@@ -90,8 +88,7 @@ def table(tallies: Mapping[str, Tally]) -> str:
 def _fills(text: str, tokenizer: Tokenizer, runtime: Runtime) -> list[str]:
     encoded = tokenizer.encode(text)
     asked = TOP_K + len(tokenizer.special_token_ids)
-    no_targets = np.zeros((1, 0), np.int64)
-    request = ModelPass(encoded.input_ids, encoded.mask_positions, asked, no_targets)
+    request = ModelPass(encoded.input_ids, encoded.mask_positions, asked, no_targets(1))
     top_ids = runtime.run(Batch.pack([request])).top_ids[0].tolist()
     ordinary = [i for i in top_ids if i not in tokenizer.special_token_ids]
     return [tokenizer.token_str(i).strip().lower() for i in ordinary[:TOP_K]]

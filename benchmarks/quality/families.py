@@ -33,7 +33,7 @@ from benchmarks.comparison.texts import masked_texts
 from export.graph_files import int8_weights, save_graph
 from model.checkpoints.checkpoint import load_checkpoint
 from service.bundles.bundle import default_bundle_path, read_bundle
-from service.engine.batch_arrays import Batch, ModelPass
+from service.engine.batch_arrays import Batch, ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.host import usable_cpus
 from service.tokenization.tokenizer import Tokenizer
@@ -219,8 +219,8 @@ def _requests(config: Any) -> list[ModelPass]:
         encoded = tokenizer.encode(text)
         ids = generator.integers(5, config.vocab_size - 1, len(encoded.input_ids))
         ids[encoded.mask_positions] = mask
-        no_targets = np.zeros((len(encoded.mask_positions), 0), np.int64)
-        requests.append(ModelPass(ids, encoded.mask_positions, TOP_K, no_targets))
+        positions = encoded.mask_positions
+        requests.append(ModelPass(ids, positions, TOP_K, no_targets(len(positions))))
     return requests
 
 
