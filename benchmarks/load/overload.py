@@ -5,8 +5,8 @@
 The service has one half of the CPUs, and the clients have the other half. Clients never sleep,
 because Linux would charge the wake-up of their CPUs to the service. Each round measures the
 capacity in a closed loop. An open loop then loads the service at this rate, and then at TIMES this
-rate. At the end, the round measures the capacity again. Clients do not wait before a retry. The
-script needs Linux and a quiet machine.
+rate. At the end, the round measures the capacity again. Rejected
+clients ignore `Retry-After`. The script needs Linux and a quiet machine.
 """
 
 from __future__ import annotations

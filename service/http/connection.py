@@ -28,8 +28,7 @@ _UNSENT_BYTES = 16 * 1024
 _DISCONNECT_CHECK_S = 0.1
 _DISCONNECT_CHECKS = 2
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-# Delay from an error response to the close. An immediate close may reset the connection, and a
-# reset discards the response (RFC 9112, 9.6).
+# from an error response to the close: an immediate reset may discard the response (RFC 9112, 9.6)
 _LINGER_S = 2
 _NEXT_WRITE = b"the next write is a response head"
 

@@ -103,7 +103,7 @@ def environment(*packages: Path) -> dict[str, str]:
 
 
 def _download_debian(release: str, architecture: str, package: str) -> Sequence[Path]:
-    """Download a minimal Debian, and another package with its dependencies."""
+    """Download the packages of a minimal Debian, including `package` and its dependencies."""
     if shutil.which("debootstrap") is None or shutil.which("dpkg-deb") is None:
         raise UnavailableError("it needs debootstrap and dpkg (apt-get install debootstrap)")
     if os.geteuid() != 0:

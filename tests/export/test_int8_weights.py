@@ -86,7 +86,7 @@ def test_float_channels_have_no_part_in_the_rounded_product() -> None:
 
 
 def test_a_gelus_outputs_come_close() -> None:
-    """The zero point is 16. The negative part of GELU sets the smallest step."""
+    """The zero point of GELU's outputs is 16, and their minimum sets the smallest step."""
     x = gelu_tanh(_inputs())
     int8 = _int8(x, 12, smoothed=False)
     channels = int8.channels(NAME).int8

@@ -109,8 +109,7 @@ class InferRequest:
         id: the client's id, which the response repeats.
         fill: texts and parameters.
         label: the client's name of the texts, for errors.
-        outputs: names of the selected outputs, each with true for the binary form or false for
-            JSON.
+        outputs: selected outputs by name, true for the binary form and false for JSON.
     """
 
     id: str | None

@@ -62,7 +62,7 @@ def test_the_selected_share(original: Tensor, rate: float) -> None:
 
 
 def test_of_the_selected_80_10_10(original: Tensor, masked: MaskedBatch) -> None:
-    """Of the selected tokens, 80 % become the mask, 10 % a random token, and 10 % stay.
+    """80 % of the selected tokens become the mask, 10 % a random token, and 10 % stay.
 
     The random token may equal the true token.
     """

@@ -92,7 +92,7 @@ def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
 
 
 def test_an_answer_that_is_not_the_services(refusing: Playground) -> None:
-    """Of a proxy's error page, the page shows only the status."""
+    """The playground shows only the status of a proxy's error page."""
     refusing.page.route(
         "**/fill-mask", lambda route: route.fulfill(status=502, body="<h1>Bad Gateway</h1>")
     )
