@@ -24,7 +24,7 @@ from service.engine.batch_arrays import Batch, ModelPass, no_targets
 from service.engine.memory import collapse_heap
 from service.engine.runtime import Runtime
 from service.settings import Settings
-from service.tokenization.tokenizer import EncodedText
+from service.tokenization.encoded_text import EncodedText
 
 ALL_LOGITS, GATHER_GRAPH, SESSION_ALONE = "all logits", "gather graph", ", session alone"
 PEER_TEXTS_PER_RUN = (1, 8)

@@ -33,7 +33,7 @@ from benchmarks.comparison.workspace import (
     ROOT,
     Workspace,
 )
-from service.tokenization.tokenizer import EncodedText
+from service.tokenization.encoded_text import EncodedText
 
 SEED = 0
 CALIBRATION_TEXTS = 100

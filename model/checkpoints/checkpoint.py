@@ -24,6 +24,7 @@ from model.checkpoints.families.fields import Fields
 from model.checkpoints.families.registry import FAMILIES
 from model.checkpoints.families.tensors import HEAD_PREFIXES, encoder_tensors, stored_name
 from model.checkpoints.tensor_files import TensorFiles
+from model.encoder.classifier import ClassifierConfig
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
 from model.files import atomic_replace, read_object
@@ -90,6 +91,8 @@ def save_checkpoint(
     """
     directory.mkdir(parents=True, exist_ok=True)
     fields = {"model_type": OWN_MODEL_TYPE, **model.config.to_dict()}
+    if model.classifier is not None:
+        fields["classifier"] = model.classifier.config.to_dict()
     with atomic_replace(directory / "config.json") as temporary:
         temporary.write_text(json.dumps(fields, indent=2) + "\n")
     with atomic_replace(directory / "tokenizer.json") as temporary:
@@ -121,14 +124,16 @@ def _load(directory: Path) -> Checkpoint:
     stored = TensorFiles(directory)
     model_type = fields.pop("model_type", None)
     with _prefix_errors(path):
-        parsed, family = _read_config(model_type, fields)
+        parsed, classifier, family = _read_config(model_type, fields)
     with _prefix_errors(directory):
         tensors = dict(stored) if family is None else encoder_tensors(stored, family, parsed)
     rounding = _pop_rounding(tensors) if family is None else None
     head_is_new = family is not None and not any(n.startswith(HEAD_PREFIXES) for n in tensors)
     with _prefix_errors(directory):
         display_name = partial(stored_name, family) if family else str
-        model = _build_encoder(parsed.config, tensors, display_name, head_is_new=head_is_new)
+        model = _build_encoder(
+            parsed.config, classifier, tensors, display_name, head_is_new=head_is_new
+        )
     if rounding:
         with _prefix_errors(f"{directory}: the rounding of the weights"):
             rounding.check(model)
@@ -148,19 +153,24 @@ def _prefix_errors(where: object) -> Iterator[None]:
         raise ValueError(f"{where}: {error}") from None
 
 
-def _read_config(model_type: object, fields: dict[str, Any]) -> tuple[ParsedConfig, Family | None]:
+def _read_config(
+    model_type: object, fields: dict[str, Any]
+) -> tuple[ParsedConfig, ClassifierConfig | None, Family | None]:
     """Parse the fields of config.json.
 
     Returns:
-        The configuration, and the family. The family is None for fillmask's own checkpoints.
+        The configurations of the encoder and of its classification head, and the family. The
+        family is None for fillmask's own checkpoints.
     """
     if model_type == OWN_MODEL_TYPE:
-        return ParsedConfig(EncoderConfig.from_dict(fields)), None
+        head = fields.pop("classifier", None)
+        classifier = None if head is None else ClassifierConfig.from_dict(head)
+        return ParsedConfig(EncoderConfig.from_dict(fields)), classifier, None
     family = _family(model_type)
     remaining = Fields(fields)
     parsed = family.read(remaining)
     remaining.reject_unknown()
-    return parsed, family
+    return parsed, None, family
 
 
 def _family(model_type: object) -> Family:
@@ -173,6 +183,7 @@ def _family(model_type: object) -> Family:
 
 def _build_encoder(
     config: EncoderConfig,
+    classifier: ClassifierConfig | None,
     tensors: dict[str, Tensor],
     display_name: Callable[[str], str],
     *,
@@ -182,12 +193,13 @@ def _build_encoder(
 
     Args:
         config: sizes and choices.
+        classifier: choices of the classification head. None without such a head.
         tensors: weights by the names of `TiedEncoder`.
         display_name: function that returns a tensor's name in the checkpoint, for error messages.
         head_is_new: whether to initialise a new head.
     """
     with torch.device("cpu" if head_is_new else "meta"):
-        model = TiedEncoder(config)
+        model = TiedEncoder(config, classifier)
     expected = model.state_dict()
     if head_is_new:
         tensors |= {n: tensor for n, tensor in expected.items() if n.startswith(HEAD_PREFIXES)}

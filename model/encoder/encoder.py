@@ -24,6 +24,7 @@ from model.encoder.block import (
     attention_contexts,
     gelu,
 )
+from model.encoder.classifier import ClassificationHead, ClassifierConfig, mean_of_tokens
 from model.encoder.config import EncoderConfig
 from model.encoder.embeddings import Embeddings
 from model.encoder.layers import layer_norm
@@ -43,9 +44,10 @@ class TiedEncoder(nn.Module):
 
     Args:
         config: sizes and choices.
+        classifier: choices of the classification head. None without such a head.
     """
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: EncoderConfig, classifier: ClassifierConfig | None = None) -> None:
         super().__init__()
         self.config = config
         self.embeddings = Embeddings(config)
@@ -61,6 +63,7 @@ class TiedEncoder(nn.Module):
             self.head_bias = nn.Parameter(torch.zeros(config.vocab_size))
         else:
             self.register_parameter("head_bias", None)
+        self.classifier = None if classifier is None else ClassificationHead(config, classifier)
         self.apply(_initialise)
 
     def forward(
@@ -83,6 +86,37 @@ class TiedEncoder(nn.Module):
         """
         masked_NT = mask_indicator > 0.5
         return self.logits(self.hidden(input_ids, attention_mask, token_type_ids, masked_NT))
+
+    def classify(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+    ) -> Tensor:
+        """Compute the logits of the labels.
+
+        Args:
+            input_ids: (N, T) integers in [0, V).
+            attention_mask: (N, T), nonzero for real tokens. None without padding.
+            token_type_ids: (N, T). None for type 0 at every position.
+
+        Returns:
+            (N, L) float logits.
+
+        Raises:
+            ValueError: the encoder has no classification head.
+        """
+        if self.classifier is None:
+            raise ValueError("the encoder must have a classification head; give it a classifier")
+        if self.classifier.config.pooling == "mean":
+            hidden_NTD = self.hidden(input_ids, attention_mask, token_type_ids)
+            pooled_ND = mean_of_tokens(hidden_NTD, attention_mask)
+        else:
+            first_NT = torch.zeros_like(input_ids, dtype=torch.bool)
+            first_NT[:, 0] = True
+            pooled_ND = self.hidden(input_ids, attention_mask, token_type_ids, first_NT)
+        logits_NL: Tensor = self.classifier(pooled_ND)
+        return logits_NL
 
     def hidden(
         self,

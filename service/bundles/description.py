@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from service.errors import BundleError, quote
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+READABLE_VERSIONS = (2, 3)  # version 2 has only fill-mask, and no pairs
 MODEL_FILE: Final = "model.onnx"
 WEIGHTS_FILE: Final = "weights.bin"  # a separate file, which may have more than 2 GB
 TOKENIZER_FILE: Final = "tokenizer.json"
@@ -35,6 +36,10 @@ _EXPECTED = {
 }
 _MAX_VALUE_CHARS = 40
 _EXPORT_AGAIN = "export the checkpoint with this release of fillmask"
+
+Task = Literal["fill-mask", "text-classification"]
+ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
+Pooling = Literal["first", "mean"]
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _Entry = TypeVar("_Entry")
@@ -94,17 +99,40 @@ class GoldenFill(_Strict):
 
 
 class GoldenPrompt(_Strict):
-    """A text with the expected fills of each of its masks, the best first."""
+    """A text or a pair with the expected fills of each of its masks, the best first."""
 
     text: str
+    text_pair: str | None = None
     fills: List[FilledList[GoldenFill]]
 
 
+class GoldenLabels(_Strict):
+    """A text or a pair with the expected logit of each label."""
+
+    text: str
+    text_pair: str | None = None
+    logits: FilledList[float]
+
+
 class Golden(_Strict):
-    """Golden prompts, whose fills must match within the tolerance on every machine."""
+    """Golden prompts, whose results must match within the tolerances on every machine.
+
+    `prompts` is empty without the task fill-mask. `labels` is empty without the task
+    text-classification.
+    """
 
     log_prob_tolerance: Annotated[float, Field(gt=0)]
-    prompts: FilledList[GoldenPrompt]
+    prompts: List[GoldenPrompt]
+    logit_tolerance: Annotated[float, Field(gt=0)] | None = None
+    labels: List[GoldenLabels] = ()
+
+
+class Classification(_Strict):
+    """The classification head of a model, with the labels in the order of the logits."""
+
+    labels: FilledList[str]
+    problem_type: ProblemType
+    pooling: Pooling
 
 
 class Int8Figures(_Strict):
@@ -117,7 +145,11 @@ class Int8Figures(_Strict):
 
 
 class Description(_Strict):
-    """Content of bundle.json, where `max_tokens` includes special tokens."""
+    """Content of bundle.json.
+
+    `max_tokens` includes special tokens. With `pairs`, the model also reads pairs of texts. With
+    more than one of `token_types`, the graph has an input for the types of the tokens.
+    """
 
     schema_version: int
     name: str
@@ -130,6 +162,10 @@ class Description(_Strict):
     mask_token_id: TokenId
     special_token_ids: List[TokenId]
     precision: Literal["fp32", "int8"]
+    tasks: FilledList[Task] = ("fill-mask",)
+    pairs: bool = False
+    token_types: Size = 1
+    classification: Classification | None = None
     files: FileRecords
     verification: dict[str, Any]
     golden: Golden
@@ -137,10 +173,9 @@ class Description(_Strict):
     @field_validator("schema_version")
     @classmethod
     def _check_version(cls, version: int) -> int:
-        if version != SCHEMA_VERSION:
-            raise ValueError(
-                f"schema_version must be {SCHEMA_VERSION} (got {version}); {_EXPORT_AGAIN}"
-            )
+        if version not in READABLE_VERSIONS:
+            allowed = " or ".join(map(str, READABLE_VERSIONS))
+            raise ValueError(f"schema_version must be {allowed} (got {version}); {_EXPORT_AGAIN}")
         return version
 
     @model_validator(mode="after")
@@ -161,7 +196,34 @@ class Description(_Strict):
                 f"special_token_ids must be below architecture.vocab_size, {sizes.vocab_size} "
                 f"(got {largest})"
             )
+        self._check_tasks()
         return self
+
+    def _check_tasks(self) -> None:
+        classifies = "text-classification" in self.tasks
+        if classifies != (self.classification is not None):
+            raise ValueError(
+                "classification and the task text-classification must be present together "
+                f"(got the tasks {', '.join(self.tasks)})"
+            )
+        for name, given, task in (
+            ("golden.prompts", self.golden.prompts, "fill-mask"),
+            ("golden.labels", self.golden.labels, "text-classification"),
+        ):
+            if bool(given) != (task in self.tasks):
+                raise ValueError(
+                    f"{name} must have entries if and only if tasks contains {task} "
+                    f"(got {len(given)} with the tasks {', '.join(self.tasks)})"
+                )
+        if self.classification is None:
+            return
+        labels = len(self.classification.labels)
+        if wrong := [len(one.logits) for one in self.golden.labels if len(one.logits) != labels]:
+            raise ValueError(
+                f"golden.labels must have one logit for each of {labels} labels (got {wrong[0]})"
+            )
+        if self.golden.logit_tolerance is None:
+            raise ValueError(f"golden.logit_tolerance is missing; {_EXPORT_AGAIN}")
 
 
 def refuse(reason: str) -> NoReturn:

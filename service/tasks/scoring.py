@@ -22,8 +22,9 @@ from service.errors import InvalidRequestError
 from service.observability.tracing import Tracer
 from service.tasks.response_size import Reserve, reserve_nothing
 from service.tasks.results import RejectedText
+from service.tokenization.encoded_text import EncodedWords, InputText
 from service.tokenization.reader import TextReader, text_label
-from service.tokenization.tokenizer import LONG_TEXT_CHARS, EncodedWords, Tokenizer
+from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
 Variant = Literal["within_word", "original"]
 DEFAULT_VARIANT: Variant = "within_word"
@@ -97,7 +98,7 @@ class ScoringPipeline:
 
     async def score(
         self,
-        texts: Sequence[str],
+        texts: Sequence[InputText],
         variants: Sequence[Variant],
         label: str,
         *,
@@ -107,7 +108,7 @@ class ScoringPipeline:
         """Score each text.
 
         Args:
-            texts: one or more texts without masks.
+            texts: one or more texts or pairs without masks.
             variants: one per text. A variant selects the tokens to mask besides the predicted
                 token.
             label: the client's name for the texts, for error messages.
@@ -144,7 +145,7 @@ class ScoringPipeline:
         return tokenize if self._tracer is None else self._tracer.traced("tokenize", tokenize)
 
     def _tokenize(
-        self, texts: Sequence[str], label: str, *, report_errors: bool
+        self, texts: Sequence[InputText], label: str, *, report_errors: bool
     ) -> list[EncodedWords | RejectedText]:
         encoded: list[EncodedWords | RejectedText] = []
         for index, text in enumerate(texts):
@@ -212,4 +213,4 @@ def score_passes(words: EncodedWords, variant: Variant, mask_token_id: int) -> I
         input_ids = words.input_ids.copy()
         input_ids[masked] = mask_token_id
         target = words.input_ids[position : position + 1]
-        yield ModelPass(input_ids, one + position, 1, target[None, :])
+        yield ModelPass(input_ids, one + position, 1, target[None, :], words.token_types)

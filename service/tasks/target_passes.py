@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from service.arrays import IntArray
 from service.engine.batch_arrays import ModelPass, PassOutputs
 from service.tasks.targets import PrefixGroup, Targets
-from service.tokenization.tokenizer import EncodedText
+from service.tokenization.encoded_text import EncodedText
 
 
 class TargetPasses:
@@ -69,10 +70,14 @@ def _make_passes(
             # a view, because copies of ten thousand targets for each mask take megabytes
             shape = (len(text.mask_positions), len(group.next_ids))
             ids_mC = np.broadcast_to(group.next_ids, shape)
-            yield group, slice(None), ModelPass(text.input_ids, text.mask_positions, 1, ids_mC)
+            yield group, slice(None), _pass(text, text.mask_positions, ids_mC)
             continue
         inserted = [*group.prefix, *[mask_token_id] * (group.length - len(group.prefix))]
         for mask, position in enumerate(text.mask_positions.tolist()):
-            ids = text.replace_mask(mask, inserted)
             predicted = np.array([position + len(group.prefix)], dtype=np.int64)
-            yield group, mask, ModelPass(ids, predicted, 1, group.next_ids[None, :])
+            one = _pass(text.replace_mask(mask, inserted), predicted, group.next_ids[None, :])
+            yield group, mask, one
+
+
+def _pass(text: EncodedText, positions: IntArray, target_ids: IntArray) -> ModelPass:
+    return ModelPass(text.input_ids, positions, 1, target_ids, text.token_types)
