@@ -41,7 +41,8 @@ class InputStatistics:
 
 def is_int8_linear(name: str, module: nn.Module) -> bool:
     """Return whether int8 graphs compute a module of the encoder in int8."""
-    return isinstance(module, nn.Linear) and name != FLOAT_PROJECTION
+    in_float32 = name == FLOAT_PROJECTION or name.startswith("classifier.")
+    return isinstance(module, nn.Linear) and not in_float32
 
 
 def shared_input_name(name: str) -> str:

@@ -125,6 +125,7 @@ class Batch:
         mask_slots: (M,) flat entry b*Q + q of each mask.
         label_slots: (C,) flat entry b*Q + q of each pooled token.
         label_texts: (C,) number of each pooled token's text among the texts with labels.
+        label_lengths: (N',) number of pooled tokens of each text with labels.
         top_k: (1,) the largest top_k of the passes.
         target_ids: (M, K) ids to score (0 in unused entries).
     """
@@ -140,6 +141,7 @@ class Batch:
     mask_slots: IntArray
     label_slots: IntArray
     label_texts: IntArray
+    label_lengths: IntArray
     top_k: IntArray
     target_ids: IntArray
 
@@ -166,13 +168,13 @@ class Batch:
 
         positions = [p.mask_positions for p in passes]
         read_texts = np.repeat(texts_N, masks_N)
-        masks, label_texts = len(read_texts), _NO_POSITIONS
+        masks, label_texts, label_lengths = len(read_texts), _NO_POSITIONS, _NO_POSITIONS
         pooled_N = int_array([len(p.pooled_positions) for p in passes])
         if pooled_N.any():  # after the masks of all texts
             positions += [p.pooled_positions for p in passes]
             read_texts = np.concatenate([read_texts, np.repeat(texts_N, pooled_N)])
-            with_labels = pooled_N[pooled_N > 0]
-            label_texts = np.repeat(np.arange(len(with_labels)), with_labels)
+            label_lengths = pooled_N[pooled_N > 0]
+            label_texts = np.repeat(np.arange(len(label_lengths)), label_lengths)
         rows = rows_N[read_texts]
         queries = ordinals_in_group(rows, packing.count)
         most_queries = max(MIN_QUERIES, int(queries.max()) + 1)
@@ -193,6 +195,7 @@ class Batch:
             mask_slots=slots[:masks],
             label_slots=slots[masks:],
             label_texts=label_texts,
+            label_lengths=label_lengths,
             top_k=int_array([max(p.top_k for p in passes)]),
             target_ids=_stack_targets(passes, masks),
         )

@@ -39,7 +39,8 @@ _FILL_OUTPUTS: _Nodes = {
     "target_log_probs": (_FLOAT32, 2),
 }
 _LABEL_INPUTS: _Nodes = {"label_slots": (_INT64, 1)}
-_MEAN_INPUTS: _Nodes = {"label_texts": (_INT64, 1)}  # of a head that reads the mean of all tokens
+# inputs of a head that reads the mean of all tokens
+_MEAN_INPUTS: _Nodes = {"label_texts": (_INT64, 1), "label_lengths": (_INT64, 1)}
 _LABEL_OUTPUTS: _Nodes = {"label_logits": (_FLOAT32, 2)}
 
 
