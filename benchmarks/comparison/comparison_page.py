@@ -22,17 +22,18 @@ _SYMBOLS = (
 _INTRODUCTION = """\
 # Performance
 
-`make comparison` measures all contenders in turns, with the same weights, texts and CPUs. It then
-writes this page. The command needs `wrk` (`apt-get install wrk` on Debian and Ubuntu) and a quiet
-machine.
+`make comparison` measures fillmask and other servers with the same weights, texts and CPUs. It then
+writes this page. The servers are called contenders. The command needs `wrk` (`apt-get install wrk`
+on Debian and Ubuntu) and a machine without other load.
 
 ![Requests per second and memory of every contender](performance.png)
 """
 _FAIRNESS = """\
 - A contender answers `POST /fill-mask` in Hugging Face's format, with the five best tokens of each
   mask. A request has one text.
-- Each round measures the contenders one after the other. It starts a contender, sends every text
-  once, warms the contender up and measures its requests/s at each number of clients.
+- In each round the comparison measures the contenders one after the other. It starts a contender,
+  sends every text once, warms the contender up and measures its requests/s at each number of
+  clients.
 - The number in a column such as "requests/s at 8" is the number of clients. Speeds and latencies
   are medians over the rounds. The ratio "fillmask int8 / this" is the median of the ratios in the
   single rounds. The spread of rounds is the highest requests/s of a round minus the lowest, as a
@@ -52,11 +53,11 @@ _FAIRNESS = """\
 - Peak RSS is the sum of VmHWM over all processes of a contender. Pages that processes share count
   in each process.
 - The installed size is the size of a fresh virtual environment with the dependencies of the
-  contender and the build of torch named above. The environment of fillmask includes its built-in
+  contender and the build of torch from the list of versions. The environment of fillmask includes its built-in
   model. The other environments include no model.
 - In-process, all variants get the same tokenized texts in the same order. They use as many threads
   as CPUs. Like the service, fillmask packs batches by tokens, ranks the tokens and splits the
-  results. The other variants compute only logits. They save the time for the ranking.
+  results. The other variants compute only logits and therefore save the time for the ranking.
 """
 
 
@@ -75,7 +76,7 @@ def comparison_section(comparison: Comparison) -> str:
         parts += ["### In-process", _in_process(results, comparison), _against_http(results)]
         parts += ["### Where the time goes", _operators(results)]
         parts += ["### Settings", _list(_settings(present, results))]
-    parts += ["## How it was measured", _FAIRNESS + _list(_load_generator(comparison))]
+    parts += ["## Method of measurement", _FAIRNESS + _list(_load_generator(comparison))]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
