@@ -53,8 +53,8 @@ _FAIRNESS = """\
 - Peak RSS is the sum of VmHWM over all processes of a contender. Pages that processes share count
   in each process.
 - The installed size is the size of a fresh virtual environment with the dependencies of the
-  contender and the build of torch from the list of versions. The environment of fillmask includes its built-in
-  model. The other environments include no model.
+  contender and the build of torch from the list of versions. The environment of fillmask includes
+  its built-in model. The other environments include no model.
 - In-process, all variants get the same tokenized texts in the same order. They use as many threads
   as CPUs. Like the service, fillmask packs batches by tokens, ranks the tokens and splits the
   results. The other variants compute only logits and therefore save the time for the ranking.
@@ -156,8 +156,8 @@ def _in_process(results: SizeResults, comparison: Comparison) -> str:
         "onnxruntime reaches in several large matrix products. A text needs "
         f"{results.operations_per_text / 1e6:.0f} million operations on average. At the int8 peak "
         f"the CPUs can therefore compute {bound:.0f} texts/s. The number of operations includes "
-        f"only the necessary matrix products: {FORMULA}. {_SYMBOLS} The number excludes "
-        'logits at positions without a mask. The column "of the matrix peak" relates int8 '
+        f"only the necessary matrix products: {FORMULA}. {_SYMBOLS} The number of operations "
+        'excludes logits at positions without a mask. The column "of the matrix peak" relates int8 '
         "variants to the int8 peak and fp32 variants to the fp32 peak."
     )
 
@@ -202,16 +202,17 @@ def _operators(results: SizeResults) -> str:
         [operator, f"{us:.0f}", f"{100 * us / total_us:.0f} %"] for operator, us in shown.items()
     )
     return (
-        f"The table is onnxruntime's own profile of {OURS_INT8} on one thread. The profiler slows "
-        "small operators down a little. `MatMulIntegerToFloat` computes the int8 products. The "
-        "other operators compute a scale for every token and the float32 parts of the model.\n\n"
+        f"The table shows onnxruntime's own profile of {OURS_INT8} on one thread. The profiler "
+        "slows small operators down a little. `MatMulIntegerToFloat` computes the int8 products. "
+        "The other operators compute a scale for every token and the float32 parts of the model.\n\n"
         f"{table(['operator', 'us per text', 'share'], rows)}"
     )
 
 
 def _settings(present: list[Contender], results: SizeResults) -> Iterator[str]:
     for contender in present:
-        yield f"**{contender.name}**: {contender.note} Setting: {results.chosen[contender.name]}."
+        setting = results.chosen[contender.name]
+        yield f"**{contender.name}**: {contender.note} The measured setting is {setting}."
 
 
 def _load_generator(comparison: Comparison) -> Iterator[str]:
@@ -228,8 +229,9 @@ def _load_generator(comparison: Comparison) -> Iterator[str]:
         for concurrency, cell in comparison.null_server.items()
     )
     yield (
-        "The load generator is not the bottleneck. To a server without any work it sends "
-        f"{alone}. In the comparison it used at most {100 * heaviest:.1f} % of one CPU."
+        "The load generator is not the bottleneck. To a server that does no work, it sends "
+        f"{alone}. In the comparison the load generator used at most {100 * heaviest:.1f} % of one "
+        "CPU."
     )
     yield (
         f"The comparison has {comparison.rounds} rounds. In each round the measurement of one "
