@@ -204,7 +204,8 @@ def _operators(results: SizeResults) -> str:
     return (
         f"The table shows onnxruntime's own profile of {OURS_INT8} on one thread. The profiler "
         "slows small operators down a little. `MatMulIntegerToFloat` computes the int8 products. "
-        "The other operators compute a scale for every token and the float32 parts of the model.\n\n"
+        "The other operators compute a scale for every token and the float32 parts of the "
+        "model.\n\n"
         f"{table(['operator', 'us per text', 'share'], rows)}"
     )
 
