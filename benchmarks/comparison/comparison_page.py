@@ -23,8 +23,8 @@ _INTRODUCTION = """\
 # Performance
 
 `make comparison` measures fillmask and other servers with the same weights, texts and CPUs. It then
-writes this page. The servers are called contenders. The command needs `wrk` (`apt-get install wrk`
-on Debian and Ubuntu) and a machine without other load.
+writes this page, which calls each measured server a contender. The command needs `wrk`
+(`apt-get install wrk` on Debian and Ubuntu) and a machine without other load.
 
 ![Requests per second and memory of every contender](performance.png)
 """
