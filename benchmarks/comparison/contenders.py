@@ -104,7 +104,7 @@ def _ours(workspace: Workspace, precision: str) -> Contender:
     return Contender(
         name={"int8": OURS_INT8, "fp32": OURS_FP32}[precision],
         command=(sys.executable, "-m", "service", "--bundle", str(workspace.bundle(precision))),
-        settings=(Setting("all default values"),),
+        settings=(Setting("the default value of every option"),),
         environment="fillmask",
         exact=precision == "fp32",
         note=f"`fillmask-serve` serves the {precision} bundle.",
