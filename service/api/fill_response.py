@@ -29,7 +29,7 @@ _REJECTED_TARGETS = TypeAdapter(Sequence[RejectedTarget]).serializer
 
 
 class FillBody(BaseModel):
-    """A fill of a mask."""
+    """A fill of a mask, with its score."""
 
     score: float = Field(description="Probability over the whole vocabulary.")
     token: int = Field(
@@ -72,7 +72,10 @@ _Text = _Mask | list[_Mask]
 
 
 class FillMaskResponse(RootModel[_Text | list[_Text | ErrorResponse]]):
-    """Fills, best first. Several masks or several texts have one list each."""
+    """Fills, best first.
+
+    A text with several masks has one list per mask. A list of texts has one list per text.
+    """
 
 
 def fills_to_json(result: FillResult, *, single: bool) -> bytes:

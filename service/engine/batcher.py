@@ -34,9 +34,9 @@ class Batcher:
         run: function that computes a batch. Several workers call the function at the same time.
         workers: number of worker threads.
         max_batch_tokens: token budget of a batch.
-        max_waiting_tokens: limit on the tokens of the interactive lane, waiting or running.
-        max_bulk_tokens: limit on the tokens of the bulk lane, waiting or running.
-        max_wait_s: limit on the estimated wait in the interactive lane at the recent throughput.
+        max_waiting_tokens: maximum number of waiting and running tokens in the interactive lane.
+        max_bulk_tokens: maximum number of waiting and running tokens in the bulk lane.
+        max_wait_s: maximum estimated wait in the interactive lane, in seconds.
         on_failure: function that receives an error message on the event loop after a worker thread
             has failed.
         statistics: statistics of batches, by default new statistics.
@@ -86,7 +86,7 @@ class Batcher:
 
     @property
     def accepted_tokens(self) -> int:
-        """Tokens that wait or run in both lanes."""
+        """Number of waiting and running tokens in both lanes."""
         with self._lock:
             return self._admission.tokens
 
@@ -143,7 +143,7 @@ class Batcher:
 
     @property
     def estimated_wait_s(self) -> float:
-        """Estimated time to compute the interactive lane, or 0 before the first large batch."""
+        """Seconds to compute the interactive lane's tokens, or 0 before the first large batch."""
         return self._admission.estimated_wait_s
 
     def raise_if_overloaded(self, *, bulk: bool = False) -> None:
