@@ -9,9 +9,9 @@ import sys
 
 
 def main() -> int:
-    """Run the command and return the exit status."""
+    """Run the command and return the exit code."""
     try:
-        # imported here, because the serving install lacks the dependencies of this command
+        # imported here, because the serving environment lacks the dependencies of this command
         from export import commands  # noqa: PLC0415
     except ModuleNotFoundError as error:
         print(

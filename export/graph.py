@@ -34,7 +34,7 @@ def served_graph(g: GraphBuilder) -> onnx.ModelProto:
     """Build the graph that `service.engine.runtime` runs.
 
     Args:
-        g: graph builder of a precision, with the weights of `export.weights`.
+        g: graph builder for fp32 or int8, with the weights of `export.weights`.
     """
     config = g.config
     x_RD = _embeddings(g)

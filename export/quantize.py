@@ -24,7 +24,7 @@ class QuantizedRows:
 
     Attributes:
         values: (rows, columns) int8.
-        scales: (rows,) float32. The exact value of row r is `values[r] * scales[r]`.
+        scales: (rows,) float32. Row r of the matrix is `values[r] * scales[r]`.
     """
 
     values: NDArray[np.int8]
@@ -42,9 +42,10 @@ def quantize_rows(
 ) -> QuantizedRows:
     """Round each row to int8, scaled by its largest magnitude.
 
-    With the inputs' Gram matrix, later columns compensate for the rounding errors of earlier ones
-    (GPTQ, Frantar et al. 2023, algorithm 1). The compensation minimises the change of the outputs
-    on such inputs. Without the matrix, the function rounds each value to the nearest step.
+    With the inputs' Gram matrix, later columns compensate for the rounding errors of earlier
+    columns (GPTQ, Frantar et al. 2023, algorithm 1). The compensation minimises the change of the
+    outputs for these inputs. Without the matrix, the function rounds each value to the nearest
+    step.
 
     Args:
         weight: (rows, columns) finite float32 values.

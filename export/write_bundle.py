@@ -53,7 +53,7 @@ class BundleMetadata:
         license: licence of the weights, if possible as an SPDX expression.
         description: one sentence about the model.
         max_tokens: maximum length of an input in tokens, special tokens included. None for the
-            encoder's maximum.
+            maximum length of the encoder.
         precision: precision of weights and arithmetic, "fp32" or "int8".
     """
 
@@ -72,7 +72,8 @@ class SampleTexts:
 
     Attributes:
         verification: sentences for the comparison with PyTorch and for golden prompts.
-        calibration: sentences for rounding to int8. Unused if training has rounded the weights.
+        calibration: sentences for rounding to int8. The export does not use these sentences if
+            training has rounded the weights.
     """
 
     verification: Sequence[str]
@@ -86,7 +87,7 @@ def write_bundle(
 
     Args:
         checkpoint: checkpoint of the model to serve.
-        output: directory of the bundle. The new bundle replaces an existing one.
+        output: directory of the bundle. The new bundle replaces an existing bundle.
         metadata: metadata of the bundle.
         texts: real sentences for verification and calibration.
 

@@ -9,7 +9,7 @@ Item = TypeVar("Item")
 
 # a request with more tokens than this number of full batches joins the bulk lane
 MAX_INTERACTIVE_BATCHES = 8
-# While both lanes have items, one of this number of batches comes from the bulk lane.
+# While both lanes have items, one in this number of batches comes from the bulk lane.
 BATCHES_PER_BULK_BATCH = 8
 
 
@@ -31,7 +31,7 @@ def batch_budget(unanswered_tokens: int, workers: int, max_batch_tokens: int) ->
     workers may be idle.
 
     Args:
-        unanswered_tokens: tokens that wait or run in both lanes.
+        unanswered_tokens: number of waiting and running tokens in both lanes.
         workers: number of worker threads.
         max_batch_tokens: token budget of a batch.
     """
@@ -66,7 +66,7 @@ class LaneQueue(Generic[Item]):
         """Remove and return the oldest items of one lane.
 
         Args:
-            budget_tokens: token budget of the batch. A larger item forms a batch alone.
+            budget_tokens: token budget of the batch. An item with more tokens forms a batch alone.
         """
         turn = self._interactive_batches >= BATCHES_PER_BULK_BATCH - 1
         lane = self._bulk if self._bulk and (turn or not self._interactive) else self._interactive

@@ -109,7 +109,8 @@ class Batcher:
             The outputs of each pass, in the same order.
 
         Raises:
-            OverloadedError: the passes exceed the free capacity of their lane.
+            OverloadedError: the lane has too little free capacity, or the estimated wait is too
+                long.
             InvalidRequestError: the passes alone exceed the limit of their lane.
             NotReadyError: the batcher is closing, or a worker has failed.
             Exception: the error of `run` for a batch of only one of the passes.
@@ -147,10 +148,10 @@ class Batcher:
         return self._admission.estimated_wait_s
 
     def raise_if_overloaded(self, *, bulk: bool = False) -> None:
-        """Reject a request early, before its size is known. `submit` checks again.
+        """Reject a request early, before its size is known. `submit` checks the size.
 
         Raises:
-            OverloadedError: the lane has no free capacity.
+            OverloadedError: the lane has no free capacity, or the estimated wait is too long.
             NotReadyError: the batcher is closing, or a worker has failed.
         """
         self._raise_if_stopped()
@@ -169,7 +170,7 @@ class Batcher:
         return self._admission.retry_after_s(ahead)
 
     async def close(self) -> None:
-        """Reject new requests, compute the accepted ones and stop the workers."""
+        """Reject new requests, compute the accepted requests and stop the workers."""
         with self._lock:
             self._closing = True
             self._wake(len(self._workers))
@@ -203,7 +204,7 @@ class Batcher:
             self._idle.pop().notify()
 
     def _next_batch(self) -> list[QueuedPass]:
-        """Wait for the next batch. An empty batch means that the batcher is closed."""
+        """Wait for the next batch and return it. The batch is empty if the batcher is closed."""
         with self._lock:
             while not self._queue and not self._closing:
                 woken = threading.Condition(self._lock)

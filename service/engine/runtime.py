@@ -4,7 +4,7 @@ import functools
 import os
 from pathlib import Path
 
-# onnxruntime sends telemetry to its maker and stores a telemetry id under the home directory. Only
+# onnxruntime sends telemetry to Microsoft and stores a telemetry id under the home directory. Only
 # this variable prevents both, and only before the import. The function disable_telemetry_events()
 # becomes available after the import, which is too late.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"

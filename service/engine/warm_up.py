@@ -29,7 +29,7 @@ def warm_up(
         token_id: id of every token in the texts.
         max_tokens: maximum length of a text in tokens.
         max_batch_tokens: token budget of a batch. A longer text forms a batch alone.
-        max_masks: number of masks in the first batch.
+        max_masks: maximum number of masks in the first batch.
         top_k: number of ids to return for each mask.
 
     Returns:
