@@ -62,8 +62,8 @@ class Int8GraphBuilder(GraphBuilder):
 
     @cached_property
     def _tables(self) -> dict[str, QuantizedRows]:
-        # A tied table has the head's factors, because their gain for the logits exceeds their harm to
-        # the lookup.
+        # A tied table has the head's factors. The logits gain more accuracy from these factors than
+        # the lookup loses.
         tables = {self._output: self._int8.rows(VOCABULARY, self.weights[self._output])}
         if not self.config.tied:
             tables[TABLE] = quantize_rows(self.weights[TABLE])
@@ -117,7 +117,7 @@ class Int8GraphBuilder(GraphBuilder):
         return self.add("QGemm", inputs, domain=CONTRIB, transB=1)
 
     def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:
-        """Add linear layers with the same input, which the graph rounds once."""
+        """Add linear layers with the same input, which the graph quantizes once."""
         key = "+".join(names)
         if key.endswith(".output"):
             # the values' weights already contain the factors of this layer

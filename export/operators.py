@@ -1,6 +1,6 @@
 """Builder of ONNX graphs, with a method per kind of layer.
 
-Methods take and return names of tensors, so that the code of a graph resembles the encoder.
+Methods take and return names of tensors, so that code for a graph resembles the encoder's code.
 """
 
 from __future__ import annotations

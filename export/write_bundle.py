@@ -46,7 +46,7 @@ MAX_UNUSED_IDS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleMetadata:
-    """Metadata of a bundle.
+    """Fields of bundle.json that the user of the export chooses.
 
     Attributes:
         name: name of the model.
@@ -97,7 +97,7 @@ def write_bundle(
     Raises:
         CheckpointError: the checkpoint has no head, or its tokenizer is missing or does not match
             the encoder.
-        VerificationError: the graph disagrees with the encoder.
+        VerificationError: the results of the graph differ from the results of the encoder.
         ValueError: the metadata or the output directory is invalid.
     """
     config = checkpoint.model.config

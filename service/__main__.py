@@ -10,7 +10,8 @@ def main() -> int:
     """Run the server.
 
     Returns:
-        The exit code: 0 after SIGTERM or SIGINT, 1 if the service fails, 2 if it cannot start.
+        The exit code, which is 0 after SIGTERM or SIGINT, 1 if the service fails and 2 if the
+        service cannot start.
     """
     # prints the traceback of a crash in native code
     faulthandler.enable()

@@ -191,7 +191,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
 
     Raises:
         SettingsError: a flag or a FILLMASK_ variable is unknown or has an invalid value.
-        SystemExit: after --help or --version.
+        SystemExit: the flags contain --help or --version.
     """
     flags = _read_flags(arguments)
     _reject_unknown_variables()

@@ -36,7 +36,7 @@ def get_model(request: Request, name: str | None = None) -> ServedModel:
 
 
 async def get_ready_model(app: Starlette, name: str | None = None) -> ServedModel:
-    """Return the named or default model after a check of its readiness.
+    """Return the named or default model if this model is ready.
 
     Raises:
         NotReadyError: the service is not ready, or the model fails its readiness probe.

@@ -61,7 +61,7 @@ class FillBody(BaseModel):
 
 
 class RejectedTargetBody(BaseModel):
-    """A target that the model cannot rank, which follows the fills if on_error is report."""
+    """An invalid target. With on_error "report", invalid targets follow the fills of a mask."""
 
     token_str: str = Field(description="The target as in the request.")
     error: str = Field(description="One sentence with the problem and the allowed values.")

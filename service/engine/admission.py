@@ -33,7 +33,7 @@ class Throughput:
 
     @property
     def tokens_per_s(self) -> float | None:
-        """Decayed sum of tokens per decayed sum of seconds, or None before a large batch."""
+        """Recent throughput in tokens per second, or None before the first large batch."""
         return self._tokens / self._seconds if self._seconds else None
 
 
@@ -97,7 +97,7 @@ class Admission:
 
     @property
     def estimated_wait_s(self) -> float:
-        """Seconds to compute the interactive lane's tokens, or 0 before the first large batch."""
+        """Estimated seconds of work in the interactive lane, or 0 before the first large batch."""
         return self._seconds_for(self._accepted[False])
 
     def accept(self, tokens: int, *, bulk: bool) -> None:
@@ -154,7 +154,7 @@ class Admission:
         self._accepted = {False: 0, True: 0}
 
     def _is_overloaded(self, tokens: int, *, bulk: bool, unread_tokens: int = 0) -> bool:
-        """Check the limits of a lane and count a rejection."""
+        """Return whether the tokens exceed a limit of the lane. Count a rejection."""
         accepted_tokens = self._accepted[bulk] + unread_tokens
         if accepted_tokens + tokens > self._max_tokens[bulk]:
             self._statistics.record_rejection("queue_full")

@@ -113,7 +113,7 @@ class Batcher:
                 long.
             InvalidRequestError: the passes alone exceed the limit of their lane.
             NotReadyError: the batcher is closing, or a worker has failed.
-            Exception: the error of `run` for a batch of only one of the passes.
+            Exception: `run` raises this error for a batch with only one of the passes.
         """
         assert passes, "a request needs at least one pass"  # noqa: S101
         tokens = sum(model_pass.tokens for model_pass in passes)
@@ -144,7 +144,7 @@ class Batcher:
 
     @property
     def estimated_wait_s(self) -> float:
-        """Seconds to compute the interactive lane's tokens, or 0 before the first large batch."""
+        """Estimated seconds of work in the interactive lane, or 0 before the first large batch."""
         return self._admission.estimated_wait_s
 
     def raise_if_overloaded(self, *, bulk: bool = False) -> None:

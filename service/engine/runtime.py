@@ -44,8 +44,9 @@ class Runtime:
 
     Args:
         model_path: path of the ONNX file.
-        threads_per_run: number of threads that share one run. With 1, a run stays on the calling
-            thread. The throughput is highest with one such run per CPU at the same time.
+        threads_per_run: number of threads that share one run. With one thread, a run stays
+            on the calling thread. The throughput is highest with one such run per CPU at the same
+            time.
         pack: whether to repack the weights for faster matrix products. The repacked copy takes as
             much memory as the weights themselves.
 
@@ -54,8 +55,8 @@ class Runtime:
             change results.
 
     Raises:
-        BundleError: onnxruntime cannot load the file, or its inputs or outputs differ from those
-            of the served graph.
+        BundleError: onnxruntime cannot load the file, or the file has inputs or outputs other than
+            the served graph.
     """
 
     def __init__(self, model_path: Path, threads_per_run: int = 1, *, pack: bool = True) -> None:

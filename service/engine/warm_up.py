@@ -33,7 +33,7 @@ def warm_up(
         top_k: number of ids to return for each mask.
 
     Returns:
-        The number of tokens in the batch of sentences, and its duration in seconds.
+        The number of tokens in the batch of sentences, and the seconds of this batch.
 
     Raises:
         BundleError: the graph fails on a batch.

@@ -69,7 +69,7 @@ def rank_tokens(
         tokenizer: the model's tokenizer.
         texts: the clients' texts.
         encoded: the same texts as token ids.
-        outputs: outputs of the model, one per text.
+        outputs: outputs of the pass of each text.
         top_k: maximum number of fills per mask.
     """
     return [

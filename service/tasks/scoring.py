@@ -1,4 +1,4 @@
-"""The scoring task, which returns the pseudo-log-likelihood of each text and its tokens' scores.
+"""The scoring task, which returns scores of texts and of their tokens.
 
 The model predicts each token of a text with a mask in place of the token. The pseudo-log-likelihood
 of the text is the sum of the log-probabilities (Salazar et al. 2020, "Masked Language Model

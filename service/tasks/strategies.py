@@ -23,7 +23,7 @@ INTERACTIVE_PASSES = 8
 
 
 class FillStrategies:
-    """Strategies that fill texts by their plans.
+    """Strategies that fill the masks of texts according to plans.
 
     Args:
         tokenizer: the model's tokenizer.
@@ -151,7 +151,7 @@ class FillStrategies:
 def _merge_windows(
     plans: Sequence[FillPlan], fills: Sequence[list[list[Any]]]
 ) -> list[list[list[Any]]]:
-    """Merge the fills of each text's windows. Each fill gets its window."""
+    """Merge the fills of each text's windows and store the window in each fill."""
     remaining = iter(fills)
     merged = []
     for plan in plans:

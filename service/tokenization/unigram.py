@@ -137,7 +137,10 @@ class Unigram:
         return pieces
 
     def _piece_ids(self, piece: str, encoded: bytes) -> list[int]:
-        """Return the ids of a piece. An unknown piece has the ids of its bytes, if possible."""
+        """Return the ids of a piece.
+
+        With byte fallback, an unknown piece has the ids of its bytes.
+        """
         if (token_id := self._ids.get(piece)) is not None:
             return [token_id]
         if self._byte_fallback:

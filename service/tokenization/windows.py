@@ -30,7 +30,7 @@ class Window:
 
 
 def split_into_windows(words: EncodedWords, mask_token_id: int, max_tokens: int) -> list[Window]:
-    """Split a text that is too long into windows, in the order of their masks.
+    """Split an overlong text into windows, in the order of the masks.
 
     Args:
         words: tokens of the whole text.

@@ -42,7 +42,7 @@ class WireTensor:
         return {**self._head(), "data": list(self.values)}
 
     def to_bytes(self) -> tuple[dict[str, Any], bytes]:
-        """Return the tensor's JSON without values and the values as bytes."""
+        """Return the JSON of the tensor without its values, and the values as bytes."""
         if self.datatype == "BYTES":
             texts = [value.encode() for value in self.values]
             content = b"".join(_LENGTH.pack(len(text)) + text for text in texts)
