@@ -21,7 +21,7 @@ from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
 MIN_AGREEMENT = 0.9  # minimum share of masks with the same top token in int8 and fp32
-# nats, maximum of the 99th percentile of the log-probability differences over the fp32 top 5
+# nats, maximum 99th percentile of the log-probability differences over fp32's five top tokens
 MAX_P99 = 0.5
 REQUESTS_AT_ONCE = 16  # limits the memory for the log-probabilities of a long text
 _INT8_ADVICE = (

@@ -95,7 +95,7 @@ class _ErrorCompensation:
         diagonal = np.diag(gram) * scale**2
         # the minimum avoids a singular matrix if all channels are always zero
         damping = max(DAMPING * float(diagonal.mean()), 1e-12)
-        # channels with the most energy come first, while many columns remain for compensation
+        # channels with the largest inputs come first, while many columns remain for compensation
         self._order = np.argsort(-diagonal, kind="stable")
         # free each matrix as early as possible, because 4,096 channels take 134 MB per matrix
         damped = torch.from_numpy(gram[np.ix_(self._order, self._order)])

@@ -15,7 +15,7 @@ def main() -> int:
     """
     # prints the traceback of a crash in native code
     faulthandler.enable()
-    # before the imports, because a signal may arrive during them
+    # the handlers come before the imports, because a signal may arrive during an import
     for number in (signal.SIGTERM, signal.SIGINT):
         # no request is pending before the server listens
         signal.signal(number, lambda *_: sys.exit(0))

@@ -27,8 +27,8 @@ from service.settings import Settings, read_settings
 
 _log = logging.getLogger("service")
 
-# Longer than the keep-alive timeout of most proxies, 60 s. A server that closes first may cut off a
-# request in transit.
+# longer than the keep-alive timeout of most proxies, which is 60 s. A server that closes the
+# connection before the proxy may cut off a request in transit.
 KEEP_ALIVE_S = 75
 _GC_THRESHOLD = 10_000  # new objects between two garbage collections
 

@@ -119,7 +119,7 @@ class TextsRequest(BaseModel):
 
     @property
     def report_errors(self) -> bool:
-        """True if the response contains an invalid text's error in place of its results."""
+        """True if the response contains an invalid text's error in place of the text's results."""
         return self.on_error == "report"
 
     @classmethod

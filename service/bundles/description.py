@@ -58,7 +58,7 @@ def _remove_constraints(schema: dict[str, Any]) -> None:
 class Architecture(_Strict):
     """Sizes of the encoder. The number `parameters` counts a tied table once."""
 
-    # GET /info also returns the sizes. Its clients must accept fields of later releases.
+    # GET /info also returns the sizes. Clients of GET /info must accept fields of later releases.
     model_config = ConfigDict(json_schema_extra=_remove_constraints)
 
     d_model: Size

@@ -53,7 +53,7 @@ class LaneQueue(Generic[Item]):
         self._tokens = tokens
         self._interactive: deque[Item] = deque()
         self._bulk: deque[Item] = deque()
-        self._interactive_batches = 0  # since the last bulk batch
+        self._interactive_batches = 0  # number since the last bulk batch
 
     def __bool__(self) -> bool:
         return bool(self._interactive or self._bulk)

@@ -22,8 +22,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 # thread and back takes 0.03 ms. `encode` keeps the interpreter lock, and `encode_batch`
 # releases the lock.
 LONG_TEXT_CHARS = 1_000
-# No word of any language is longer. The limit is short, because a request may have thousands of
-# targets to tokenize.
+# No word of any language has more characters. The limit is small, because a request may have
+# thousands of targets to tokenize.
 MAX_TARGET_CHARS = 256
 
 
