@@ -1,6 +1,6 @@
 """Settings from flags, FILLMASK_ environment variables and defaults, in this order of precedence.
 
-No other module reads the environment.
+No other module reads the FILLMASK_ variables.
 """
 
 import argparse
