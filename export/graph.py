@@ -34,7 +34,7 @@ def served_graph(g: GraphBuilder) -> onnx.ModelProto:
     """Build the graph that `service.engine.runtime` runs.
 
     Args:
-        g: graph builder of a precision, with the weights of `export.weights`.
+        g: graph builder for fp32 or int8, with the weights of `export.weights`.
     """
     config = g.config
     x_RD = _embeddings(g)
@@ -97,7 +97,7 @@ def _unmasked_share(g: GraphBuilder) -> str:
 
 
 def _block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
-    """Add a block that computes all tokens."""
+    """Add a block that computes hidden states of all tokens."""
     name = f"blocks.{g.config.layers[layer]}"
     source_RD = g.attention_input(x_RD, name)
     query, key, value = g.linears(source_RD, [f"{name}.{part}" for part in QKV], TOKENS)
@@ -109,7 +109,7 @@ def _block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
 
 
 def _last_block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
-    """Add the last block, whose output contains only masks."""
+    """Add the last block, which computes hidden states of only the masks."""
     name = f"blocks.{g.config.layers[layer]}"
     source_RD = g.attention_input(x_RD, name)
     slots_S = g.add("Reshape", ["query_index", g.integers(-1)])

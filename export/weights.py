@@ -64,7 +64,7 @@ def _position_embeddings(embeddings: Embeddings, length: int) -> NDArray[np.floa
     """Sum the position embeddings and the embedding of token type 0, which all tokens have.
 
     Returns:
-        (P, E). None for an encoder without positions and token types.
+        The sum (P, E), or None for an encoder without positions and token types.
     """
     table = embeddings.position_table()
     if not embeddings.config.type_vocab_size:

@@ -23,10 +23,10 @@ class FillPlan:
     """A tokenized text with its options.
 
     Attributes:
-        text: the user's text.
+        text: the client's text.
         options: options of the text.
         targets: the only words and phrases to rank. None means the whole vocabulary.
-        windows: the parts of the text that the model reads, at least one.
+        windows: one or more parts of the text, which the model reads.
     """
 
     text: str
@@ -68,7 +68,7 @@ class FillPlanner:
 
     Args:
         tokenizer: the model's tokenizer.
-        max_tokens: longest text the model reads, special tokens included.
+        max_tokens: maximum length of a text in tokens, including special tokens.
         max_passes: maximum number of model passes per request.
     """
 
@@ -95,7 +95,7 @@ class FillPlanner:
             text: a text with at least one mask.
             options: options of the text.
             label: the client's name for the text, for error messages.
-            report_errors: ignore invalid targets if at least one is valid.
+            report_errors: True to ignore invalid targets if at least one target is valid.
 
         Raises:
             InvalidRequestError: the text has no mask, the text is too long or a target is invalid.

@@ -22,8 +22,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 # thread and back takes 0.03 ms. `encode` keeps the interpreter lock, and `encode_batch`
 # releases the lock.
 LONG_TEXT_CHARS = 1_000
-# No word of any language is longer. The limit is short, because a request may have thousands of
-# targets to tokenize.
+# No word of any language has more characters. The limit is small, because a request may have
+# thousands of targets to tokenize.
 MAX_TARGET_CHARS = 256
 
 
@@ -59,9 +59,9 @@ class EncodedWords:
 
     Attributes:
         input_ids: (T,) int64, including special tokens.
-        positions: (t,) int64, ascending positions of the tokens that are not special.
-        spans: start and end of each of these tokens in the text, in characters.
-        words: (t,) int64, index of the word of each of these tokens, ascending.
+        positions: (t,) int64, ascending positions of the t ordinary tokens in input_ids.
+        spans: start and end of each ordinary token in the text, in characters.
+        words: (t,) int64, ascending index of the word of each ordinary token.
     """
 
     input_ids: IntArray
@@ -82,7 +82,7 @@ class Tokenizer:
         special_token_ids: ids of all special tokens, including the mask.
 
     Raises:
-        BundleError: the file is not a tokenizer, or its mask token has another id.
+        BundleError: tokenizer.json is not a tokenizer, or its mask token has another id.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Tokenizer:
         """Load the tokenizer of a bundle.
 
         Raises:
-            BundleError: the file is not a tokenizer, or its mask token has another id.
+            BundleError: tokenizer.json is not a tokenizer, or its mask token has another id.
         """
         return cls(
             bundle.tokenizer_path.read_bytes(),
