@@ -4,11 +4,7 @@ from typing import ClassVar
 
 
 class CommandError(Exception):
-    """An error that the same command causes again.
-
-    Attributes:
-        exit_code: exit code of the process.
-    """
+    """An error that recurs if the user runs the same command again."""
 
     exit_code: ClassVar[int] = 2
 
@@ -24,5 +20,5 @@ class RetryError(CommandError):
 
 
 def reason(error: OSError) -> str:
-    """Return the system's reason for a file error, in lower case."""
+    """Return the operating system's message for a file error, in lower case."""
     return (error.strerror or "unknown").lower()
