@@ -21,7 +21,7 @@ class ErrorPolicy:
 
     Attributes:
         rows: number of written rows.
-        count: number of problems.
+        count: number of rows with a problem.
     """
 
     def __init__(self, write: Write, name: str, on_error: OnError) -> None:

@@ -4,13 +4,13 @@ from typing import ClassVar
 
 
 class CommandError(Exception):
-    """An error that recurs if the user runs the same command again."""
+    """An error of the command. The same command fails again, except after a RetryError."""
 
     exit_code: ClassVar[int] = 2
 
 
 class RowError(CommandError):
-    """An invalid row. The message names the file and the number of the row."""
+    """Error for an invalid row. The message names the file and the number of the row."""
 
 
 class RetryError(CommandError):

@@ -1,4 +1,4 @@
-"""Fill requests of rows, with their texts and options."""
+"""Requests for the fills of rows, with texts and options."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ GRACE_S = 1.0
 
 
 class SignalError(Exception):
-    """A signal that ended the command.
+    """Error for a signal that ended the command.
 
     Attributes:
         number: the signal's number.
@@ -64,8 +64,8 @@ def run_until_signal(main: Main) -> None:
 def _signal_events() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Open a socket pair, whose first socket receives the number of each signal.
 
-    A socket wakes the waiting thread even if another thread receives the signal. In this
-    case a lock or a queue does not wake the thread.
+    A socket wakes the waiting thread even if another thread receives the signal. In this case, a
+    lock or a queue does not wake the waiting thread.
     """
     ours, theirs = socket.socketpair()
     with ours, theirs:

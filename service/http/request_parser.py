@@ -139,7 +139,7 @@ class RequestParser:
         del self._parser, self._receiver
 
     def _next_end(self, data: bytes) -> int:
-        """Return the bytes up to the next empty line, which may end a head or the last chunk."""
+        """Return the byte count up to the next empty line, which may end a head or a last chunk."""
         tail = self._tail
         found = (tail + data).find(_HEAD_END) if tail else data.find(_HEAD_END)
         end = len(data) if found < 0 else found + len(_HEAD_END) - len(tail)

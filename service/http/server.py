@@ -34,7 +34,7 @@ _PROGRAM = (
 
 
 def drop_new_connections(listener: socket.socket) -> None:
-    """Drop new connection attempts and let earlier attempts complete.
+    """Drop new connection attempts by a packet filter and let earlier attempts complete.
 
     Closing a listening socket resets the connections that the server has not accepted yet. Under
     load, the close lost one request in several thousand. Accepting all remaining connections in a

@@ -41,7 +41,7 @@ class Histogram:
         return list(zip((*self._bounds, math.inf), accumulate(self._counts), strict=True))
 
 
-# from the seconds of a request with a short text on an idle machine to the default timeout
+# bounds in seconds, from a request with a short text on an idle machine to the default timeout
 REQUEST_SECONDS = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0),

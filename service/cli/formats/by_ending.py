@@ -41,7 +41,7 @@ def open_rows(path: Path, field: str) -> Rows:
         field: field name for the lines of plain text.
 
     Raises:
-        CommandError: the ending is not supported, or the content does not match it.
+        CommandError: the ending is not supported, or the content does not match the ending.
     """
     ending = check_ending(path, READ)
 
@@ -68,7 +68,7 @@ def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
         options: options for the added fields.
 
     Raises:
-        CommandError: the ending is not supported, or the format cannot represent these rows.
+        CommandError: the ending is not supported, or the format cannot represent the rows.
     """
     ending = check_ending(path, WRITTEN)
     if ending in _JSON_LINES:

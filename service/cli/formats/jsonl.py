@@ -163,7 +163,7 @@ def _lines(stream: Stream) -> Iterator[list[bytes | None]]:
 
 
 class JsonRowWriter:
-    """Writer of JSONL.
+    """Writer of a JSONL file.
 
     Raises:
         CommandError: the rows have a column with the name of an added field.

@@ -1,10 +1,10 @@
-"""Reading of lines from a byte stream in bounded memory."""
+"""Reader of the lines of a byte stream, with bounded memory."""
 
 import codecs
 from collections.abc import Iterator
 from typing import Protocol
 
-# 80 times the maximum number of characters of a text that the model reads in windows
+# 80 bytes per character of the longest text that the model reads in windows
 MAX_LINE_BYTES = 2**24
 _CHUNK_BYTES = 2**18
 

@@ -165,7 +165,7 @@ _GROUP_ROWS, _GROUP_BYTES = 2**14, 2**26
 
 
 class ParquetRowWriter:
-    """Writer of Parquet.
+    """Writer of a Parquet file.
 
     Args:
         rows: the rows to write. If the rows may have different fields, the writer first reads all

@@ -72,7 +72,7 @@ class Job:
             restart: discard the saved answers.
 
         Returns:
-            False if the output is already complete.
+            True if the job has work left. False if the output is already complete.
 
         Raises:
             CommandError: the directory belongs to another job or contains unknown files.

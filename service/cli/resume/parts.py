@@ -42,7 +42,7 @@ class PartFiles:
         self._first = first
         self._max_rows = rows
         self._max_seconds = seconds
-        self._lock = threading.Lock()  # because cancelling a job does not wait for a running write
+        self._lock = threading.Lock()  # cancelling a job does not wait for a running write
         self._stream: BinaryIO | None = None
         self._unfinished_rows = 0
         self._begun_s = 0.0

@@ -96,7 +96,10 @@ class ApiKeys:
         self._digests = tuple(digests)
 
     def _file_version(self) -> tuple[int, ...]:
-        """Return the file's inode, modification time and size. Kubernetes changes the inode."""
+        """Return the inode, modification time and size of the file.
+
+        Kubernetes updates a secret by replacing the file, which changes the inode.
+        """
         try:
             stat = self._path.stat()
         except OSError:  # reading the file reports the reason

@@ -26,8 +26,7 @@ class RequestMemoryMiddleware:
 
     The middleware responds with 413 as soon as the Content-Length or the received bytes of a body
     exceed the limit. The middleware responds to a compressed body with 415, because its size in
-    memory is unknown.
-    The application receives the complete body in one message.
+    memory is unknown. The application receives the complete body in one message.
 
     Endpoints reserve the memory of their response with the function scope[RESERVE], before they
     submit work to the model.
