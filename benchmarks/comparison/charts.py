@@ -18,7 +18,7 @@ _DPI = 150
 
 
 def draw_comparison(comparison: Comparison, path: Path) -> None:
-    """Draw requests/s at each concurrency and memory, with one column per model size."""
+    """Draw requests/s at each concurrency, and peak memory, in one column per model size."""
     concurrencies = list(comparison.null_server)
     rows = [*concurrencies, None]
     figure = Figure(figsize=(6.5 * len(comparison.sizes), 3 * len(rows)), layout="constrained")

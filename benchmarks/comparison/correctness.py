@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 CANDIDATES = 20  # number of best tokens per mask in the reference
-TIE = 1e-3  # nats, for the order of float32 sums
+TIE = 1e-3  # nats, because the order of float32 sums changes the last digits
 
 # log-probabilities of the best tokens by id, for each mask of each text
 Reference = list[list[dict[int, float]]]

@@ -2,9 +2,9 @@
 
     python -m benchmarks.comparison.peaks THREADS SECONDS
 
-The script prints the int8 and the fp32 rate of all threads together, in 1e9 operations/s. Each
-rate is the maximum over several shapes, and each thread computes its own product. The int8 product
-is MatMulInteger of uint8 by int8. A multiplication with an addition counts as two operations.
+The script prints the int8 and the fp32 rate of all threads together, in 1e9 operations/s. Each rate
+is the maximum over several shapes. Each thread computes its own product. The int8 product is
+MatMulInteger of uint8 by int8. A multiplication with an addition counts as two operations.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.comparison.in_process import LIMIT_S, drive
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.results import Peak
 
-# rows, inner length and columns, as in encoders and square
+# rows, inner length and columns of three products of encoders and of a square product
 SHAPES = ((256, 768, 768), (256, 768, 3072), (256, 3072, 768), (1024, 1024, 1024))
 OPSET = 17
 

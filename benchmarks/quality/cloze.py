@@ -3,7 +3,8 @@
     .venv-dev/bin/python -m benchmarks.quality.cloze [BUNDLE]
 
 cloze_probe.tsv contains 130 hand-written prompts of ten kinds, with the columns kind, text and
-accepted answers. The prompts never select or train a model. The default is the built-in bundle.
+accepted answers. No training run and no model selection uses the prompts. The default BUNDLE is the
+built-in bundle.
 """
 
 from __future__ import annotations

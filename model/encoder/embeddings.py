@@ -36,7 +36,7 @@ class Embeddings(nn.Module):
         self.compute_sinusoids()
 
     def compute_sinusoids(self) -> None:
-        """Compute the table of an encoder with fixed positions.
+        """Compute the position table of an encoder with fixed positions.
 
         Checkpoints do not store this table.
         """

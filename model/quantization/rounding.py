@@ -32,7 +32,7 @@ class RoundedEncoder:
         self.model, self.plan = model, plan
         device = model.embeddings.word.weight.device
         table = output_table(model.config)
-        # by name of the weight
+        # factors by the name of the weight
         self._factors = {
             table if name == VOCABULARY else f"{name}.weight": factors.to(device)
             for name, factors in plan.factors.items()
