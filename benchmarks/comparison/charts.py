@@ -36,7 +36,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
 
 
 def draw_scaling(scaling: Scaling, path: Path) -> None:
-    """Draw the curves of length, masks, batch size and memory."""
+    """Draw the time per text by length, masks and batch size, and the memory over requests."""
     curves = scaling.curves
     figure = Figure(figsize=(13, 7), layout="constrained")
     by_tokens, by_masks, by_texts, memory = figure.subplots(2, 2).ravel()

@@ -26,10 +26,10 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Contender in the comparison, with its own row in the table.
+    """Contender in the comparison, with its own row in the tables of docs/performance.md.
 
     Attributes:
-        name: name of the row.
+        name: label of the row.
         command: command without settings and port.
         settings: possible settings. A trial with 8 clients selects the fastest one.
         environment: kind of installation (`installed_size`).

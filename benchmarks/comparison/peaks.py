@@ -29,7 +29,7 @@ OPSET = 17
 
 
 def measure(cpus: Sequence[int], seconds: float) -> Peak:
-    """Measure the peak of some CPUs in a separate process."""
+    """Measure the peak rates of some CPUs in a separate process."""
     printed = output_of(
         "benchmarks.comparison.peaks", [str(len(cpus)), str(seconds)], cpus, LIMIT_S
     )
@@ -79,7 +79,7 @@ def _session(left: NDArray[np.generic], right: NDArray[np.generic]) -> ort.Infer
 
 
 def main() -> None:
-    """Print the int8 and the fp32 peak."""
+    """Print the int8 and the fp32 peak rate."""
     threads, seconds = int(sys.argv[1]), float(sys.argv[2])
     print(peak_gops(np.uint8, np.int8, threads, seconds))
     print(peak_gops(np.float32, np.float32, threads, seconds))

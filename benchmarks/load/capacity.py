@@ -47,7 +47,7 @@ def pods_needed(requests_per_s: float, tokens_per_request: float, pod_tokens_per
 
     Args:
         requests_per_s: peak request rate.
-        tokens_per_request: mean number of tokens.
+        tokens_per_request: mean number of tokens per request.
         pod_tokens_per_s: throughput of a pod that is never idle.
     """
     return math.ceil(requests_per_s * tokens_per_request / (pod_tokens_per_s * UTILISATION))

@@ -39,7 +39,7 @@ ALLOWED_REFUSALS = 0.01  # maximum share of the polite clients' requests with st
 
 
 async def mix(minutes: float, seed: int, bundle: Path) -> int:
-    """Run the mix and return the exit code."""
+    """Run the mix and return the exit status."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     samples: list[int] = []
     answered = refused = lost = 0

@@ -45,7 +45,7 @@ class Tally:
 def main() -> None:
     """Print accuracy by kind and the missed prompts.
 
-    The table of the built-in bundle also goes into the model card.
+    The function also writes the table of the built-in bundle into the model card.
     """
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path()
     tallies = probe(path)

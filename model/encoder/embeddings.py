@@ -69,7 +69,7 @@ class Embeddings(nn.Module):
         """Return the position embeddings.
 
         Returns:
-            (max_positions, E). None for an encoder without position embeddings.
+            Table (max_positions, E). None for an encoder without position embeddings.
         """
         if self.config.positions == "none":
             return None

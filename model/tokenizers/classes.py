@@ -20,7 +20,7 @@ class TokenizerClass:
         mask_takes_space: whether the white space before a mask belongs to the mask.
         placeholders: special tokens without a role.
         leading_special_pieces: number of special pieces at the start of the SentencePiece model.
-            The class replaces these pieces by its own special tokens.
+            The class replaces these pieces with its own special tokens.
     """
 
     name: str

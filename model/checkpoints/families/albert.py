@@ -1,4 +1,4 @@
-"""Mapping of ALBERT checkpoints (Lan et al. 2020) in the format of AlbertForMaskedLM."""
+"""Mapping of ALBERT checkpoints (Lan et al. 2020) from AlbertForMaskedLM."""
 
 from __future__ import annotations
 

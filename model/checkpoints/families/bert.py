@@ -1,4 +1,4 @@
-"""Mapping of BERT checkpoints (Devlin et al. 2019) of BertForMaskedLM and BertModel."""
+"""Mapping of BERT checkpoints (Devlin et al. 2019) from BertForMaskedLM and BertModel."""
 
 from __future__ import annotations
 

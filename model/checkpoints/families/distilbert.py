@@ -1,4 +1,4 @@
-"""Mapping of DistilBERT checkpoints (Sanh et al. 2019) in the format of DistilBertForMaskedLM."""
+"""Mapping of DistilBERT checkpoints (Sanh et al. 2019) from DistilBertForMaskedLM."""
 
 from __future__ import annotations
 

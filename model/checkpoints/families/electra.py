@@ -1,4 +1,4 @@
-"""Mapping of ELECTRA generators (Clark et al. 2020) in the format of ElectraForMaskedLM."""
+"""Mapping of ELECTRA generators (Clark et al. 2020) from ElectraForMaskedLM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mapping of ModernBERT checkpoints (Warner et al. 2024) of ModernBertForMaskedLM."""
+"""Mapping of ModernBERT checkpoints (Warner et al. 2024) from ModernBertForMaskedLM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mapping of MPNet checkpoints (Song et al. 2020) in the format of MPNetForMaskedLM."""
+"""Mapping of MPNet checkpoints (Song et al. 2020) from MPNetForMaskedLM."""
 
 from __future__ import annotations
 
