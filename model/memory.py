@@ -25,8 +25,8 @@ _KERNELS = 32
 def release_memory(tensors: Iterable[Tensor] = ()) -> None:
     """Return freed memory to Linux, and drop pages of tensors in mapped files.
 
-    PyTorch frees buffers of every size, and the C library keeps the gaps between the buffers that
-    are still in use. The function has no effect outside Linux.
+    PyTorch frees buffers of every size. The C library keeps the gaps between the buffers that are
+    still in use. The function has no effect outside Linux.
 
     Args:
         tensors: tensors that the caller does not need soon. The values stay available. The function
@@ -51,7 +51,7 @@ def release_memory(tensors: Iterable[Tensor] = ()) -> None:
 def keep_freed_memory() -> None:
     """Make the GNU C library keep freed memory for this process's next allocation.
 
-    By default the library maps every large block again, and Linux zeroes each page. Zeroing took a
+    By default the library maps every large block again. Linux then zeroes each page. Zeroing took a
     quarter of the time of a training step on a CPU (docs/log.md, 2026-11-22).
     """
     if sys.platform != "linux":

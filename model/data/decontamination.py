@@ -8,7 +8,7 @@ from pathlib import Path
 
 from model.data.corpus import read_documents
 
-NGRAM_WORDS = 13  # number of words of a matching overlap (Brown et al. 2020, appendix C)
+NGRAM_WORDS = 13  # number of consecutive words that make a match (Brown et al. 2020, appendix C)
 START_WORDS = 3
 PROBE_COLUMNS = 3
 _WORD = re.compile(r"[a-z0-9]+")

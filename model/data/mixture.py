@@ -28,7 +28,7 @@ class Mixture:
 
     Attributes:
         shares: expected number of copies of each document, by source. A share of 0.1 selects a
-            random tenth of the documents, and a share of 2 selects each document twice. A source
+            random tenth of the documents. A share of 2 selects each document twice. A source
             without an entry has the share 0.
         only_authors: allowed authors by source. The author column of a selected document contains
             one of the names.

@@ -1,6 +1,6 @@
 """Rounding plan with smoothing factors and float32 channels of each linear layer's input.
 
-Activations have one scale per row at run time, and weights have one scale per output. Two exact
+Activations have one scale per row at run time. Weights have one scale per output. Two exact
 transformations reduce the rounding error:
 - Smoothing multiplies input channels and divides weight columns by factors that balance the ranges
   of both (`model.quantization.smoothing`).

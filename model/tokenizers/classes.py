@@ -14,7 +14,7 @@ class TokenizerClass:
 
     Attributes:
         name: name of the class in transformers.
-        model_type: model_type of checkpoints that use the class by default.
+        model_type: model type of the checkpoints that use the class by default.
         files: names of the vocabulary files.
         roles: default text of the special tokens by role.
         mask_takes_space: whether the white space before a mask belongs to the mask.
