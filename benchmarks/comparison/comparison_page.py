@@ -1,4 +1,4 @@
-"""First part of docs/performance.md, with the comparison."""
+"""Section about the comparison in docs/performance.md."""
 
 from __future__ import annotations
 
