@@ -1,6 +1,6 @@
 """Entry point of `fillmask-export`.
 
-The command prints a clear message if the train extra is missing.
+The command prints a clear message if a dependency of the extra `train` is missing.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import sys
 
 
 def main() -> int:
-    """Run the command and return the exit status."""
+    """Run the command and return the exit code."""
     try:
-        # imported here, because the serving install lacks the dependencies of this command
+        # imported here, because the serving environment lacks the dependencies of this command
         from export import commands  # noqa: PLC0415
     except ModuleNotFoundError as error:
         print(

@@ -21,7 +21,7 @@ from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
 MIN_AGREEMENT = 0.9  # minimum share of masks with the same top token in int8 and fp32
-# nats, maximum of the 99th percentile of the log-probability differences over the fp32 top 5
+# nats, maximum 99th percentile of the log-probability differences over fp32's five top tokens
 MAX_P99 = 0.5
 REQUESTS_AT_ONCE = 16  # limits the memory for the log-probabilities of a long text
 _INT8_ADVICE = (
@@ -51,7 +51,7 @@ class Fp32Predictions:
     """Predictions of PyTorch in fp32, with one mask per token of real texts.
 
     Attributes:
-        requests: one pass per token, with the fp32 top 5 as targets.
+        requests: one pass per token, with the five top tokens of fp32 as targets.
         log_probs: (M, 5) log-probabilities of the targets.
     """
 
@@ -67,7 +67,7 @@ class Fp32Predictions:
         Args:
             model: fp32 encoder.
             texts: plain sentences without masks. The function skips texts of more than
-            `max_tokens` tokens.
+                `max_tokens` tokens.
             tokenizer: tokenizer of the bundle.
             max_tokens: maximum length of an input in tokens.
 
@@ -99,7 +99,7 @@ class Fp32Predictions:
 def _top(
     model: TiedEncoder, requests: Sequence[ModelPass]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the top ids and log-probabilities (M, 5) of passes of equal length, one mask each."""
+    """Return the top ids and log-probabilities (M, 5) of passes of equal length with one mask."""
     logits_MV = encoder_logits(model, requests)
     # log_softmax needs a second tensor (M, V), which is too large for a large vocabulary
     best = logits_MV.topk(TOP_K)
@@ -107,7 +107,7 @@ def _top(
 
 
 def measure_agreement(runtime: Runtime, expected: Fp32Predictions) -> Int8Figures:
-    """Compare the int8 graph's predictions with those of PyTorch in fp32.
+    """Compare the predictions of the int8 graph with PyTorch's predictions in fp32.
 
     Raises:
         VerificationError: the agreement is below MIN_AGREEMENT, or the 99th percentile of the
@@ -141,7 +141,7 @@ def measure_agreement(runtime: Runtime, expected: Fp32Predictions) -> Int8Figure
 
 
 def _mask_each_token(text: str, tokenizer: Tokenizer, max_tokens: int) -> list[ModelPass]:
-    """Return one pass per ordinary token of a text, with that token masked."""
+    """Return one pass per ordinary token of a text, with a mask in place of the token."""
     input_ids = tokenizer.encode(text).input_ids
     if len(input_ids) > max_tokens:
         return []

@@ -23,11 +23,11 @@ CHUNK_SLOTS = 256
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Names of tensors that describe some slots of each row.
+    """Names of tensors that describe n slots of each row.
 
     Attributes:
         texts: (B, n) index of each slot's text.
-        positions: (B, n) position of each slot in its text. Empty if no layer needs positions.
+        positions: (B, n) position of each slot in its text, or "" if no layer needs positions.
     """
 
     texts: str
@@ -54,7 +54,7 @@ class Attention:
         return Slots("query_texts", self._positions("query_index"))
 
     def attend_all(self, query_BWD: str, key_BWD: str, value_BWD: str, layer: int) -> str:
-        """Add attention with the queries of all slots, and return (B, W, D)."""
+        """Add attention with the queries of all slots. The output has the shape (B, W, D)."""
         if self._g.max_tokens > LONG_TOKENS:
             return self._attend_in_chunks(query_BWD, key_BWD, value_BWD, layer)
         return self.attend_from(query_BWD, key_BWD, value_BWD, self._all, layer)
@@ -62,7 +62,7 @@ class Attention:
     def attend_from(
         self, query: str, key_BWD: str, value_BWD: str, queries: Slots, layer: int
     ) -> str:
-        """Add attention with the queries (B, Q, D) of some slots to all keys."""
+        """Add attention from the queries (B, Q, D) of some slots to all keys."""
         kind = attention_range(self._g.config, layer)
         if (queries, kind) not in self._masks:
             self._masks[queries, kind] = self._mask(queries, self._all, kind)
@@ -74,7 +74,7 @@ class Attention:
         Args:
             x_RD: queries or keys of all or some tokens.
             layer: index of the layer.
-            tokens: indices of the tokens. Empty for all tokens.
+            tokens: tensor with the indices of the tokens, or "" for all tokens.
         """
         g = self._g
         if g.config.rotary_base is None:
@@ -134,7 +134,7 @@ class Attention:
         return self._g.add("Attention", inputs, q_num_heads=heads, kv_num_heads=heads)
 
     def _mask(self, queries: Slots, keys: Slots, kind: str) -> str:
-        """Build the score bias (B, 1 or H, queries, keys)."""
+        """Build the score bias of shape (B, 1 or H, queries, keys)."""
         g = self._g
         same = g.add("Equal", [_rows(g, queries.texts), _columns(g, keys.texts)])
         if kind == WINDOW:
@@ -152,7 +152,7 @@ class Attention:
         return g.add("Add", [g.add("Transpose", [bias], perm=[0, 3, 1, 2]), mask])
 
     def _distance(self, queries: Slots, keys: Slots) -> str:
-        """Compute key position minus query position as (B, 1, queries, keys)."""
+        """Compute the key position minus the query position as (B, 1, queries, keys)."""
         g = self._g
         return g.add("Sub", [_columns(g, keys.positions), _rows(g, queries.positions)])
 

@@ -21,7 +21,7 @@ CALIBRATION_TEXTS = Path(__file__).parent / "calibration_texts.txt"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command and return the exit status."""
+    """Run the command and return the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
     outputs = [options.output, options.reference, options.renew_golden]

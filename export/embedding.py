@@ -9,7 +9,9 @@ from model.encoder.embeddings import UNMASKED_IN_TRAINING
 
 
 def token_dropout(g: GraphBuilder, x: str, ids: str, unmasked: str) -> str:
-    """Set the embeddings of masks to zero and scale up the others (`model.encoder.embeddings`).
+    """Set the embeddings of masks to zero and scale up all other embeddings.
+
+    `model.encoder.embeddings` explains the scale.
 
     Args:
         g: graph builder.

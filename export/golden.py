@@ -23,7 +23,7 @@ FP32_TOLERANCE = 2e-3  # nats, because other CPUs add numbers in another order
 
 
 def log_prob_tolerance(figures: dict[str, Any]) -> float:
-    """Return the maximum difference of a golden prompt's log-probabilities, in nats."""
+    """Return the maximum allowed difference of a golden prompt's log-probability, in nats."""
     if "int8" not in figures:
         return FP32_TOLERANCE
     return largest_int8_difference(figures["int8"]["p99_log_prob_difference"])
@@ -66,12 +66,12 @@ def golden_prompts(
 
 
 def renew_golden_prompts(path: Path, texts: Sequence[str]) -> int:
-    """Replace a bundle's golden prompts with new ones from its fills on this machine.
+    """Renew a bundle's golden prompts with its fills on this machine.
 
     Only bundle.json changes.
 
     Args:
-        path: bundle with correct fills on this machine.
+        path: directory of a bundle whose fills on this machine are correct.
         texts: plain sentences without masks.
 
     Returns:
@@ -109,7 +109,7 @@ def _fills(
     """Return the top ordinary tokens of each mask.
 
     Returns:
-        One list of fills per mask. The list is empty if the text is too long.
+        One list of fills per mask, or an empty list if the text is too long.
     """
     encoded = tokenizer.encode(prompt)
     masks = len(encoded.mask_positions)

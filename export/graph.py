@@ -41,7 +41,7 @@ def served_graph(
     """Build the graph that `service.engine.runtime` runs.
 
     Args:
-        g: graph builder of a precision, with the weights of `export.weights`.
+        g: graph builder for fp32 or int8, with the weights of `export.weights`.
         classifier: choices of the classification head. None for a graph without labels.
         fills: whether the graph fills masks.
     """
@@ -142,7 +142,7 @@ def _unmasked_share(g: GraphBuilder) -> str:
 
 
 def _block(g: GraphBuilder, attention: Attention, layer: int, x_RD: str) -> str:
-    """Add a block that computes all tokens."""
+    """Add a block that computes hidden states of all tokens."""
     name = f"blocks.{g.config.layers[layer]}"
     source_RD = g.attention_input(x_RD, name)
     query, key, value = g.linears(source_RD, [f"{name}.{part}" for part in QKV], TOKENS)

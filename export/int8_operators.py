@@ -40,7 +40,7 @@ class Int8GraphBuilder(GraphBuilder):
         config: sizes and choices of the encoder.
         weights: float32 tensors of the encoder by name.
         int8: rounding of the weights.
-        file: file for initializers. None to store the initializers in the graph.
+        file: file for initializers. Without a file, the graph contains the initializers.
     """
 
     def __init__(
@@ -62,7 +62,8 @@ class Int8GraphBuilder(GraphBuilder):
 
     @cached_property
     def _tables(self) -> dict[str, QuantizedRows]:
-        # a tied table has the head's factors, which help the logits more than they harm the lookup
+        # A tied table has the head's factors. The logits gain more accuracy from these factors than
+        # the lookup loses.
         tables = {self._output: self._int8.rows(VOCABULARY, self.weights[self._output])}
         if not self.config.tied:
             tables[TABLE] = quantize_rows(self.weights[TABLE])
@@ -116,7 +117,7 @@ class Int8GraphBuilder(GraphBuilder):
         return self.add("QGemm", inputs, domain=CONTRIB, transB=1)
 
     def linears(self, x: str, names: Sequence[str], rows: str) -> list[str]:
-        """Add linear layers with the same input, which the graph rounds once."""
+        """Add linear layers with the same input, which the graph quantizes once."""
         key = "+".join(names)
         if key.endswith(".output"):
             # the values' weights already contain the factors of this layer
@@ -166,7 +167,7 @@ class Int8GraphBuilder(GraphBuilder):
         return self._add_float_part(product, floats, outer, float_weight)
 
     def _gated_feed_forward(self, quantized: str, scales: str, name: str, rows: str) -> str:
-        """Add a gated feed-forward network to its quantized input."""
+        """Add a gated feed-forward network with a quantized input."""
         outer = f"{name}.ffn_out"
         # the gate's weights contain the factors of the output layer's input
         output_factors = {"ffn_in": None, "ffn_gate": self._int8.factors(outer)}
@@ -193,7 +194,7 @@ class Int8GraphBuilder(GraphBuilder):
         """Gather a layer's float32 input channels.
 
         Returns:
-            Name of the tensor. None for a layer without such channels.
+            Name of the tensor, or None for a layer without such channels.
         """
         channels = self._int8.channels(name).float32
         if not len(channels):
@@ -211,7 +212,7 @@ class Int8GraphBuilder(GraphBuilder):
         return self.add("Add", [product, self.gemm(floats, columns, f"{name}.bias", bias)])
 
     def _quantize_smoothed(self, x: str, key: str, name: str, rows: str) -> tuple[str, str]:
-        """Multiply rows by a layer's factors, then quantize them."""
+        """Multiply rows by a layer's factors and quantize the products."""
         factors = self._int8.factors(name)
         x = self.add("Mul", [x, self.constant(f"{key}.factors", factors)])
         return self._quantize(x, rows, len(factors))
@@ -219,10 +220,10 @@ class Int8GraphBuilder(GraphBuilder):
     def _quantize(self, x: str, rows: str, width: int) -> tuple[str, str]:
         """Quantize rows to uint8 with zero point 128.
 
-        A row of zeros has scale 0, so its products are 0 whatever its rounded values are.
+        A row of zeros has scale 0, so its products are 0 for any rounded values.
 
         Returns:
-            The rows, and their scales (R, 1).
+            The quantized rows and their scales (R, 1).
         """
         largest = self.add("ReduceMax", [self.add("Abs", [x]), self.integers(-1)], keepdims=1)
         scales = self.add("Mul", [largest, self.scalar("one_127th", 1 / INT8_MAX)])
@@ -232,7 +233,7 @@ class Int8GraphBuilder(GraphBuilder):
         """Quantize GELU outputs to uint8 with zero point 16.
 
         Returns:
-            The rows, and their scales (R, 1).
+            The quantized rows and their scales (R, 1).
         """
         largest = self.add("ReduceMax", [x, self.integers(-1)], keepdims=1)
         steps = self.add("Mul", [largest, self.scalar("gelu_step", 1 / GELU_STEPS)])

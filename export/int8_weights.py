@@ -27,7 +27,7 @@ class Channels:
 
 
 class GramMatrices(Mapping[str, NDArray[np.float64]]):
-    """Gram matrices by layer, computed on access."""
+    """Gram matrices by layer, computed at each access."""
 
     def __init__(self, statistics: Mapping[str, InputStatistics]) -> None:
         self._statistics = statistics
@@ -48,12 +48,12 @@ class Int8Weights:
 
     A layer computes
     `y = s * (q @ rows.values.T * rows.scales) + x[channels.float32] @ float_weight.T`, where q are
-    the rounded rows of `x * factors` and s their scales.
+    the rounded rows of `x * factors` and s are their scales.
 
     Attributes:
         plan: factors by the layer's name.
-        grams: (in, in) Gram matrices of the inputs by the layer's name. Empty if training has
-            rounded the weights.
+        grams: (in, in) Gram matrices of the inputs by the layer's name. The mapping is empty if
+            training has rounded the weights.
     """
 
     plan: RoundingPlan

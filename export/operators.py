@@ -1,6 +1,6 @@
 """Builder of ONNX graphs, with a method per kind of layer.
 
-Methods take and return names of tensors, so that the graph's code resembles the encoder's.
+Methods take and return names of tensors, so that code for a graph resembles the encoder's code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class GraphBuilder:
     Args:
         config: sizes and choices of the encoder.
         weights: float32 tensors of the encoder by name.
-        file: file for initializers. None to store the initializers in the graph.
+        file: file for initializers. Without a file, the graph contains the initializers.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class GraphBuilder:
     def subgraph(
         self, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto]
     ) -> Iterator[onnx.GraphProto]:
-        """Collect the nodes of this block in a subgraph, which can read the outer graph."""
+        """Collect the nodes of the `with` block in a subgraph, which can read the outer graph."""
         outside, self.nodes = self.nodes, []
         graph = onnx.GraphProto(name="body", input=inputs, output=outputs)
         try:
@@ -105,7 +105,7 @@ class GraphBuilder:
         """Return a bias vector of the encoder.
 
         Returns:
-            (out,). None for a layer without a bias.
+            The bias (out,), or None for a layer without a bias.
         """
         return self.weights.get(name)
 
@@ -163,7 +163,7 @@ class GraphBuilder:
         Args:
             x: (R, in) input.
             names: names of the layers.
-            rows: tensor whose first axis is R. Inputs with the same number of rows share it.
+            rows: tensor whose first axis is R. Inputs with equally many rows share this tensor.
 
         Returns:
             An output (R, out) for each layer.
@@ -181,14 +181,14 @@ class GraphBuilder:
     def linear(self, x: str, name: str, rows: str) -> str:
         """Add one linear layer.
 
-        Arguments are those of `linears`.
+        `linears` explains the arguments.
         """
         return self.linears(x, [name], rows)[0]
 
     def feed_forward(self, x: str, name: str, rows: str) -> str:
         """Add the feed-forward network of a block.
 
-        Arguments are those of `linears`.
+        `linears` explains the arguments.
         """
         inner = self.gelu(self.linear(x, f"{name}.ffn_in", rows))
         if self.config.gated_ffn:
@@ -243,7 +243,7 @@ class GraphBuilder:
         """Return the table of position embeddings.
 
         Returns:
-            (P, E). None for an encoder without this table.
+            The table (P, E), or None for an encoder without this table.
         """
         return self.weight(POSITIONS) if POSITIONS in self.weights else None
 
@@ -287,7 +287,7 @@ def integer_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:
 
     Args:
         name: name of the tensor.
-        axes: a name or a size per axis. None for any size.
+        axes: name or size of each axis, or None for any size.
     """
     return helper.make_tensor_value_info(name, TensorProto.INT64, axes)
 
@@ -295,6 +295,6 @@ def integer_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:
 def float_tensor(name: str, *axes: str | int | None) -> onnx.ValueInfoProto:
     """Describe a float32 input or output.
 
-    Arguments are those of `integer_tensor`.
+    `integer_tensor` explains the arguments.
     """
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, axes)

@@ -24,7 +24,7 @@ class QuantizedRows:
 
     Attributes:
         values: (rows, columns) int8.
-        scales: (rows,) float32. The exact value of row r is `values[r] * scales[r]`.
+        scales: (rows,) float32. Row r of the matrix is `values[r] * scales[r]`.
     """
 
     values: NDArray[np.int8]
@@ -42,9 +42,10 @@ def quantize_rows(
 ) -> QuantizedRows:
     """Round each row to int8, scaled by its largest magnitude.
 
-    With the inputs' Gram matrix, later columns compensate for the rounding errors of earlier ones
-    (GPTQ, Frantar et al. 2023, algorithm 1). The compensation minimises the change of the outputs
-    on such inputs. Without the matrix, the function rounds each value to the nearest step.
+    With the inputs' Gram matrix, later columns compensate for the rounding errors of earlier
+    columns (GPTQ, Frantar et al. 2023, algorithm 1). The compensation minimises the change of the
+    outputs for these inputs. Without the matrix, the function rounds each value to the nearest
+    step.
 
     Args:
         weight: (rows, columns) finite float32 values.
@@ -94,7 +95,7 @@ class _ErrorCompensation:
         diagonal = np.diag(gram) * scale**2
         # the minimum avoids a singular matrix if all channels are always zero
         damping = max(DAMPING * float(diagonal.mean()), 1e-12)
-        # channels with the most energy come first, while many columns remain for compensation
+        # channels with the largest inputs come first, while many columns remain for compensation
         self._order = np.argsort(-diagonal, kind="stable")
         # free each matrix as early as possible, because 4,096 channels take 134 MB per matrix
         damped = torch.from_numpy(gram[np.ix_(self._order, self._order)])

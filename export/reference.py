@@ -136,7 +136,7 @@ class _AttentionContexts:
         return cosine, sine
 
     def _distance(self) -> str:
-        """Compute key position minus query position as (T, T)."""
+        """Compute the key position minus the query position as (T, T)."""
         g = self._g
         first, step = (g.constant(f"{n}", np.array(n, np.int64)) for n in (0, 1))
         count = g.add("Reshape", [self._tokens, g.integers()])

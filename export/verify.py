@@ -28,7 +28,7 @@ REAL_TEXTS, RANDOM_TEXTS = 24, 12  # maximum number of texts of each kind
 
 
 class VerificationError(ValueError):
-    """Graph whose results differ from the encoder's."""
+    """Error for a graph whose results differ from the results of the encoder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,10 @@ class GraphFigures:
     Attributes:
         texts: number of compared texts.
         masks: number of compared masks.
-        max_log_prob_difference: largest absolute difference in nats over the graph's top 5.
-        same_top_5: whether graph and encoder have the same top 5 at every mask, except for ties
-            within 1e-4 nats.
+        max_log_prob_difference: largest absolute difference over the graph's five top tokens, in
+            nats.
+        same_top_5: whether graph and encoder have the same five top tokens at every mask, except
+            for ties within 1e-4 nats.
     """
 
     texts: int
@@ -96,10 +97,11 @@ def encoder_log_probs(model: TiedEncoder, requests: Sequence[ModelPass]) -> NDAr
 def compare_graph(
     runtime: Runtime, requests: Sequence[ModelPass], expected_MV: NDArray[np.float32]
 ) -> GraphFigures:
-    """Run all passes as one batch and compare the results with the encoder's.
+    """Run all passes as one batch and compare the results with the results of the encoder.
 
     Raises:
-        VerificationError: a log-probability differs by more than 1e-3 nats, or a top 5 differs.
+        VerificationError: a log-probability differs by more than 1e-3 nats, or the five top tokens
+            of a mask differ.
     """
     outputs = runtime.run(Batch.pack(requests))
     at_top = np.take_along_axis(expected_MV, outputs.top_ids, axis=1)

@@ -47,7 +47,7 @@ class WeightFile:
         """Write an array to the file.
 
         Returns:
-            The tensor that refers to the array. None for an array that is too small for the file.
+            The tensor that refers to the array, or None for an array that stays in the graph.
         """
         if values.nbytes < SMALLEST_BYTES:
             return None

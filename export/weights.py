@@ -74,7 +74,7 @@ def _position_embeddings(
     """Sum the position embeddings and the embedding of a token type.
 
     Returns:
-        (P, E). None for an encoder without positions and token types.
+        The sum (P, E), or None for an encoder without positions and token types.
     """
     table = embeddings.position_table()
     if not embeddings.config.type_vocab_size:

@@ -46,14 +46,14 @@ MAX_UNUSED_IDS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleMetadata:
-    """Metadata of a bundle.
+    """Fields of bundle.json that the user of the export chooses.
 
     Attributes:
         name: name of the model.
         license: licence of the weights, if possible as an SPDX expression.
         description: one sentence about the model.
         max_tokens: maximum length of an input in tokens, special tokens included. None for the
-            encoder's maximum.
+            maximum length of the encoder.
         precision: precision of weights and arithmetic, "fp32" or "int8".
     """
 
@@ -72,7 +72,8 @@ class SampleTexts:
 
     Attributes:
         verification: sentences for the comparison with PyTorch and for golden prompts.
-        calibration: sentences for rounding to int8. Unused if training has rounded the weights.
+        calibration: sentences for rounding to int8. The export does not use these sentences if
+            training has rounded the weights.
     """
 
     verification: Sequence[str]
@@ -86,7 +87,7 @@ def write_bundle(
 
     Args:
         checkpoint: checkpoint of the model to serve.
-        output: directory of the bundle. The new bundle replaces an existing one.
+        output: directory of the bundle. The new bundle replaces an existing bundle.
         metadata: metadata of the bundle.
         texts: real sentences for verification and calibration.
 
@@ -96,7 +97,7 @@ def write_bundle(
     Raises:
         CheckpointError: the checkpoint has no head, or its tokenizer is missing or does not match
             the encoder.
-        VerificationError: the graph disagrees with the encoder.
+        VerificationError: the results of the graph differ from the results of the encoder.
         ValueError: the metadata or the output directory is invalid.
     """
     config = checkpoint.model.config

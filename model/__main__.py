@@ -1,6 +1,6 @@
 """Entry point of `fillmask-train`.
 
-The command prints a clear message if the train extra is missing.
+The command prints an installation command if the train extra is missing.
 """
 
 from __future__ import annotations

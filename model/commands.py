@@ -32,7 +32,7 @@ from model.training.evaluation import CONFIDENCE, EVALUATION_SEED, evaluate
 from model.training.interruption import StopRequest
 from model.training.loop import Pretraining
 
-HELD_OUT_ONE_IN = 100  # without --held-out, one row of 100 is held-out text
+HELD_OUT_ONE_IN = 100  # without --held-out, one row in 100 is held-out text
 DEFAULT_VOCAB_SIZE = 30_000
 DEFAULT_ENCODER = {"d_model": 256, "num_layers": 4, "num_heads": 4, "d_ff": 1024}
 

@@ -17,7 +17,7 @@ def read_text(path: Path) -> str:
         ValueError: the file does not exist or is not UTF-8.
     """
     try:
-        return path.read_bytes().decode()  # Path.read_text would change line endings
+        return path.read_bytes().decode()  # Path.read_text changes line endings
     except FileNotFoundError:
         raise ValueError(f"{path} does not exist") from None
     except UnicodeDecodeError as error:
@@ -28,7 +28,7 @@ def read_object(path: Path) -> dict[str, Any]:
     """Read the object in a JSON file.
 
     Raises:
-        ValueError: the file does not exist, is not JSON, or is not an object.
+        ValueError: the file does not exist, is not JSON, or does not contain an object.
     """
     try:
         fields = json.loads(read_text(path))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-# Linux 5.4 drops pages of mapped files, and reads them again on access
+# advice for Linux 5.4 and later to drop pages, which Linux reads again on access
 _MADV_PAGEOUT = 21
 _PAGE_OUT_INTERVAL_S = 0.05
 # parameters of mallopt(3)
@@ -25,8 +25,8 @@ _KERNELS = 32
 def release_memory(tensors: Iterable[Tensor] = ()) -> None:
     """Return freed memory to Linux, and drop pages of tensors in mapped files.
 
-    PyTorch frees buffers of every size, and the C library keeps the gaps between the buffers that
-    are still in use. The function has no effect outside Linux.
+    PyTorch frees buffers of every size. The C library keeps the gaps between the buffers that are
+    still in use. The function has no effect outside Linux.
 
     Args:
         tensors: tensors that the caller does not need soon. The values stay available. The function
@@ -38,7 +38,7 @@ def release_memory(tensors: Iterable[Tensor] = ()) -> None:
     for tensor in tensors:
         if tensor.device.type != "cpu":
             continue
-        # only whole pages, because a neighbour may share the first and the last page
+        # only whole pages, because other data may share the first and the last page
         first = -(-tensor.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
         length = tensor.data_ptr() + tensor.nbytes - first
         if length >= mmap.PAGESIZE:
@@ -51,8 +51,8 @@ def release_memory(tensors: Iterable[Tensor] = ()) -> None:
 def keep_freed_memory() -> None:
     """Make the GNU C library keep freed memory for this process's next allocation.
 
-    By default the library maps every large block again, and Linux zeroes each page. Zeroing took a
-    quarter of a training step on a CPU (docs/log.md, 2026-11-22).
+    By default the library maps every large block again. Linux then zeroes each page. Zeroing took a
+    quarter of the time of a training step on a CPU (docs/log.md, 2026-11-22).
     """
     if sys.platform != "linux":
         return
@@ -66,10 +66,11 @@ def keep_freed_memory() -> None:
 def limit_kernel_cache() -> None:
     """Limit oneDNN's kernel cache to 32 shapes instead of 1,024.
 
-    The call must precede the first matrix product. A value set in the environment takes precedence.
-    Each training step has new shapes, because the number of masked positions is random. Kernels are
-    small but seem to fragment the heap. The memory of the process after 130 steps was 5.9 GB with
-    the default and 3.5 GB with the limit, at the same speed (docs/log.md, 2026-11-22).
+    The call must precede the first matrix product. A value of ONEDNN_PRIMITIVE_CACHE_CAPACITY in
+    the environment takes precedence. Each training step has new shapes, because the number of
+    masked positions is random. Kernels are small but seem to fragment the heap. The memory of the
+    process after 130 steps was 5.9 GB with the default and 3.5 GB with the limit, at the same speed
+    (docs/log.md, 2026-11-22).
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS))
 
@@ -78,8 +79,8 @@ def limit_kernel_cache() -> None:
 def page_out_files(*endings: str) -> Iterator[None]:
     """Page out mapped files every 50 ms within the block.
 
-    Otherwise one sequential read of a mapped weight file leaves the whole file in memory. The
-    function has no effect outside Linux.
+    Without paging out, a sequential read of a mapped weight file leaves the whole file in memory.
+    The function has no effect outside Linux.
 
     Args:
         endings: suffixes of the paths of the files to page out.

@@ -10,11 +10,12 @@ def main() -> int:
     """Run the server.
 
     Returns:
-        The exit code: 0 after SIGTERM or SIGINT, 1 if the service fails, 2 if it cannot start.
+        The exit code, which is 0 after SIGTERM or SIGINT, 1 if the service fails and 2 if the
+        service cannot start.
     """
     # prints the traceback of a crash in native code
     faulthandler.enable()
-    # before the imports, because a signal may arrive during them
+    # the handlers come before the imports, because a signal may arrive during an import
     for number in (signal.SIGTERM, signal.SIGINT):
         # no request is pending before the server listens
         signal.signal(number, lambda *_: sys.exit(0))

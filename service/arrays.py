@@ -24,7 +24,7 @@ def ordinals_in_group(groups: IntArray, group_count: int) -> IntArray:
 
     Args:
         groups: index of the group of each element.
-        group_count: number of groups.
+        group_count: number of groups, some of which may be empty.
     """
     ordinals = np.empty(len(groups), dtype=np.int64)
     order = np.argsort(groups, kind="stable")

@@ -72,7 +72,7 @@ class NotReadyError(FillMaskError):
 
 
 class StartupError(Exception):
-    """Error that stops the start, with one sentence for the operator."""
+    """Error that prevents the start. The message is one sentence for the operator."""
 
 
 class BundleError(StartupError):

@@ -27,8 +27,8 @@ from service.settings import Settings, read_settings
 
 _log = logging.getLogger("service")
 
-# Longer than the keep-alive timeout of most proxies, 60 s. A server that closes first may cut off a
-# request in transit.
+# longer than the keep-alive timeout of most proxies, which is 60 s. A server that closes the
+# connection before the proxy may cut off a request in transit.
 KEEP_ALIVE_S = 75
 _GC_THRESHOLD = 10_000  # new objects between two garbage collections
 
@@ -38,10 +38,11 @@ def serve(arguments: Sequence[str], reload_requested: threading.Event) -> int:
 
     Args:
         arguments: flags of the command.
-        reload_requested: event of a SIGHUP that arrived before the service could reload.
+        reload_requested: event that is set if a SIGHUP arrived before the service could reload.
 
     Returns:
-        The exit code: 0 after SIGTERM or SIGINT, 1 if the service fails, 2 if it cannot start.
+        The exit code, which is 0 after SIGTERM or SIGINT, 1 if the service fails and 2 if the
+        service cannot start.
     """
     try:
         settings = read_settings(arguments)

@@ -1,6 +1,6 @@
 """Settings from flags, FILLMASK_ environment variables and defaults, in this order of precedence.
 
-No other module reads the environment.
+No other module reads the FILLMASK_ variables.
 """
 
 import argparse
@@ -95,9 +95,9 @@ class Settings(BaseSettings):
         description="maximum number of model passes for the scores (about one pass per token) or "
         "targets of a request",
     )
-    # Measured with 32 clients on two CPUs (docs/log.md, 2026-11-20). A budget of 128 tokens gave
-    # 10 % fewer requests/s. A budget of 256 tokens gave the same number, with higher latency and
-    # 3 MB more memory.
+    # A measurement with 32 clients on two CPUs gave the default (docs/log.md, 2026-11-20). A budget
+    # of 128 tokens gave 10 % fewer requests/s. A budget of 256 tokens gave the same number of
+    # requests/s, with higher latency and 3 MB more memory.
     max_batch_tokens: int = Field(
         default=192,
         ge=1,
@@ -191,7 +191,7 @@ def read_settings(arguments: Sequence[str]) -> Settings:
 
     Raises:
         SettingsError: a flag or a FILLMASK_ variable is unknown or has an invalid value.
-        SystemExit: after --help or --version.
+        SystemExit: the flags contain --help or --version.
     """
     flags = _read_flags(arguments)
     _reject_unknown_variables()

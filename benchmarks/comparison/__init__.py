@@ -2,5 +2,6 @@
 
     python -m benchmarks.comparison --help
 
-Each contender is a separate process of `python -m benchmarks.comparison.servers.NAME`.
+Each contender runs in a separate process. The modules of `benchmarks.comparison.servers` are the
+servers other than fillmask.
 """

@@ -18,7 +18,7 @@ _DPI = 150
 
 
 def draw_comparison(comparison: Comparison, path: Path) -> None:
-    """Draw requests/s at each concurrency and memory, with one column per model size."""
+    """Draw requests/s at each concurrency, and peak memory, in one column per model size."""
     concurrencies = list(comparison.null_server)
     rows = [*concurrencies, None]
     figure = Figure(figsize=(6.5 * len(comparison.sizes), 3 * len(rows)), layout="constrained")
@@ -36,7 +36,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
 
 
 def draw_scaling(scaling: Scaling, path: Path) -> None:
-    """Draw the curves of length, masks, batch size and memory."""
+    """Draw the time per text by length, masks and batch size, and the memory over requests."""
     curves = scaling.curves
     figure = Figure(figsize=(13, 7), layout="constrained")
     by_tokens, by_masks, by_texts, memory = figure.subplots(2, 2).ravel()

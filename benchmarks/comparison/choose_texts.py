@@ -1,4 +1,4 @@
-"""Selection of the comparison's texts from a corpus, the source of texts.txt.
+"""Selection of the texts in texts.txt from a corpus.
 
     python -m benchmarks.comparison.choose_texts CORPUS TITLES TOKENIZER_JSON > texts.txt
 

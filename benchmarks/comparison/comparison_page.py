@@ -1,4 +1,4 @@
-"""First part of docs/performance.md, with the comparison."""
+"""Section about the comparison in docs/performance.md."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ _SYMBOLS = (
 _INTRODUCTION = """\
 # Performance
 
-`make comparison` measures all contenders in turns, with the same weights, texts and CPUs. It then
-writes this page. The command needs `wrk` (`apt-get install wrk` on Debian and Ubuntu) and a quiet
-machine.
+`make comparison` measures fillmask and other servers with the same weights, texts and CPUs. It then
+writes this page, which calls each measured server a contender. The command needs `wrk`
+(`apt-get install wrk` on Debian and Ubuntu) and a machine without other load.
 
 ![Requests per second and memory of every contender](performance.png)
 """
 _FAIRNESS = """\
 - A contender answers `POST /fill-mask` in Hugging Face's format, with the five best tokens of each
   mask. A request has one text.
-- Each round measures the contenders one after the other. It starts a contender, sends every text
-  once, warms the contender up and measures its requests/s at each number of clients.
+- In each round the comparison measures the contenders one after the other. It starts a contender,
+  sends every text once, warms the contender up and measures its requests/s at each number of
+  clients.
 - The number in a column such as "requests/s at 8" is the number of clients. Speeds and latencies
   are medians over the rounds. The ratio "fillmask int8 / this" is the median of the ratios in the
   single rounds. The spread of rounds is the highest requests/s of a round minus the lowest, as a
@@ -52,11 +53,11 @@ _FAIRNESS = """\
 - Peak RSS is the sum of VmHWM over all processes of a contender. Pages that processes share count
   in each process.
 - The installed size is the size of a fresh virtual environment with the dependencies of the
-  contender and the build of torch named above. The environment of fillmask includes its built-in
-  model. The other environments include no model.
+  contender and the build of torch from the list of versions. The environment of fillmask includes
+  its built-in model. The other environments include no model.
 - In-process, all variants get the same tokenized texts in the same order. They use as many threads
   as CPUs. Like the service, fillmask packs batches by tokens, ranks the tokens and splits the
-  results. The other variants compute only logits. They save the time for the ranking.
+  results. The other variants compute only logits and therefore save the time for the ranking.
 """
 
 
@@ -75,7 +76,7 @@ def comparison_section(comparison: Comparison) -> str:
         parts += ["### In-process", _in_process(results, comparison), _against_http(results)]
         parts += ["### Where the time goes", _operators(results)]
         parts += ["### Settings", _list(_settings(present, results))]
-    parts += ["## How it was measured", _FAIRNESS + _list(_load_generator(comparison))]
+    parts += ["## Method of measurement", _FAIRNESS + _list(_load_generator(comparison))]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
@@ -155,8 +156,8 @@ def _in_process(results: SizeResults, comparison: Comparison) -> str:
         "onnxruntime reaches in several large matrix products. A text needs "
         f"{results.operations_per_text / 1e6:.0f} million operations on average. At the int8 peak "
         f"the CPUs can therefore compute {bound:.0f} texts/s. The number of operations includes "
-        f"only the necessary matrix products: {FORMULA}. {_SYMBOLS} The number excludes "
-        'logits at positions without a mask. The column "of the matrix peak" relates int8 '
+        f"only the necessary matrix products: {FORMULA}. {_SYMBOLS} The number of operations "
+        'excludes logits at positions without a mask. The column "of the matrix peak" relates int8 '
         "variants to the int8 peak and fp32 variants to the fp32 peak."
     )
 
@@ -201,16 +202,18 @@ def _operators(results: SizeResults) -> str:
         [operator, f"{us:.0f}", f"{100 * us / total_us:.0f} %"] for operator, us in shown.items()
     )
     return (
-        f"The table is onnxruntime's own profile of {OURS_INT8} on one thread. The profiler slows "
-        "small operators down a little. `MatMulIntegerToFloat` computes the int8 products. The "
-        "other operators compute a scale for every token and the float32 parts of the model.\n\n"
+        f"The table shows onnxruntime's own profile of {OURS_INT8} on one thread. The profiler "
+        "slows small operators down a little. `MatMulIntegerToFloat` computes the int8 products. "
+        "The other operators compute a scale for every token and the float32 parts of the "
+        "model.\n\n"
         f"{table(['operator', 'us per text', 'share'], rows)}"
     )
 
 
 def _settings(present: list[Contender], results: SizeResults) -> Iterator[str]:
     for contender in present:
-        yield f"**{contender.name}**: {contender.note} Setting: {results.chosen[contender.name]}."
+        setting = results.chosen[contender.name]
+        yield f"**{contender.name}**: {contender.note} The measured setting is {setting}."
 
 
 def _load_generator(comparison: Comparison) -> Iterator[str]:
@@ -227,8 +230,9 @@ def _load_generator(comparison: Comparison) -> Iterator[str]:
         for concurrency, cell in comparison.null_server.items()
     )
     yield (
-        "The load generator is not the bottleneck. To a server without any work it sends "
-        f"{alone}. In the comparison it used at most {100 * heaviest:.1f} % of one CPU."
+        "The load generator is not the bottleneck. To a server that does no work, it sends "
+        f"{alone}. In the comparison the load generator used at most {100 * heaviest:.1f} % of one "
+        "CPU."
     )
     yield (
         f"The comparison has {comparison.rounds} rounds. In each round the measurement of one "

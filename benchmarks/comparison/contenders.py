@@ -16,7 +16,7 @@ class Setting:
     """Setting of a contender.
 
     Attributes:
-        label: description for the page.
+        label: description for docs/performance.md.
         arguments: arguments that follow the command of the contender.
     """
 
@@ -26,17 +26,17 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Contender in the comparison, with its own row in the table.
+    """Contender in the comparison, with its own row in the tables of docs/performance.md.
 
     Attributes:
-        name: name of the row.
+        name: label of the row.
         command: command without settings and port.
         settings: possible settings. A trial with 8 clients selects the fastest one.
         environment: kind of installation (`installed_size`).
         exact: whether the contender computes in fp32 and must agree with transformers on every
             mask.
         ready_path: path that returns 200 when the contender is ready.
-        note: description of the contender for the page.
+        note: description of the contender for docs/performance.md.
     """
 
     name: str
@@ -104,7 +104,7 @@ def _ours(workspace: Workspace, precision: str) -> Contender:
     return Contender(
         name={"int8": OURS_INT8, "fp32": OURS_FP32}[precision],
         command=(sys.executable, "-m", "service", "--bundle", str(workspace.bundle(precision))),
-        settings=(Setting("all default values"),),
+        settings=(Setting("the default value of every option"),),
         environment="fillmask",
         exact=precision == "fp32",
         note=f"`fillmask-serve` serves the {precision} bundle.",
@@ -137,7 +137,7 @@ def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:
 
 
 def _runs_by_threads(cpus: int) -> tuple[Setting, ...]:
-    """Return two settings: one run on all CPUs, and one concurrent run per CPU."""
+    """Return a setting with one run on all CPUs, and a setting with one run per CPU."""
     return tuple(
         Setting(
             _split_threads("run", runs, cpus),

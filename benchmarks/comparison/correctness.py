@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 CANDIDATES = 20  # number of best tokens per mask in the reference
-TIE = 1e-3  # nats, for the order of float32 sums
+# tokens within this distance of the best token tie, in nats, because float32 sums are inexact
+TIE = 1e-3
 
 # log-probabilities of the best tokens by id, for each mask of each text
 Reference = list[list[dict[int, float]]]

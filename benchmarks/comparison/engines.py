@@ -1,4 +1,4 @@
-"""Runtimes of the contenders behind one interface.
+"""Runtimes of the contenders with a common interface.
 
 Shapes: N texts, T tokens of the longest text, M masks of all texts, V tokens of the vocabulary.
 """

@@ -128,7 +128,8 @@ class HttpComparison:
         """Compare the server's response to every text with the reference.
 
         Raises:
-            ServerError: an fp32 contender disagrees, or a response has a status other than 200.
+            ServerError: an fp32 contender disagrees with the reference, or a response has a status
+                other than 200.
         """
         with ThreadPoolExecutor(len(self._plan.server_cpus)) as pool:
             answers = list(pool.map(lambda text: _ask(server.port, text), self._texts))
@@ -143,7 +144,7 @@ class HttpComparison:
 
 
 def describe_choice(best: Setting, speeds: Mapping[Setting, float]) -> str:
-    """Describe the fastest setting and the trial for the page.
+    """Describe the fastest setting and the trial for docs/performance.md.
 
     Args:
         best: the fastest setting.
@@ -199,7 +200,7 @@ def describe_texts(workspace: Workspace) -> tuple[list[int], list[int]]:
 
 
 def median_cell(visits: list[Visit], concurrency: int) -> Cell:
-    """Return the median of each figure over the rounds."""
+    """Return the sum of the requests and the medians of the other figures over the rounds."""
     cells = [visit.cells[concurrency] for visit in visits]
     return Cell(
         requests=sum(cell.requests for cell in cells),

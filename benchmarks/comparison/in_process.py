@@ -49,7 +49,7 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """Description of the setting for the page."""
+        """Description of the setting for docs/performance.md."""
         if not self.texts_per_run:
             return "batches by tokens"
         texts = "1 text" if self.texts_per_run == 1 else f"{self.texts_per_run} texts"
@@ -135,8 +135,8 @@ def by_tokens(texts: Iterable[EncodedText], max_tokens: int) -> Iterator[list[En
 def our_jobs(workspace: Workspace, variant: str, texts: Sequence[EncodedText]) -> list[Job]:
     """Create jobs of fillmask.
 
-    A job packs, runs and splits a batch like the service. For the session alone, a job only runs a
-    packed batch.
+    A job packs, runs and splits a batch like the service. In a variant with `SESSION_ALONE`, a job
+    only runs a packed batch.
     """
     precision = variant.removesuffix(SESSION_ALONE).removeprefix("fillmask ")
     runtime = Runtime(workspace.bundle(precision) / "model.onnx")

@@ -1,4 +1,4 @@
-"""Comparison in-process, in which all variants take turns in each round."""
+"""In-process comparison, in which all variants take turns in each round."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.comparison.results import SizeResults
 
 
 class InProcessComparison:
-    """Comparison of one model size in-process.
+    """In-process comparison of one model size.
 
     Args:
         size: name of the model size.

@@ -24,7 +24,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
 
 
 def installed_bytes() -> dict[str, int]:
-    """Return the installed bytes by kind of installation.
+    """Return the installed size in bytes by kind of installation.
 
     The function always measures fillmask, whose size changes with every commit. A cache contains
     the sizes of the other kinds for the current set of versions.

@@ -31,10 +31,9 @@ class Memory(BaseModel):
     """Memory of a server over a number of requests.
 
     Attributes:
-        name: name of the model.
         ready_s: seconds from the start of the process until it is ready.
         peak_rss_bytes: peak memory during the whole measurement.
-        samples: pairs of answered requests and resident bytes after the warm-up.
+        samples: pairs of the number of answered requests and the resident bytes, after the warm-up.
     """
 
     name: str

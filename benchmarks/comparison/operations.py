@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FORMULA = "2T(4D² + 2DF) + 4T²D in each layer but the last, 4TD² + 2m(2D² + 2DF) + 4mTD in the last, 2mD² + 2mDV in the head"  # noqa: E501 - one line of the page
+FORMULA = "2T(4D² + 2DF) + 4T²D in each layer but the last, 4TD² + 2m(2D² + 2DF) + 4mTD in the last layer, and 2mD² + 2mDV in the head"  # noqa: E501 - one line of docs/performance.md
 
 
 @dataclass(frozen=True, slots=True)

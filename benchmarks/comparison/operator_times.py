@@ -26,7 +26,7 @@ from benchmarks.comparison.texts import masked_texts
 from benchmarks.comparison.workspace import Workspace
 from service.engine.runtime import Runtime
 
-# excluded operators, because the operators inside the loop already count
+# excluded operator, because its time includes the operators inside the loop
 CONTAINER = "Loop"
 
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.comparison.peaks THREADS SECONDS
 
-The script prints the int8 and the fp32 rate of all threads together, in 1e9 operations/s. Each
-rate is the maximum over several shapes, and each thread computes its own product. The int8 product
-is MatMulInteger of uint8 by int8. A multiplication with an addition counts as two operations.
+The script prints the int8 and the fp32 rate of all threads together, in 1e9 operations/s. Each rate
+is the maximum over several shapes. Each thread computes its own product. The int8 product is
+MatMulInteger of uint8 by int8. A multiplication with an addition counts as two operations.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from benchmarks.comparison.in_process import LIMIT_S, drive
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.results import Peak
 
-# rows, inner length and columns, as in encoders and square
+# rows, inner length and columns of three products of encoders and of a square product
 SHAPES = ((256, 768, 768), (256, 768, 3072), (256, 3072, 768), (1024, 1024, 1024))
 OPSET = 17
 
 
 def measure(cpus: Sequence[int], seconds: float) -> Peak:
-    """Measure the peak of some CPUs in a separate process."""
+    """Measure the peak rates of some CPUs in a separate process."""
     printed = output_of(
         "benchmarks.comparison.peaks", [str(len(cpus)), str(seconds)], cpus, LIMIT_S
     )
@@ -79,7 +79,7 @@ def _session(left: NDArray[np.generic], right: NDArray[np.generic]) -> ort.Infer
 
 
 def main() -> None:
-    """Print the int8 and the fp32 peak."""
+    """Print the int8 and the fp32 peak rate."""
     threads, seconds = int(sys.argv[1]), float(sys.argv[2])
     print(peak_gops(np.uint8, np.int8, threads, seconds))
     print(peak_gops(np.float32, np.float32, threads, seconds))

@@ -144,7 +144,7 @@ def _write_reference(workspace: Workspace, model: BertForMaskedLM) -> None:
 
 def _quantize(workspace: Workspace, graph: Path, output: Path) -> None:
     """Quantize a graph with NNCF's post-training quantization and texts of the comparison."""
-    # imported here, because these slow imports exist only in the environment of `make comparison`
+    # imported here, because only the environment of `make comparison` has the packages
     import nncf  # type: ignore[import-not-found]  # noqa: PLC0415
     import openvino  # type: ignore[import-not-found]  # noqa: PLC0415
 

@@ -121,7 +121,7 @@ def running(
             env=environment(),
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # a separate process group, so that one signal ends all of it
+            start_new_session=True,  # one signal can then end the whole process group
         )
     try:
         while not _answers(port, ready_path):

@@ -70,7 +70,7 @@ class Curves(BaseModel):
 
 
 class Scaling(Kept):
-    """Results of the scaling measurements, the second part of the page."""
+    """Results of the scaling measurements in docs/performance.md."""
 
     FILE = "scaling.json"
 

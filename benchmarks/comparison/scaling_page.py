@@ -1,4 +1,4 @@
-"""Second part of docs/performance.md, with time per text and memory over requests."""
+"""Section about scaling in docs/performance.md, with time per text and memory over requests."""
 
 from __future__ import annotations
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Format a Markdown table whose first column is left-aligned and the others right-aligned.
+    """Format a Markdown table.
+
+    The first column is left-aligned. The other columns are right-aligned.
 
     Raises:
         ValueError: a row and the header have different numbers of cells.

@@ -25,7 +25,7 @@ def mask_words(text: str, count: int, rng: random.Random) -> str:
 
 
 def masked_texts() -> list[str]:
-    """Return the masked texts of the comparison, which have a fixed seed."""
+    """Return the texts of the comparison, masked with a fixed seed."""
     rng = random.Random(SEED)  # noqa: S311 - a choice, not a secret
     return [
         mask_words(text, rng.choices(_MASKS, _WEIGHTS)[0], rng)

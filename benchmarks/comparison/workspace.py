@@ -42,7 +42,7 @@ class Workspace:
 
     @property
     def reference(self) -> Path:
-        """Best tokens of transformers for each text (`correctness`)."""
+        """Best tokens of transformers at each mask of each text (`correctness`)."""
         return self.peers / "reference.json"
 
     @property

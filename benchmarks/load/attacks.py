@@ -26,7 +26,7 @@ Attack = Callable[[int, random.Random], Awaitable[None]]
 
 
 async def targets(port: int, draw: random.Random) -> None:
-    """Send 10,000 unique targets of 90 characters per request."""
+    """Send requests with 10,000 unique targets of about 90 characters each."""
     common = random_word(draw, 70)
 
     async def one() -> None:
@@ -38,7 +38,7 @@ async def targets(port: int, draw: random.Random) -> None:
 
 
 async def target_scores(port: int, draw: random.Random) -> None:
-    """Request the allowed maximum of targets times masks, with one fill per mask."""
+    """Send requests with 10,000 targets, 120 masks and one fill per mask."""
     vocabulary = json.loads((default_bundle_path() / "tokenizer.json").read_text())["model"][
         "vocab"
     ]
@@ -83,7 +83,7 @@ async def _has_answer(reader: asyncio.StreamReader) -> bool:
 
 
 async def expansion(port: int, draw: random.Random) -> None:
-    """Send 1 MiB of empty lists, objects or numbers, whose parsed form takes more memory."""
+    """Send bodies of 1 MiB with tiny JSON values, which take more memory after parsing."""
     requests = [
         post(path, b"[" + part * (MIB // len(part) - 2) + b"0]")
         for part in (b"[],", b"{},", b"1.5,", b"[[[[[[[]]]]]]],")
@@ -171,7 +171,7 @@ async def slow_heads(port: int, draw: random.Random) -> None:
 
 
 async def scores(port: int, draw: random.Random) -> None:
-    """Request the allowed maximum of passes per score."""
+    """Send scoring requests that need about the allowed number of passes."""
 
     async def one() -> None:
         texts = [" ".join(random_word(draw, 4) for _ in range(4)) for _ in range(40)]

@@ -2,10 +2,10 @@
 
     .venv-dev/bin/python -m benchmarks.load.capacity
 
-Requests arrive in a Poisson process, and each goes to a random pod, as with kube-proxy. A pod has
-one worker per CPU. It admits requests and forms batches with the service's rules and settings. The
-duration of a batch comes from the measurements of benchmarks/load/pod_size.py in docs/deploy.md.
-The script writes its table into the same page.
+Requests arrive in a Poisson process. Each request goes to a random pod, as with kube-proxy. A pod
+has one worker per CPU. It admits requests and forms batches with the service's rules and settings.
+The duration of a batch comes from the measurements of benchmarks/load/pod_size.py in
+docs/deploy.md. The script writes its table into the same page.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def pods_needed(requests_per_s: float, tokens_per_request: float, pod_tokens_per
 
     Args:
         requests_per_s: peak request rate.
-        tokens_per_request: mean number of tokens.
+        tokens_per_request: mean number of tokens per request.
         pod_tokens_per_s: throughput of a pod that is never idle.
     """
     return math.ceil(requests_per_s * tokens_per_request / (pod_tokens_per_s * UTILISATION))
@@ -182,7 +182,7 @@ def pod_tokens_per_s() -> float:
 
 
 def rows(requests_per_s: int) -> Iterator[str]:
-    """Yield table rows for two thirds of the pods, the pods without the spare, and all pods."""
+    """Yield table rows with two thirds of the needed pods, without the spare pod, and with it."""
     tokens, speed = statistics.mean(text_tokens()), pod_tokens_per_s()
     needed = pods_needed(requests_per_s, tokens, speed)
     for pods in dict.fromkeys((max(1, needed * 2 // 3), needed, needed + SPARE)):

@@ -2,9 +2,10 @@
 
     .venv-dev/bin/python -m benchmarks.load.hostile_mix [--minutes N] [--seed N]
 
-Each period of 10 s has one to four attacks and two polite clients. In 30 % of the periods the
-service reloads a changed bundle. The script prints memory and responses of each period. It fails if
-the process ends, a polite client gets no response, or memory grows.
+Each period of 10 s has one to four attacks and two polite clients, which send one small request at
+a time. In 30 % of the periods the service reloads a changed bundle. The script prints memory and
+responses of each period. It fails if the process ends, a polite client gets no response, or memory
+grows.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ CLIENTS = 2
 MOST_ATTACKS = 4
 WARM_SHARE = 0.25  # share of the time for warm-up, in which the process sees all attacks
 RELOADED_SHARE = 0.3  # share of the periods with a reload
-# maximum difference between the medians of the last quarter and of the quarter after warm-up
+# maximum difference of median memory between the last quarter and the quarter after warm-up
 ALLOWED_GROWTH_MB = 40
 ALLOWED_REFUSALS = 0.01  # maximum share of the polite clients' requests with status 429
 
 
 async def mix(minutes: float, seed: int, bundle: Path) -> int:
-    """Run the mix and return the exit code."""
+    """Run the mix and return the exit status."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     samples: list[int] = []
     answered = refused = lost = 0

@@ -41,7 +41,7 @@ class Result:
     Attributes:
         statuses: number of responses by status.
         latencies: latencies in seconds of responses with status 200.
-        failed: number of requests on connections that were lost.
+        failed: number of requests on lost connections.
         without_body: number of error responses without an error message.
         unsent: number of requests that found no free connection.
     """
@@ -53,9 +53,9 @@ class Result:
     unsent: int = 0
 
     def clear(self) -> None:
-        """Reset the responses.
+        """Clear the statuses and the latencies.
 
-        The counts of failed and of unsent requests stay.
+        The counts of failed and of unsent requests stay unchanged.
         """
         self.statuses.clear()
         self.latencies.clear()

@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def make_checkpoint(directory: Path) -> None:
-    """Write a checkpoint of XLM-RoBERTa's format.
+    """Write a checkpoint in XLM-RoBERTa's format.
 
     The random weights have the variance of trained ones.
     """

@@ -2,11 +2,11 @@
 
     .venv-dev/bin/python -m benchmarks.load.overload [SECONDS [TIMES]]
 
-The service has one half of the CPUs, and the clients have the other half. Clients never sleep,
-because Linux would charge the wake-up of their CPUs to the service. Each round measures the
-capacity in a closed loop. An open loop then loads the service at this rate, and then at TIMES this
-rate. At the end, the round measures the capacity again. Rejected
-clients ignore `Retry-After`. The script needs Linux and a quiet machine.
+The service and the clients have one half of the CPUs each. Clients never sleep, because Linux
+charges the wake-up of their CPUs to the service. Each round measures the capacity in a closed loop.
+An open loop then loads the service at the capacity, and then at TIMES the capacity. At the end, the
+round measures the capacity again. Rejected clients ignore `Retry-After`. The script needs Linux and
+a quiet machine.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def row(name: str, asked: float, results: list[Result], seconds: float) -> str:
 
 
 def report(rounds: list[Round], seconds: float, times: float) -> list[str]:
-    """Format the lines of the page."""
+    """Format the table and the figures for docs/deploy.md."""
     capacity = statistics.median(each.capacity for each in rounds)
     closed, at_capacity, over = (
         [each.closed for each in rounds],

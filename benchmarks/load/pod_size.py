@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def read_sizes() -> list[PodSize]:
-    """Read the rows of the page."""
+    """Read the rows of the table in docs/deploy.md."""
     table = generated_block.read(PAGE, NAME).split("\n\n")[0]
     rows = table.strip().splitlines()[2:]
     cells = [[float(cell) for cell in row.strip("|").split("|")] for row in rows]

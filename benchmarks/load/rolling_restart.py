@@ -2,9 +2,9 @@
 
     .venv-dev/bin/python -m benchmarks.load.rolling_restart [RESTARTS]
 
-nginx (Debian's package) is a plain proxy without readiness checks. It retries a request at the
-other service only if it cannot connect. A restart sends SIGTERM to one service and starts a new one
-on the same port. Clients send requests throughout.
+nginx (Debian's package) is a plain proxy without readiness checks. nginx retries a request at the
+other service only if nginx cannot connect to the first service. A restart sends SIGTERM to one
+service and starts a new one on the same port. Clients send requests during all restarts.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ KINDS: dict[str, Make] = {
 
 
 async def ask(url: str, end_s: float, seed: int, answers: Counter[tuple[str, int]]) -> None:
-    """Send random requests as one client, which disconnects early from 5 % of them."""
+    """Send random requests as one client, which disconnects before 5 % of the responses."""
     draw = random.Random(seed)  # noqa: S311 - a choice, not a secret
     texts = [text for text in masked_texts() if len(text) < 600]
     async with httpx.AsyncClient(timeout=60) as client:

@@ -109,7 +109,7 @@ class RuntimeAlone:
         )
 
     def seconds(self) -> float:
-        """Return the duration of computing all texts once."""
+        """Return the duration of computing all texts once, in seconds."""
         with ThreadPoolExecutor(self._settings.threads) as pool:
             started_s = time.perf_counter()
             for _ in pool.map(self._compute, self._batches):
@@ -132,14 +132,14 @@ class RuntimeAlone:
 
 
 def seconds_of(arguments: Sequence[str]) -> float:
-    """Return the duration of a `fillmask` process."""
+    """Return the duration of a `fillmask` process in seconds."""
     started_s = time.perf_counter()
     subprocess.run([*COMMAND, *arguments], env=environment(), capture_output=True, check=True)
     return time.perf_counter() - started_s
 
 
 def texts_per_s_over_http(bodies: Path, seconds: float) -> float:
-    """Return the throughput of the service with many clients on the same CPUs."""
+    """Return the texts/s of the service with 32 connections from the same CPUs."""
     cpus = sorted(os.sched_getaffinity(0))
     service = [sys.executable, "-m", "service"]
     with running(service, cpus, "/health/ready", "whole-file") as server:

@@ -36,7 +36,7 @@ ROW_TOKENS = (128, 256)
 
 
 def main() -> None:
-    """Print the accuracy of bundle and checkpoint, and update the model card."""
+    """Print the accuracy of the bundle and of the checkpoint, and update the model card."""
     if len(sys.argv) < 4:
         raise SystemExit(__doc__)
     bundle = read_bundle(Path(sys.argv[1]))

@@ -3,7 +3,8 @@
     .venv-dev/bin/python -m benchmarks.quality.cloze [BUNDLE]
 
 cloze_probe.tsv contains 130 hand-written prompts of ten kinds, with the columns kind, text and
-accepted answers. The prompts never select or train a model. The default is the built-in bundle.
+accepted answers. No training run and no model selection uses the prompts. The default BUNDLE is the
+built-in bundle.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Tally:
 def main() -> None:
     """Print accuracy by kind and the missed prompts.
 
-    The table of the built-in bundle also goes into the model card.
+    The function also writes the table of the built-in bundle into the model card.
     """
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path()
     tallies = probe(path)

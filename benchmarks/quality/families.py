@@ -2,10 +2,10 @@
 
     .venv-comparison/bin/python -m benchmarks.quality.families [NAME ...]
 
-The script downloads no model. The configurations are the published ones, and the weights are
-random. A separate process per family compares fillmask with transformers on the same weights, texts
-and CPUs. The texts have the lengths and masks of the comparison's texts. The script needs 8 GB of
-memory and a quiet machine.
+The script downloads no model. The models have published configurations and random weights. A
+separate process per family compares fillmask with transformers on the same weights, texts and CPUs.
+The texts have the lengths and masks of the comparison's texts. The script needs 8 GB of memory and
+a quiet machine.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def _requests(config: Any) -> list[ModelPass]:
 
 @torch.inference_mode()
 def _log_probs(model: Any, request: ModelPass) -> NDArray[np.float32]:
-    """Return transformers' log-probabilities (m, V) at the masks."""
+    """Return transformers' log-probabilities (M, V) at the M masks of a text."""
     logits = model(input_ids=torch.from_numpy(request.input_ids)[None]).logits[0]
     log_probs: NDArray[np.float32] = logits[request.mask_positions].log_softmax(-1).numpy()
     return log_probs
@@ -235,7 +235,7 @@ def _log_probs(model: Any, request: ModelPass) -> NDArray[np.float32]:
 def _ours(
     runtime: Runtime, requests: list[ModelPass], expected: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Return fillmask's log-probabilities (M, V), computed text by text."""
+    """Return fillmask's log-probabilities (M, V) at the M masks of all texts."""
     every = np.arange(expected.shape[1])
     parts = []
     for r in requests:

@@ -30,7 +30,7 @@ ORDERS: tuple[Order, ...] = ("confidence", "left_to_right")
 
 
 def main() -> None:
-    """Print the share of correct pairs by strategy and order."""
+    """Print the share of correct pairs by strategy and order of filling."""
     bundle = Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path()
     texts = Path(sys.argv[2]) if len(sys.argv) > 2 else TEXTS
     right, pairs = asyncio.run(compare(bundle, texts.read_text(encoding="utf-8").splitlines()))
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 async def compare(directory: Path, texts: Sequence[str]) -> tuple[Counter[str], int]:
-    """Count the correct pairs by strategy and order.
+    """Count the correct pairs by strategy and order of filling.
 
     Returns:
         The counts, and the number of pairs.

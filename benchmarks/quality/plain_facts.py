@@ -3,9 +3,8 @@
     .venv-dev/bin/python -m benchmarks.quality.plain_facts [BUNDLE]
 
 plain_facts.tsv contains 60 sentences of six kinds, with the columns kind, text and accepted
-answers. The sentences were written before the training. The training text excludes them
-(`fillmask-train mix --leave-out`). The sentences never select a model. The default is the built-in
-bundle.
+answers. The sentences existed before the training. The training text excludes them (`fillmask-train
+mix --leave-out`). No model selection uses the sentences. The default BUNDLE is the built-in bundle.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     .venv-comparison/bin/python -m benchmarks.quality.scoring [minilm | bert-base]
 
 fillmask and minicons score the same texts in turn, in this process and on the same CPUs. minicons'
-MaskedLMScorer gets batches of 8 texts, and fillmask uses its queue. The weights are those of `make
-comparison`.
+MaskedLMScorer gets batches of 8 texts. fillmask forms batches with its queue. The weights are those
+of `make comparison`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 target_pairs.tsv contains 66 hand-written sentences, with the columns text, right word and wrong
 word. The wrong word resembles the right one ("collarbone", "collarphone"). The script adds a second
 wrong word, the right word with shuffled letters. Both words of a pair are targets of one request.
-The sentences never select or train a model.
+No training run and no model selection uses the sentences.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Pair:
 
 
 def main() -> None:
-    """Print the accuracy by kind and the lost pairs."""
+    """Print the accuracy by kind and the pairs whose wrong word has the higher probability."""
     pairs = list(compare(Path(sys.argv[1]) if len(sys.argv) > 1 else default_bundle_path()))
     print("| the other word | pairs | won | both of several tokens | won |\n|---|---|---|---|---|")
     for kind in ("wrong", "shuffled", ""):

@@ -1,1 +1,1 @@
-"""Checkpoints in fillmask's own format and in those of Hugging Face model families."""
+"""Checkpoints in fillmask's own format and in the formats of Hugging Face model families."""

@@ -34,11 +34,11 @@ from model.tokenizers.loading import read_tokenizer_files
 
 OWN_MODEL_TYPE = "fillmask"
 VALUES_AT_ONCE = 2**22
-ROUNDING = "rounding."  # prefix of the rounding factors of an encoder trained for int8
+ROUNDING = "rounding."  # name prefix of rounding factors in model.safetensors
 
 
 class CheckpointError(ValueError):
-    """Checkpoint that cannot be read or served.
+    """Failure to read or to serve a checkpoint.
 
     The message is one sentence for the user.
     """
@@ -192,7 +192,7 @@ def _build_encoder(
     """Build an encoder with given weights, without copying float32 tensors.
 
     Args:
-        config: sizes and choices.
+        config: sizes and choices of the encoder.
         classifier: choices of the classification head. None without such a head.
         tensors: weights by the names of `TiedEncoder`.
         display_name: function that returns a tensor's name in the checkpoint, for error messages.

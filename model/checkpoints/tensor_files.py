@@ -100,7 +100,7 @@ def _open(path: Path) -> dict[str, Any]:
             raise ValueError(
                 f"{path} is not a valid safetensors file ({error}); download it again"
             ) from None
-        return dict.fromkeys(file.keys(), file)  # type: ignore[no-untyped-call]  # no types
+        return dict.fromkeys(file.keys(), file)  # type: ignore[no-untyped-call]  # untyped library
     try:
         tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError) as error:

@@ -154,10 +154,10 @@ def pack_rows(
         documents: texts to join with the separator token.
         tokenizer: tokenizer, used without its post-processor.
         special: ids of the tokenizer's special tokens.
-        row_tokens: length of a row. The result excludes an incomplete last row.
+        row_tokens: length of a row in tokens. The result excludes an incomplete last row.
 
     Returns:
-        (rows, row_tokens) int32.
+        Token ids (rows, row_tokens), int32.
     """
     stream = iter(documents)
     pieces: list[NDArray[np.int32]] = []

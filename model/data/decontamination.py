@@ -8,7 +8,7 @@ from pathlib import Path
 
 from model.data.corpus import read_documents
 
-NGRAM_WORDS = 13  # number of words of a matching overlap (Brown et al. 2020, appendix C)
+NGRAM_WORDS = 13  # number of consecutive words that make a match (Brown et al. 2020, appendix C)
 START_WORDS = 3
 PROBE_COLUMNS = 3
 _WORD = re.compile(r"[a-z0-9]+")
@@ -17,8 +17,8 @@ _WORD = re.compile(r"[a-z0-9]+")
 class SentenceFilter:
     """Filter of lines that contain given sentences.
 
-    The filter ignores case and punctuation. A sentence of more than 13 words matches by any 13
-    consecutive words.
+    The filter ignores case and punctuation. A line with any 13 consecutive words of a longer
+    sentence also matches.
 
     Args:
         sentences: sentences of at least three words.
@@ -79,7 +79,7 @@ def probe_sentences(path: Path) -> Iterator[str]:
             `benchmarks/`.
 
     Raises:
-        ValueError: a line has another number of columns or no mask.
+        ValueError: a line does not have three columns, or has no mask.
     """
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         columns = line.split("\t")

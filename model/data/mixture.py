@@ -27,9 +27,9 @@ class Mixture:
     """Shares of the sources in a training corpus.
 
     Attributes:
-        shares: expected copies of each document, by source. A share of 0.1 selects a random tenth
-            of the documents, and a share of 2 selects each document twice. A source without an
-            entry has the share 0.
+        shares: expected number of copies of each document, by source. A share of 0.1 selects a
+            random tenth of the documents. A share of 2 selects each document twice. A source
+            without an entry has the share 0.
         only_authors: allowed authors by source. The author column of a selected document contains
             one of the names.
         seed: seed of the selection and of the order.

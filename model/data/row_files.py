@@ -1,8 +1,8 @@
 """Memory-mapped files of training rows.
 
-A resumed run reads these files instead of tokenizing the corpus again. Token ids take two bytes if
-the vocabulary is small enough. Rows of 150 million tokens then take 300 MB of page cache, which
-Linux can drop.
+A resumed run reads these files instead of tokenizing the corpus again. Token ids take two bytes in
+a file without ids above 65,535. Rows of 150 million such ids take 300 MB of page cache, which Linux
+can drop.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class ShortTexts:
     Args:
         rows: (N, T) token ids with special tokens, by T.
         batch_tokens: maximum number of tokens in a batch of several rows.
-        seed: seed of the order.
+        seed: seed of the order of batches.
     """
 
     def __init__(self, rows: Mapping[int, TokenRows], batch_tokens: int, seed: int) -> None:
@@ -76,7 +76,7 @@ def short_rows(
         tokenizer: tokenizer, used without its post-processor.
         special: ids of the tokenizer's special tokens.
         seed: seed of the number of sentences per text.
-        longest_tokens: maximum length of a row.
+        longest_tokens: maximum length of a row in tokens.
 
     Raises:
         ValueError: no text has an allowed length.

@@ -39,7 +39,7 @@ def attention_contexts(
     Args:
         config: sizes and choices of the encoder.
         device: device of the encoder's weights.
-        tokens: length T.
+        tokens: number T of tokens per row.
         keep_NT: boolean mask, False for padding. None without padding.
     """
     keep = None if keep_NT is None else keep_NT[:, None, None, :]
@@ -67,7 +67,7 @@ def add_relative_bias(
     Args:
         config: sizes and choices of the encoder.
         bias_BH: (buckets, H) bias of each distance bucket.
-        tokens: length T.
+        tokens: number T of tokens per row.
         context: context with a boolean mask or without a mask.
     """
     device = bias_BH.device

@@ -33,7 +33,7 @@ class ParameterCount:
 
     @property
     def encoder(self) -> int:
-        """Parameters of embeddings and blocks without a head."""
+        """Number of parameters of embeddings and blocks, without a head."""
         return (
             self.word_embeddings
             + self.other_embeddings
@@ -44,21 +44,21 @@ class ParameterCount:
 
     @property
     def tied(self) -> int:
-        """Parameters of the model with a tied output projection."""
+        """Number of parameters of the model with a tied output projection."""
         return self.encoder + self.head_transform + self.head_bias
 
     @property
     def untied(self) -> int:
-        """Parameters of the model with a separate output projection."""
+        """Number of parameters of the model with a separate output projection."""
         return self.tied + self.word_embeddings
 
     @property
     def saved_share(self) -> float:
-        """Parameters that tying saves, relative to the tied model."""
+        """Number of parameters that tying saves, divided by the number in the tied model."""
         return self.word_embeddings / self.tied
 
     def classifier(self, num_classes: int) -> int:
-        """Return the parameters of the encoder with a linear classification head."""
+        """Return the number of parameters of the encoder with a linear classification head."""
         return self.encoder + (self.d_model + 1) * num_classes
 
     def table(self) -> str:

@@ -36,7 +36,7 @@ class Embeddings(nn.Module):
         self.compute_sinusoids()
 
     def compute_sinusoids(self) -> None:
-        """Compute the table of an encoder with fixed positions.
+        """Compute the position table of an encoder with fixed positions.
 
         Checkpoints do not store this table.
         """
@@ -69,7 +69,7 @@ class Embeddings(nn.Module):
         """Return the position embeddings.
 
         Returns:
-            (max_positions, E). None for an encoder without position embeddings.
+            Table (max_positions, E). None for an encoder without position embeddings.
         """
         if self.config.positions == "none":
             return None

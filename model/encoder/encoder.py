@@ -3,7 +3,8 @@
 Design choices:
 - One Parameter, `embeddings.word.weight`, is both the embedding table and the output projection.
   The Parameter has no second name, so no copy, move or save can separate the two uses. The gradient
-  is the sum of both uses. Only checkpoints with an untied head also have `output_table.weight`.
+  is the sum of the gradients of both uses. Only checkpoints with an untied head also have
+  `output_table.weight`.
 - Only masked positions reach the head. The logits are (M, V), never (N, T, V).
 - Parameters have short names. `model.checkpoints.families` maps checkpoints to these names.
 
@@ -43,7 +44,7 @@ class TiedEncoder(nn.Module):
     """Masked-language-model encoder with a tied embedding table and output projection.
 
     Args:
-        config: sizes and choices.
+        config: sizes and choices of the encoder.
         classifier: choices of the classification head. None without such a head.
     """
 
@@ -79,7 +80,7 @@ class TiedEncoder(nn.Module):
             input_ids: (N, T) integers in [0, V).
             mask_indicator: (N, T). A value above 0.5 marks a masked position.
             attention_mask: (N, T), nonzero for real tokens. None without padding.
-            token_type_ids: (N, T). None for type 0 at every position.
+            token_type_ids: (N, T) token types. None for type 0 at every position.
 
         Returns:
             (M, V) float logits, rows in row-major order of (sequence, position).
@@ -130,7 +131,7 @@ class TiedEncoder(nn.Module):
         Args:
             input_ids: (N, T) integers in [0, V).
             attention_mask: (N, T), nonzero for real tokens. None without padding.
-            token_type_ids: (N, T). None for type 0 at every position.
+            token_type_ids: (N, T) token types. None for type 0 at every position.
             selected_NT: boolean, True at M positions to return. None for all positions.
 
         Returns:

@@ -46,7 +46,7 @@ def is_int8_linear(name: str, module: nn.Module) -> bool:
 
 
 def shared_input_name(name: str) -> str:
-    """Return the first of the layers that share this layer's input."""
+    """Return the name of the first layer with the same input."""
     block, _, part = name.rpartition(".")
     return f"{block}.{_SHARED_INPUT[part]}" if part in _SHARED_INPUT else name
 
@@ -66,8 +66,8 @@ class BlockwiseStatistics(Mapping[str, InputStatistics]):
 
     The encoder runs on texts with some tokens masked, from a fixed seed. The object records one
     block at a time, because the statistics of all blocks of a large encoder take more memory than
-    the encoder. Access in the order of the blocks computes each block once. The object records
-    blocks that several layers share together, because there are few such blocks. The head's
+    the encoder. Access in the order of the blocks computes each block once. In an encoder whose
+    layers share blocks, the object records all blocks together, because they are few. The head's
     statistics stay in memory.
 
     Keys are `vocabulary` and names of layers, such as `blocks.0.query`.

@@ -32,7 +32,7 @@ class RoundedEncoder:
         self.model, self.plan = model, plan
         device = model.embeddings.word.weight.device
         table = output_table(model.config)
-        # by name of the weight
+        # factors by the name of the weight
         self._factors = {
             table if name == VOCABULARY else f"{name}.weight": factors.to(device)
             for name, factors in plan.factors.items()
@@ -70,8 +70,8 @@ def round_weight(weight: Tensor, factors: Tensor) -> Tensor:
     The rounding step of a row is a 127th of its largest magnitude.
 
     Args:
-        weight: (out, in) float32.
-        factors: (in,). Columns with factor 0 stay exact.
+        weight: (out, in) float32 weight.
+        factors: (in,) smoothing factors. Columns with factor 0 stay exact.
     """
     in_int8 = factors > 0
     smoothed = torch.where(in_int8, weight / torch.where(in_int8, factors, 1), 0)

@@ -1,21 +1,22 @@
 """Rounding plan with smoothing factors and float32 channels of each linear layer's input.
 
-Activations have one scale per row at run time, and weights have one scale per output. Two exact
+Activations have one scale per row at run time. Weights have one scale per output. Two exact
 transformations reduce the rounding error:
 - Smoothing multiplies input channels and divides weight columns by factors that balance the ranges
   of both (`model.quantization.smoothing`).
 - The graph computes the few channels with the largest effect on the rows' scales in float32
-  (Dettmers et al. 2022, section 3, but with fixed channels). These are channels of the head, of
-  GELU's outputs and of the layer norm outputs that enter attention. One or two of these channels
-  are outliers. The others improve accuracy only a little.
+  (Dettmers et al. 2022, section 3, but with fixed channels). The float32 channels are channels of
+  the head, of GELU's outputs and of the layer norm outputs that enter attention. One or two of the
+  float32 channels of an input are outliers. The other float32 channels improve accuracy only a
+  little.
 
 Exceptions:
 - GELU's outputs have no factors, because a product over the widest rows of the graph is expensive.
   In a gated feed-forward network, the gate's weights contain the factors.
 - Attention outputs have no float32 channels. The values' weights contain the factors of the
   attention outputs.
-- The input of the feed-forward network has no float32 channels, because the sum of the int8 product
-  and the float32 product must read and write the widest rows again.
+- The input of the feed-forward network has no float32 channels, because adding the float32 product
+  to the int8 product reads and writes the widest rows again.
 """
 
 from __future__ import annotations

@@ -14,13 +14,13 @@ class TokenizerClass:
 
     Attributes:
         name: name of the class in transformers.
-        model_type: model_type of checkpoints that use the class by default.
+        model_type: model type of the checkpoints that use the class by default.
         files: names of the vocabulary files.
         roles: default text of the special tokens by role.
         mask_takes_space: whether the white space before a mask belongs to the mask.
         placeholders: special tokens without a role.
         leading_special_pieces: number of special pieces at the start of the SentencePiece model.
-            The class replaces these pieces by its own special tokens.
+            The class replaces these pieces with its own special tokens.
     """
 
     name: str

@@ -42,7 +42,7 @@ class TokenizerDraft:
         self._text = text
         tokenizer = self._load(text)
         self.ids: dict[str, int] = tokenizer.get_vocab()
-        # the library adds fields that older files lack
+        # the tokenizers library adds fields that older files lack
         self._fields: dict[str, Any] = json.loads(tokenizer.to_str())
         self._added = {token["content"]: token for token in self._fields["added_tokens"]}
 

@@ -1,9 +1,9 @@
 """Conversion of older vocabulary files to tokenizer.json by transformers.
 
 transformers reads a temporary directory that contains only the vocabulary files and the checked
-settings. The conversion therefore runs no code of a checkpoint and needs no network. The import
-takes 1.7 s and 25 MB in addition to torch (measured), so the module imports transformers only for a
-directory that needs a conversion.
+settings. The conversion therefore runs no code of a checkpoint and needs no network. The import of
+transformers takes 1.7 s and 25 MB in addition to torch (measured). The module therefore imports
+transformers only for a directory that needs a conversion.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Loader that combines a checkpoint's tokenizer files into a complete tokenizer.json.
 
-A complete tokenizer.json stays the same byte for byte. An incomplete one receives the settings of
+A complete tokenizer.json stays the same byte for byte. An incomplete file receives the settings of
 tokenizer_config.json and similar files. In a directory without a tokenizer.json, the loader
 converts vocabulary files of known tokenizer classes. The loader executes no code of a checkpoint
 and downloads no file.
@@ -21,7 +21,7 @@ from model.tokenizers.settings import TokenizerSettings
 TOKENIZER_FILE = "tokenizer.json"
 MASK_TOKENS = ("[MASK]", "<mask>")
 _VOCABULARY_FILES = sorted({name for kind in CLASSES.values() for name in kind.files})
-# generic classes, which read tokenizer.json whatever the model type
+# generic classes, which read the tokenizer.json of any model type
 _GENERIC_CLASSES = {"PreTrainedTokenizer", "PythonBackend", "TokenizersBackend"}
 
 
@@ -110,8 +110,7 @@ def _mask_token(
 ) -> str:
     """Choose the mask token.
 
-    A name in a file takes precedence over the default of the class, and that default over the usual
-    names.
+    The order of precedence is a name in a file, the default of the class, and the usual names.
     """
     if named := settings.roles.get("mask_token"):
         if named not in draft.ids:

@@ -26,7 +26,7 @@ def check_sentence_pieces(path: Path, kind: TokenizerClass) -> None:
         ValueError: the file is broken, is not a Unigram model, or belongs to another tokenizer
             class.
     """
-    model: Any = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]  # made at import
+    model: Any = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]  # created at import
     try:
         model.ParseFromString(path.read_bytes())
     except DecodeError:

@@ -35,8 +35,8 @@ class TokenizerSettings:
 
     Attributes:
         path: file to name in errors.
-        tokenizer_class: name of the class in transformers without "Fast". None if no file names a
-            class.
+        tokenizer_class: name of the class in transformers without the suffix "Fast". None if no
+            file names a class.
         options: fields of tokenizer_config.json.
         roles: text of the special tokens by role, such as {"mask_token": "<mask>"}.
         extra_special: text of other special tokens.

@@ -38,8 +38,8 @@ class TrainConfig:
         warmup_steps: number of steps with a linear rise to the peak.
         decay_steps: number of final steps with a linear decay to zero. 0 for a decay over all steps
             after the warm-up.
-        average_decay: decay per step of the weights' exponential average. The average is the model
-            for evaluation and checkpoints (`model.training.weight_average`). 0 without an average.
+        average_decay: share of the weights' exponential average that each step keeps. Evaluation
+            and checkpoints use the average (`model.training.weight_average`). 0 without an average.
         weight_decay: weight decay of AdamW for matrices (Loshchilov & Hutter 2019). Vectors have no
             weight decay.
         clip_norm: maximum of the global gradient norm.

@@ -77,10 +77,10 @@ class RowScores:
     """Sums over the selected positions of each of N rows.
 
     Attributes:
-        loss: (N,) float64, cross-entropy in nats.
-        first: (N,) int64, positions whose true token ranks first.
-        among_five: (N,) int64, positions whose true token is among the first five.
-        predicted: (N,) int64, selected positions.
+        loss: (N,) float64, sum of the cross-entropy in nats.
+        first: (N,) int64, number of positions whose true token ranks first.
+        among_five: (N,) int64, number of positions whose true token is among the first five.
+        predicted: (N,) int64, number of selected positions.
     """
 
     loss: NDArray[np.float64]

@@ -16,7 +16,7 @@ class StopRequest:
     The object is also a context manager, which handles SIGTERM within its block.
 
     Args:
-        hours: time limit. None for no limit.
+        hours: time limit in hours. None for no limit.
     """
 
     def __init__(self, hours: float | None = None) -> None:

@@ -108,7 +108,7 @@ class Pretraining:
         """Train, log and save at the configured intervals.
 
         Args:
-            until_step: last step. The default is the last step of the run.
+            until_step: number of the last step to compute. The default is the last step of the run.
             stop: stop condition, checked after each step. If it returns True, the run saves its
                 state and ends.
         """

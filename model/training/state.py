@@ -13,7 +13,7 @@ from model.files import atomic_replace
 from model.training.config import TrainConfig
 
 STATE_NAME = "train_state.pt"
-# a resumed run may change its length and intervals only
+# a resumed run may change only its length, decay and intervals
 MAY_CHANGE = {"steps", "decay_steps", "evaluate_every_steps", "checkpoint_every_steps"}
 
 

@@ -24,11 +24,11 @@ def get_registry(app: Starlette) -> ModelRegistry:
 def get_model(request: Request, name: str | None = None) -> ServedModel:
     """Return the named model. Without a name, return the default model.
 
-    The function also stores the model's name in the request scope, where the statistics read it.
+    The function also stores the model's name in the request scope for the statistics.
 
     Raises:
         NotReadyError: no model is loaded yet.
-        NotFoundError: no model has that name.
+        NotFoundError: no loaded model has the requested name.
     """
     served = get_registry(request.app).get(name)
     request.scope[MODEL] = served.info.name
@@ -36,11 +36,11 @@ def get_model(request: Request, name: str | None = None) -> ServedModel:
 
 
 async def get_ready_model(app: Starlette, name: str | None = None) -> ServedModel:
-    """Return the named or default model after a check of its readiness.
+    """Return the named or default model if this model is ready.
 
     Raises:
-        NotReadyError: the service is not ready, or the model does not compute.
-        NotFoundError: no model has that name.
+        NotReadyError: the service is not ready, or the model fails its readiness probe.
+        NotFoundError: no loaded model has the requested name.
     """
     served = get_registry(app).get(name)
     if (

@@ -39,7 +39,7 @@ def add_docs_page(app: FastAPI) -> None:
 
 
 def _policy(page: bytes) -> str:
-    """Return a Content-Security-Policy for this server's files and the page's inline code."""
+    """Return a Content-Security-Policy that allows only this server and the inline scripts."""
     scripts = re.findall(rb"<script>(.*?)</script>", page, re.DOTALL)
     digests = [base64.b64encode(hashlib.sha256(script).digest()).decode() for script in scripts]
     allowed = " ".join(["'self'", *(f"'sha256-{digest}'" for digest in digests)])

@@ -20,8 +20,8 @@ class FillMaskEndpoint:
     """An ASGI endpoint that parses a request, fills its masks and sends the response.
 
     Args:
-        models: the served models.
-        name: name of this endpoint's model. None selects the default model.
+        models: registry of the served models.
+        name: name of the endpoint's model. None selects the default model.
     """
 
     def __init__(self, models: ModelRegistry, name: str | None) -> None:
@@ -29,7 +29,7 @@ class FillMaskEndpoint:
         self._name = name
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request. RequestMemoryMiddleware delivers the body in one message."""
+        """Handle one request, whose body RequestMemoryMiddleware delivers in one message."""
         body: bytes = (await receive())["body"]
         try:
             served = self._models.get(self._name)

@@ -29,7 +29,7 @@ _REJECTED_TARGETS = TypeAdapter(Sequence[RejectedTarget]).serializer
 
 
 class FillBody(BaseModel):
-    """A fill of a mask."""
+    """A fill of a mask, with its score."""
 
     score: float = Field(description="Probability over the whole vocabulary.")
     token: int = Field(
@@ -61,7 +61,7 @@ class FillBody(BaseModel):
 
 
 class RejectedTargetBody(BaseModel):
-    """A target that the model cannot rank, which follows the fills if on_error is report."""
+    """An invalid target. With on_error "report", invalid targets follow the fills of a mask."""
 
     token_str: str = Field(description="The target as in the request.")
     error: str = Field(description="One sentence with the problem and the allowed values.")
@@ -72,7 +72,10 @@ _Text = _Mask | list[_Mask]
 
 
 class FillMaskResponse(RootModel[_Text | list[_Text | ErrorResponse]]):
-    """Fills, best first. Several masks or several texts have one list each."""
+    """Fills, best first.
+
+    A text with several masks has one list per mask. A list of texts has one list per text.
+    """
 
 
 def fills_to_json(result: FillResult, *, single: bool) -> bytes:

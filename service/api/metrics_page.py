@@ -18,11 +18,7 @@ def add_metrics_page(
 ) -> None:
     """Add GET /metrics to an application.
 
-    Args:
-        app: the application.
-        statistics: counters of the process.
-        health: health of the service.
-        own_port: the only port that serves the metrics. None allows every port.
+    If `own_port` is not None, only this port serves the metrics.
     """
 
     def states() -> list[ModelState]:

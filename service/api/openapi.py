@@ -61,7 +61,7 @@ def inline_refs(schema: dict[str, Any]) -> dict[str, Any]:
 def with_common_parts(
     document: dict[str, Any], allowed: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """Add the timeout header and the errors that all operations share.
+    """Add the timeout header, the errors of GET requests and the allowed values of parameters.
 
     Args:
         document: FastAPI's OpenAPI document.
@@ -89,7 +89,7 @@ def with_common_parts(
 def allowed_methods(document: dict[str, Any], path: str) -> list[str]:
     """Return the HTTP methods of a path.
 
-    If several path templates match, the one with the longest fixed text determines the methods.
+    If several path templates match, the template with the longest fixed text applies.
     """
     fitting = [
         template

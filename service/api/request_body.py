@@ -24,7 +24,7 @@ CLIENT_ERROR = "client_error"  # type of pydantic errors with a message for the 
 
 
 class ErrorResponse(BaseModel):
-    """An error response."""
+    """The body of an error response."""
 
     error: str = Field(
         description="One sentence with the problem, the field and the allowed values."
@@ -37,7 +37,7 @@ class ValidationContext(NamedTuple):
     Attributes:
         limits: limits of this server.
         texts: label of the texts in the wire format.
-        parameters: label of the parameters.
+        parameters: label of the parameters in the wire format.
         targets: label of the targets. None if the targets are a parameter.
     """
 
@@ -52,7 +52,7 @@ class TextsRequest(BaseModel):
 
     Attributes:
         parameters_model: type of the parameters.
-        inputs: the texts.
+        inputs: one text or a list of texts.
         parameters: one object for all texts, or a list with one object per text.
         on_error: policy for invalid texts. None has the same meaning as "error".
     """
@@ -119,7 +119,7 @@ class TextsRequest(BaseModel):
 
     @property
     def report_errors(self) -> bool:
-        """True if the response reports an invalid text instead of failing."""
+        """True if the response contains an invalid text's error in place of the text's results."""
         return self.on_error == "report"
 
     @classmethod
@@ -150,7 +150,10 @@ class TextsRequest(BaseModel):
     def _check_parameters(
         cls, value: object, context: ValidationContext
     ) -> BaseModel | list[BaseModel]:
-        """Check parameters. A model validator compares their number with the number of texts."""
+        """Check one object of parameters or a list of such objects.
+
+        A model validator compares the length of the list with the number of texts.
+        """
         if isinstance(value, list):
             each = []
             for index, item in enumerate(value[: context.limits.max_texts + 1]):
@@ -227,7 +230,7 @@ def integer_of(value: object) -> int | None:
     """Convert a JSON number such as 5 or 5.0 to an integer.
 
     Returns:
-        The integer. None for any other value.
+        The integer, or None for any other value.
     """
     if isinstance(value, float) and value.is_integer():
         return int(value)
@@ -236,7 +239,7 @@ def integer_of(value: object) -> int | None:
 
 
 def describe(value: object) -> str:
-    """Return a JSON value in short form for a message. Lists and objects become their types."""
+    """Return the start of a JSON value for a message, or only the type of a list or an object."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     return json.dumps(value, ensure_ascii=False)[:MAX_QUOTED_CHARS]

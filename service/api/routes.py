@@ -54,7 +54,7 @@ _NO_SUCH_MODEL: dict[int | str, dict[str, Any]] = {
 
 
 def create_router(health: Health, max_texts: int, max_top_k: int) -> APIRouter:
-    """Create the endpoints, which respond with 503 until `app.state.models` is set."""
+    """Create the endpoints, which respond with status 503 until `app.state.models` is set."""
     router = APIRouter()
     # Scores come first, because /models/a/score is also the path of a model with the name a/score.
     _add_scores(router, max_texts)

@@ -1,1 +1,1 @@
-"""Finding, reading and verifying bundles."""
+"""Discovery, reading and verification of bundles."""

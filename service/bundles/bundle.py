@@ -42,8 +42,8 @@ __all__ = [
     "read_bundle",
 ]
 
-# Size limits of files that are read into memory. The largest known files have 3 KB, 150 KB and
-# 20 MB.
+# Size limits in bytes of the files that the service reads into memory. The largest known files have
+# 3 KB, 150 KB and 20 MB, in the same order.
 MAX_BYTES = {DESCRIPTION_FILE: 2**24, MODEL_FILE: 2**26, TOKENIZER_FILE: 2**28}
 
 _COPY_AGAIN = "copy or export the bundle again"
@@ -88,7 +88,7 @@ class Bundle(Description):
 
 
 def default_bundle_path() -> Path:
-    """Return the directory of the built-in model."""
+    """Return the directory of the built-in bundle."""
     return Path(__file__).parent / "default"
 
 
@@ -96,7 +96,8 @@ def read_bundle(path: Path) -> Bundle:
     """Read bundle.json and verify the size and SHA-256 of each file.
 
     Raises:
-        BundleError: a field is missing, unknown or invalid, or a file differs from its record.
+        BundleError: a file is missing or differs from its record, or a field of bundle.json is
+            missing, unknown or invalid.
     """
     if not path.is_dir():
         refuse(f"{path} is not a directory; set bundle to the directory of a bundle")

@@ -54,16 +54,16 @@ class _Strict(BaseModel):
 
 
 def _remove_constraints(schema: dict[str, Any]) -> None:
-    """Remove the constraints on input from a schema."""
+    """Remove minimum values and the ban on unknown fields from a schema."""
     schema.pop("additionalProperties", None)
     for field in schema["properties"].values():
         field.pop("minimum", None)
 
 
 class Architecture(_Strict):
-    """Sizes of the encoder, where `parameters` counts a tied table once."""
+    """Sizes of the encoder. The number `parameters` counts a tied table once."""
 
-    # /info returns the sizes too, and its clients must accept fields of later releases
+    # GET /info also returns the sizes. Clients of GET /info must accept fields of later releases.
     model_config = ConfigDict(json_schema_extra=_remove_constraints)
 
     d_model: Size
@@ -77,14 +77,17 @@ class Architecture(_Strict):
 
 
 class FileRecord(_Strict):
-    """Size and SHA-256 of a file, which must both match."""
+    """Expected size in bytes and expected SHA-256 of a file."""
 
     sha256: str
     bytes: Annotated[int, Field(ge=0)]
 
 
 class FileRecords(_Strict):
-    """Files of a bundle. No other names are valid, so that no path points outside the directory."""
+    """Size and SHA-256 of each file of a bundle.
+
+    Other names are invalid, so that no path points outside the directory of the bundle.
+    """
 
     model: FileRecord = Field(alias=MODEL_FILE)
     weights: FileRecord = Field(alias=WEIGHTS_FILE)
@@ -234,11 +237,11 @@ def refuse(reason: str) -> NoReturn:
 def read_model(
     model: type[_Model], fields: object, where: tuple[str, ...] = (), context: object = None
 ) -> _Model:
-    """Read JSON fields into a model.
+    """Validate parsed JSON and return it as a pydantic model.
 
     Args:
         model: class of the strict model.
-        fields: value from a JSON text.
+        fields: the parsed JSON.
         where: path of the fields in bundle.json.
         context: value for the validators of the model.
 
@@ -265,7 +268,10 @@ def read_model(
 
 
 def _path(location: tuple[str | int, ...]) -> str:
-    """Return a location as a path such as `golden.prompts[0].fills` or `files["model.onnx"]`."""
+    """Return pydantic's location of a field as a path in bundle.json.
+
+    Examples are `golden.prompts[0].fills` and `files["model.onnx"]`.
+    """
     path = ""
     for step in location:
         if isinstance(step, int):

@@ -8,7 +8,7 @@ from service.errors import BundleError
 
 
 class FileState(NamedTuple):
-    """Identity and modification times of a file.
+    """Identity, size and modification times of a file.
 
     Attributes:
         inode: numbers of the device and of the inode.
@@ -31,9 +31,9 @@ Fingerprint = dict[str, FileState | None]
 def find_bundles(path: Path) -> list[Path]:
     """Return the directories of the bundles at a path, sorted by name.
 
-    The path is the directory of one bundle or the parent of several such directories. Hidden
-    directories, which Kubernetes volumes have, are ignored. Directories without bundle.json, such
-    as incomplete copies, are ignored too.
+    The path is the directory of one bundle or the parent of several such directories. The function
+    ignores hidden directories, which Kubernetes volumes have. It also ignores directories without
+    bundle.json, such as incomplete copies.
 
     Raises:
         BundleError: the directory contains no bundle.

@@ -61,7 +61,7 @@ def _exit_code_and_message(error: Exception) -> tuple[int, str]:
         case SignalError():
             code, message = 128 + error.number, ""
         case BrokenPipeError():
-            message = ""  # the process that reads the pipe has ended, as `head` does
+            message = ""  # the reader of the pipe, such as `head`, has ended
         case CommandError():
             code = error.exit_code
         case StartupError() | InvalidRequestError():

@@ -33,7 +33,7 @@ from service.tasks.options import (
 )
 
 STANDARD_STREAM = "-"
-# settings that the command uses
+# settings that the command accepts as flags
 _SETTINGS = ("bundle", "threads", "max_batch_tokens")
 # name of a parameter -> (choices, help). The request schema of the HTTP API validates the values
 # later, so that the command and the API have the same error messages.
@@ -74,7 +74,6 @@ class Arguments:
     """Parsed command line.
 
     Attributes:
-        command: the command to run.
         settings: flags of the settings, as `--name=value`.
     """
 
@@ -87,7 +86,7 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
 
     Raises:
         CommandError: an argument is unknown or invalid, or two arguments conflict.
-        SystemExit: after --help or --version.
+        SystemExit: an argument is --help or --version.
     """
     given = vars(_parser().parse_args(arguments))
     settings = tuple(f"{_flag(name)}={given.pop(name)}" for name in _SETTINGS if name in given)
@@ -134,7 +133,7 @@ def _parameters(given: dict[str, Any]) -> dict[str, Any]:
     parameters = {name: given.pop(name) for name in _PARAMETERS if name in given}
     for name, (choices, _) in _PARAMETERS.items():
         if name in parameters and not choices and parameters[name].isdecimal():
-            # 20 digits suffice to exceed a limit. Python refuses to convert thousands of digits.
+            # 20 digits exceed every limit. Python refuses to convert thousands of digits.
             parameters[name] = int(parameters[name][:20])
     targets = given.pop("target", [])
     for target in targets:

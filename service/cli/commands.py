@@ -18,8 +18,8 @@ class Shard:
     """One of several equal parts of the input rows.
 
     Attributes:
-        index: index of the part, from 0.
-        count: number of parts.
+        index: index of the shard, from 0.
+        count: number of shards.
     """
 
     index: int
@@ -30,7 +30,7 @@ class Shard:
         """Parse a shard in the form `I/N`, the index and the number of shards.
 
         Raises:
-            CommandError: the text is not a shard.
+            CommandError: the text has another form, or the index is too high.
         """
         found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
         if not found or int(found[1]) >= int(found[2]):
@@ -71,9 +71,9 @@ class RowOptions:
 
     Attributes:
         parameters: parameters of the HTTP API, not validated yet.
-        field: field or column of the texts.
+        field: name of the field or column with the texts.
         on_error: policy for invalid rows.
-        shard: the part of the rows to process.
+        shard: shard of the rows to process.
     """
 
     parameters: Mapping[str, Any]
@@ -84,13 +84,10 @@ class RowOptions:
 
 @dataclass(frozen=True, slots=True)
 class FileCommand:
-    """Command that fills the rows of a file and writes another file.
+    """Command that fills the rows of a file and writes them to another file.
 
     Attributes:
-        input: file to read.
-        output: file to write.
-        row_options: options for the rows.
-        overwrite: replace an existing output.
+        overwrite: replace an existing output file.
         restart: discard the results of an interrupted run.
     """
 
@@ -107,7 +104,6 @@ class StreamCommand:
 
     Attributes:
         input: file to read. None means JSONL on standard input.
-        row_options: options for the rows.
     """
 
     input: Path | None

@@ -1,4 +1,4 @@
-"""The policy for invalid rows, which stops the command or reports the rows."""
+"""Error policy, which stops the command at the first invalid row or reports all invalid rows."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -14,14 +14,14 @@ class ErrorPolicy:
     """Wrapper of a writer that applies the policy for invalid rows.
 
     Args:
-        write: writes rows with their answers.
+        write: function that writes rows with their answers.
         name: name of the input, for error messages.
         on_error: with "error", the wrapper writes the answers before the first problem and then
             raises an error. With "report", the wrapper writes problems like other answers.
 
     Attributes:
         rows: number of written rows.
-        count: number of problems.
+        count: number of rows with a problem.
     """
 
     def __init__(self, write: Write, name: str, on_error: OnError) -> None:

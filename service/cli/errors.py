@@ -4,17 +4,13 @@ from typing import ClassVar
 
 
 class CommandError(Exception):
-    """An error that the same command causes again.
-
-    Attributes:
-        exit_code: exit code of the process.
-    """
+    """An error of the command. The same command fails again, except after a RetryError."""
 
     exit_code: ClassVar[int] = 2
 
 
 class RowError(CommandError):
-    """An invalid row. The message names the file and the number of the row."""
+    """Error for an invalid row. The message names the file and the number of the row."""
 
 
 class RetryError(CommandError):
@@ -24,5 +20,5 @@ class RetryError(CommandError):
 
 
 def reason(error: OSError) -> str:
-    """Return the system's reason for a file error, in lower case."""
+    """Return the operating system's message for a file error, in lower case."""
     return (error.strerror or "unknown").lower()

@@ -32,8 +32,8 @@ class Style:
 
     Attributes:
         width: width of a line, in terminal cells. None allows lines of any length.
-        escapes: use escape sequences.
-        encoding: encoding of the stream.
+        escapes: true if the output may contain escape sequences.
+        encoding: character encoding of the stream.
     """
 
     width: int | None = None
@@ -44,7 +44,7 @@ class Style:
     def of(cls, stream: TextIO) -> Self:
         """Return the style of a stream.
 
-        For a terminal, the style depends on COLUMNS, NO_COLOR and TERM.
+        For a terminal, the style depends on the variables COLUMNS, NO_COLOR and TERM.
         """
         terminal = stream.isatty()
         plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
@@ -56,7 +56,7 @@ class Style:
 
     @property
     def has_blocks(self) -> bool:
-        """True if the encoding has the block characters of fine bars."""
+        """True if the encoding contains the block characters for fine bars."""
         try:
             _BLOCKS.encode(self.encoding)
         except UnicodeEncodeError:
@@ -131,7 +131,7 @@ def _bar(share: float, style: Style) -> str:
 
 
 def _visible(text: str) -> str:
-    """Replace invisible characters and characters that move the cursor."""
+    """Replace each unprintable character with a space or a question mark."""
     return "".join(
         character if character.isprintable() else " " if character.isspace() else "?"
         for character in text
@@ -150,7 +150,7 @@ def _cells_of(character: str) -> int:
 
 
 def _shorten(text: str, place: int, room: int | None) -> str:
-    """Cut a text around a place to `room` cells. With too little room, the result is empty."""
+    """Shorten a text to `room` cells around an index, or to nothing if `room` is too small."""
     if room is None or _cells(text) <= room:
         return text
     if room < _MIN_TEXT_CELLS:

@@ -23,7 +23,8 @@ _MIN_ROWS = 2
 _MAX_ROWS = 4096
 _MAX_CHARS = 2**25
 _CHARS_PER_FILL = 150  # characters of a fill's JSON without its sequence
-# answers of this size or after this time are written before the end of their block
+# The pipeline writes ready answers before the end of their block if they have this size or if the
+# last write is this old.
 _LONG_ANSWERS_BYTES = 2**20
 _WRITE_EVERY_S = 1.0
 # interval of checks for room, because completed passes make room without setting the event
@@ -36,7 +37,7 @@ class _InFlightRow:
 
     Attributes:
         answer: task that computes the row's answer.
-        block: the row's block.
+        block: block that contains the row.
         place: index of the row in its block.
         chars: approximate number of characters of the row's text and answer.
     """
@@ -53,17 +54,17 @@ class _InFlightRow:
 
 
 class RowPipeline:
-    """Pipeline that fills the rows of a file.
+    """Pipeline that fills the rows of a file or a stream.
 
     The pipeline starts rows while the batcher has too few tokens to keep its workers busy. Batches
     are therefore full, both for rows of one pass and for rows of thousands of passes. The queue of
     the batcher stays short.
 
     Args:
-        fill_mask: fills the texts.
+        fill_mask: pipeline that fills the texts.
         field: field of the texts, for error messages.
         mask_token: the model's mask token.
-        batch_tokens: total number of tokens in one full batch for each worker.
+        batch_tokens: number of tokens that all workers together compute in one full batch each.
     """
 
     def __init__(
@@ -87,11 +88,12 @@ class RowPipeline:
 
         Args:
             blocks: blocks with the requests of their rows. Another thread reads the blocks.
-            write: writes a block or a part of a block with the answers. Another thread calls this
-                function.
+            write: function that writes a block or a part of a block with the answers. Another
+                thread calls this function.
 
         Raises:
-            CommandError: raised by `blocks`, after all earlier rows are written, or by `write`.
+            CommandError: `blocks` or `write` raises this error. After an error of `blocks`, the
+                pipeline first writes all earlier rows.
             Exception: the model has failed.
         """
         starting = asyncio.create_task(self._start_rows(blocks))

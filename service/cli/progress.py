@@ -33,10 +33,10 @@ class ProgressLines:
     """Progress as lines of text.
 
     Args:
-        stream: stream to write to.
+        stream: output stream.
         label: start of each line, such as a file's name.
-        total: total number of rows. None if unknown.
-        done: rows completed by an earlier run.
+        total: total number of rows, or None for an unknown number.
+        done: number of rows that an earlier run completed.
         every_s: seconds between two lines.
     """
 
@@ -67,7 +67,7 @@ class ProgressLines:
         return
 
     def update(self, rows: int) -> None:
-        """Add completed rows. Write a line if the last line is `every_s` seconds old."""
+        """Add completed rows. Write a line if the last line is at least `every_s` seconds old."""
         self._done += rows
         now_s = time.monotonic()
         if now_s - self._shown_s < self._every_s:
@@ -92,11 +92,11 @@ def show_progress(
     """Return a progress bar for a terminal, or progress lines for any other stream.
 
     Args:
-        stream: stream to write to.
+        stream: output stream.
         label: start of the bar or of each line.
-        total: total number of rows. None if unknown.
-        done: rows completed by an earlier run.
-        bar: allow a bar. False if the command prints other lines to the same terminal.
+        total: total number of rows, or None for an unknown number.
+        done: number of rows that an earlier run completed.
+        bar: allow a bar. Commands that print other lines to the same terminal pass False.
     """
     if bar and stream.isatty():
         return tqdm(

@@ -1,4 +1,4 @@
-"""Fill requests of rows, with their texts and options."""
+"""Requests for the fills of rows, with texts and options."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def without_limits(settings: Settings) -> Settings:
 
 
 def limits_of(bundle: Bundle) -> Limits:
-    """Return the limits for parameters. `top_k` may be the number of all ordinary tokens."""
+    """Return the limits for parameters. The maximum of `top_k` is the number of ordinary tokens."""
     return Limits(
         max_tokens=bundle.max_tokens,
         max_texts=1,
@@ -64,7 +64,7 @@ RequestBlock = tuple[Block, Sequence[Item]]
 
 
 def read_options(parameters: object, limits: Limits) -> FillOptions:
-    """Validate parameters by the request schema of the HTTP API.
+    """Validate parameters against the request schema of the HTTP API.
 
     Raises:
         InvalidRequestError: a parameter is invalid.
@@ -77,10 +77,10 @@ def read_options(parameters: object, limits: Limits) -> FillOptions:
 
 
 class RowRequestReader:
-    """Reader of the requests of rows.
+    """Reader that turns rows into fill requests.
 
     Args:
-        field: field of the texts.
+        field: name of the field or column with the texts.
         parameters: default parameters. A row's own `parameters` field overrides them.
         limits: limits for the parameters.
         rows: the rows to read.
@@ -114,7 +114,7 @@ class RowRequestReader:
             )
 
     def read(self, start: int, stop: int | None) -> Iterator[RequestBlock]:
-        """Read the requests of the rows from `start` up to, but not including, `stop`.
+        """Read the requests of the rows from index `start` up to, but not including, `stop`.
 
         Raises:
             CommandError: the file is damaged.
@@ -160,7 +160,7 @@ def _describe_value(value: object) -> str:
 
 
 def _list_fields(noun: str, names: Mapping[str, Any] | tuple[str, ...]) -> str:
-    """Return the end of a message with the existing fields and the flag that selects a field."""
+    """Return the end of an error message, with the existing fields and the flag --field."""
     shown = ", ".join(quote(name) for name in list(names)[:_MAX_NAMED])
     more = " and others" if len(names) > _MAX_NAMED else ""
     existing = f"its {noun} are {shown}{more}" if names else f"it has no {noun}"

@@ -21,7 +21,7 @@ GRACE_S = 1.0
 
 
 class SignalError(Exception):
-    """A signal that ended the command.
+    """Error for a signal that ended the command.
 
     Attributes:
         number: the signal's number.
@@ -36,15 +36,15 @@ def run_until_signal(main: Main) -> None:
     """Run a coroutine on an event loop in another thread.
 
     The calling thread receives a signal immediately, even while the other thread loads a model. A
-    signal cancels the coroutine. After another second or another signal, this function stops
+    signal cancels the coroutine. One second later, or at a second signal, this function stops
     waiting for the coroutine. The caller must then end the process without waiting for threads.
 
     Args:
-        main: returns the coroutine.
+        main: function that returns the coroutine.
 
     Raises:
         SignalError: the process received a signal.
-        BaseException: raised by the coroutine.
+        BaseException: the coroutine raised this exception.
     """
     with _signal_events() as (ours, theirs):
         thread = _EventLoopThread(main, theirs)
@@ -64,8 +64,8 @@ def run_until_signal(main: Main) -> None:
 def _signal_events() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Open a socket pair, whose first socket receives the number of each signal.
 
-    A socket wakes the waiting thread even if another thread receives the signal. A lock or a queue
-    does not wake the thread.
+    A socket wakes the waiting thread even if another thread receives the signal. In this case, a
+    lock or a queue does not wake the waiting thread.
     """
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -110,7 +110,7 @@ class _EventLoopThread(threading.Thread):
             self._cancel()
 
     def finish(self) -> None:
-        """Wait until the loop is closed and raise the coroutine's error."""
+        """Wait until the loop is closed and raise the error of the coroutine, if any."""
         self.join()
         if self._error is not None:
             raise self._error

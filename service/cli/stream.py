@@ -28,7 +28,7 @@ _STANDARD_INPUT = 0
 
 
 async def fill_stream(command: StreamCommand, settings: Settings) -> None:
-    """Fill all rows of the input and write them to standard output.
+    """Fill the rows of the input and write them to standard output.
 
     Raises:
         CommandError: the input or a row is invalid.
@@ -76,5 +76,6 @@ def _open(path: Path | None, field: str) -> Rows:
 
 
 def _open_standard_input() -> AbstractContextManager[Stream]:
-    os.set_blocking(_STANDARD_INPUT, True)  # the parent process may have made it non-blocking
+    # the parent process may have made standard input non-blocking
+    os.set_blocking(_STANDARD_INPUT, True)
     return open(_STANDARD_INPUT, "rb", buffering=0, closefd=False)

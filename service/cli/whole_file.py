@@ -42,7 +42,7 @@ def check_output(path: Path, source: Path, *, overwrite: bool) -> None:
         overwrite: allow an existing output.
 
     Raises:
-        CommandError: the output is the input, has no supported ending, already exists, or its
+        CommandError: the output is the input, has no supported ending or already exists, or its
             directory does not exist.
     """
     check_ending(path, WRITTEN)
@@ -58,7 +58,7 @@ def check_new(path: Path, *, overwrite: bool) -> None:
     """Reject an existing output unless `overwrite` allows its replacement.
 
     Raises:
-        CommandError: the output is a directory, or exists and `overwrite` is False.
+        CommandError: the output is a directory, or the output exists and `overwrite` is False.
     """
     if path.is_dir():
         raise CommandError(f"{path} is a directory; --output must be a file.")
@@ -68,12 +68,12 @@ def check_new(path: Path, *, overwrite: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Everything that a file command needs besides the model.
+    """Data that a file command needs besides the model.
 
     Attributes:
         rows: rows of the input.
-        reader: reads the requests of the rows.
-        writer: writes the output.
+        reader: reader of the requests of the rows.
+        writer: writer of the output.
         start: index of the shard's first row.
         stop: index after the shard's last row.
         fingerprint: identity of the job.

@@ -33,7 +33,7 @@ class Throughput:
 
     @property
     def tokens_per_s(self) -> float | None:
-        """Decayed tokens per decayed second. The value is None before the first large batch."""
+        """Recent throughput in tokens per second, or None before the first large batch."""
         return self._tokens / self._seconds if self._seconds else None
 
 
@@ -52,9 +52,9 @@ class Admission:
     Args:
         workers: number of worker threads.
         max_batch_tokens: token budget of a batch.
-        max_waiting_tokens: limit on the tokens of the interactive lane, waiting or running.
-        max_bulk_tokens: limit on the tokens of the bulk lane, waiting or running.
-        max_wait_s: limit on the estimated wait in the interactive lane at the recent throughput.
+        max_waiting_tokens: maximum number of waiting and running tokens in the interactive lane.
+        max_bulk_tokens: maximum number of waiting and running tokens in the bulk lane.
+        max_wait_s: maximum estimated wait in the interactive lane, in seconds.
         statistics: counters of rejections.
 
     Attributes:
@@ -81,7 +81,7 @@ class Admission:
 
     @property
     def tokens(self) -> int:
-        """Tokens that wait or run in both lanes."""
+        """Number of waiting and running tokens in both lanes."""
         return sum(self._accepted.values())
 
     @property
@@ -97,14 +97,15 @@ class Admission:
 
     @property
     def estimated_wait_s(self) -> float:
-        """Estimated time to compute the interactive lane, or 0 before the first large batch."""
+        """Estimated seconds of work in the interactive lane, or 0 before the first large batch."""
         return self._seconds_for(self._accepted[False])
 
     def accept(self, tokens: int, *, bulk: bool) -> None:
         """Accept a request and count its tokens.
 
         Raises:
-            OverloadedError: the request exceeds the free capacity of its lane.
+            OverloadedError: the lane has too little free capacity, or the estimated wait is too
+                long.
             InvalidRequestError: the request alone exceeds the limit of its lane.
         """
         self.check(tokens, bulk=bulk)
@@ -116,7 +117,8 @@ class Admission:
         """Raise the errors of `accept` without counting the tokens.
 
         Raises:
-            OverloadedError: the request exceeds the free capacity of its lane.
+            OverloadedError: the lane has too little free capacity, or the estimated wait is too
+                long.
             InvalidRequestError: the request alone exceeds the limit of its lane.
         """
         max_tokens = self._max_tokens[bulk]
@@ -152,7 +154,7 @@ class Admission:
         self._accepted = {False: 0, True: 0}
 
     def _is_overloaded(self, tokens: int, *, bulk: bool, unread_tokens: int = 0) -> bool:
-        """Check the limits of a lane and count a rejection."""
+        """Return whether the tokens exceed a limit of the lane. Count a rejection."""
         accepted_tokens = self._accepted[bulk] + unread_tokens
         if accepted_tokens + tokens > self._max_tokens[bulk]:
             self._statistics.record_rejection("queue_full")

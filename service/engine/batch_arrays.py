@@ -78,7 +78,7 @@ class ModelPass:
 
 
 def no_targets(masks: int) -> IntArray:
-    """Return empty target ids for a pass without targets, (m, 0)."""
+    """Return the empty target ids (m, 0) of a pass without targets."""
     return np.empty((masks, 0), dtype=np.int64)
 
 

@@ -9,7 +9,7 @@ Item = TypeVar("Item")
 
 # a request with more tokens than this number of full batches joins the bulk lane
 MAX_INTERACTIVE_BATCHES = 8
-# While both lanes have items, one of this number of batches comes from the bulk lane.
+# While both lanes have items, one in this number of batches comes from the bulk lane.
 BATCHES_PER_BULK_BATCH = 8
 
 
@@ -31,7 +31,7 @@ def batch_budget(unanswered_tokens: int, workers: int, max_batch_tokens: int) ->
     workers may be idle.
 
     Args:
-        unanswered_tokens: tokens that wait or run in both lanes.
+        unanswered_tokens: number of waiting and running tokens in both lanes.
         workers: number of worker threads.
         max_batch_tokens: token budget of a batch.
     """
@@ -41,8 +41,8 @@ def batch_budget(unanswered_tokens: int, workers: int, max_batch_tokens: int) ->
 class LaneQueue(Generic[Item]):
     """A queue with two first-in-first-out lanes, interactive and bulk.
 
-    A long request has hundreds of passes, such as one per token for the scores of a text. In a
-    queue with a single lane, each later request waits for all these passes. An instance is not
+    A long request has hundreds of passes, such as one pass per token for the scores of a text. In
+    a queue with a single lane, each later request waits for all these passes. An instance is not
     thread-safe.
 
     Args:
@@ -53,7 +53,7 @@ class LaneQueue(Generic[Item]):
         self._tokens = tokens
         self._interactive: deque[Item] = deque()
         self._bulk: deque[Item] = deque()
-        self._interactive_batches = 0  # since the last bulk batch
+        self._interactive_batches = 0  # number since the last bulk batch
 
     def __bool__(self) -> bool:
         return bool(self._interactive or self._bulk)
@@ -66,7 +66,7 @@ class LaneQueue(Generic[Item]):
         """Remove and return the oldest items of one lane.
 
         Args:
-            budget_tokens: token budget of the batch. A larger item forms a batch alone.
+            budget_tokens: token budget of the batch. An item with more tokens forms a batch alone.
         """
         turn = self._interactive_batches >= BATCHES_PER_BULK_BATCH - 1
         lane = self._bulk if self._bulk and (turn or not self._interactive) else self._interactive

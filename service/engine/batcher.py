@@ -34,9 +34,9 @@ class Batcher:
         run: function that computes a batch. Several workers call the function at the same time.
         workers: number of worker threads.
         max_batch_tokens: token budget of a batch.
-        max_waiting_tokens: limit on the tokens of the interactive lane, waiting or running.
-        max_bulk_tokens: limit on the tokens of the bulk lane, waiting or running.
-        max_wait_s: limit on the estimated wait in the interactive lane at the recent throughput.
+        max_waiting_tokens: maximum number of waiting and running tokens in the interactive lane.
+        max_bulk_tokens: maximum number of waiting and running tokens in the bulk lane.
+        max_wait_s: maximum estimated wait in the interactive lane, in seconds.
         on_failure: function that receives an error message on the event loop after a worker thread
             has failed.
         statistics: statistics of batches, by default new statistics.
@@ -86,7 +86,7 @@ class Batcher:
 
     @property
     def accepted_tokens(self) -> int:
-        """Tokens that wait or run in both lanes."""
+        """Number of waiting and running tokens in both lanes."""
         with self._lock:
             return self._admission.tokens
 
@@ -109,10 +109,11 @@ class Batcher:
             The outputs of each pass, in the same order.
 
         Raises:
-            OverloadedError: the passes exceed the free capacity of their lane.
+            OverloadedError: the lane has too little free capacity, or the estimated wait is too
+                long.
             InvalidRequestError: the passes alone exceed the limit of their lane.
             NotReadyError: the batcher is closing, or a worker has failed.
-            Exception: the error of `run` for a batch of only one of the passes.
+            Exception: `run` raises this error for a batch with only one of the passes.
         """
         assert passes, "a request needs at least one pass"  # noqa: S101
         tokens = sum(model_pass.tokens for model_pass in passes)
@@ -143,14 +144,14 @@ class Batcher:
 
     @property
     def estimated_wait_s(self) -> float:
-        """Estimated time to compute the interactive lane, or 0 before the first large batch."""
+        """Estimated seconds of work in the interactive lane, or 0 before the first large batch."""
         return self._admission.estimated_wait_s
 
     def raise_if_overloaded(self, *, bulk: bool = False) -> None:
-        """Reject a request early, before its size is known. `submit` checks again.
+        """Reject a request early, before its size is known. `submit` checks the size.
 
         Raises:
-            OverloadedError: the lane has no free capacity.
+            OverloadedError: the lane has no free capacity, or the estimated wait is too long.
             NotReadyError: the batcher is closing, or a worker has failed.
         """
         self._raise_if_stopped()
@@ -169,7 +170,7 @@ class Batcher:
         return self._admission.retry_after_s(ahead)
 
     async def close(self) -> None:
-        """Reject new requests, compute the accepted ones and stop the workers."""
+        """Reject new requests, compute the accepted requests and stop the workers."""
         with self._lock:
             self._closing = True
             self._wake(len(self._workers))
@@ -203,7 +204,7 @@ class Batcher:
             self._idle.pop().notify()
 
     def _next_batch(self) -> list[QueuedPass]:
-        """Wait for the next batch. An empty batch means that the batcher is closed."""
+        """Wait for the next batch and return it. The batch is empty if the batcher is closed."""
         with self._lock:
             while not self._queue and not self._closing:
                 woken = threading.Condition(self._lock)

@@ -12,7 +12,7 @@ class PendingRequest:
 
     Attributes:
         future: future of the outputs or the failure, on the caller's event loop.
-        span: trace context of the request, if the request has one.
+        span: trace context of the request, or None without traces.
         arrived_s: arrival of the request, in seconds of the performance counter.
 
     Args:

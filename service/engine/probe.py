@@ -1,4 +1,7 @@
-"""Readiness probe of a model, which accepts a recent batch or runs a test pass of one token."""
+"""Readiness probe of a model.
+
+The probe succeeds after a recent batch. Otherwise it runs a test pass of one token.
+"""
 
 import asyncio
 import time
@@ -34,11 +37,11 @@ class Probe:
 
     @property
     def last_failure(self) -> str | None:
-        """Reason why the last check failed. The reason is None if the check succeeded."""
+        """Reason why the last check failed, or None if the check succeeded."""
         return self._last_failure
 
     async def failure_reason(self) -> str | None:
-        """Check the model.
+        """Check that the model computes batches.
 
         Returns:
             The reason why the check failed, or None if the check succeeded.
@@ -49,7 +52,7 @@ class Probe:
         if self._running is None:
             self._running = asyncio.create_task(self._run_test_pass())
             self._running.add_done_callback(self._store_failure)
-        # a cancelled caller must not cancel the check for the others
+        # a cancelled caller must not cancel the check for other callers
         return await asyncio.shield(self._running)
 
     async def _run_test_pass(self) -> str | None:

@@ -4,9 +4,9 @@ import functools
 import os
 from pathlib import Path
 
-# onnxruntime sends telemetry to its maker and stores a telemetry id under the home directory. Only
-# this variable prevents both, and only before the import. The function disable_telemetry_events()
-# becomes available after the import, which is too late.
+# onnxruntime sends telemetry to Microsoft and stores a telemetry id under the home directory. Only
+# this variable prevents the telemetry and the id. The variable has no effect after the import. The
+# function disable_telemetry_events() becomes available after the import, which is too late.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import onnxruntime as ort
@@ -49,8 +49,9 @@ class Runtime:
 
     Args:
         model_path: path of the ONNX file.
-        threads_per_run: number of threads that share one run. With 1, a run stays on the calling
-            thread. The throughput is highest with one such run per CPU at the same time.
+        threads_per_run: number of threads that share one run. With one thread, a run stays
+            on the calling thread. The throughput is highest with one such run per CPU at the same
+            time.
         pack: whether to repack the weights for faster matrix products. The repacked copy takes as
             much memory as the weights themselves.
 
@@ -59,8 +60,8 @@ class Runtime:
             change results.
 
     Raises:
-        BundleError: onnxruntime cannot load the file, or its inputs or outputs differ from those
-            of the served graph.
+        BundleError: onnxruntime cannot load the file, or the file does not have the inputs and
+            outputs of the served graph.
     """
 
     def __init__(self, model_path: Path, threads_per_run: int = 1, *, pack: bool = True) -> None:
@@ -80,7 +81,7 @@ class Runtime:
         options.add_session_config_entry("session.use_env_allocators", "1")
         options.add_session_config_entry("session.disable_prepacking", str(int(not pack)))
         if may_saturate_int8():
-            # Selects exact int8 products, which are slower. Other CPUs have fast exact products.
+            # Select exact int8 products, which are slow on this CPU and fast on other CPUs.
             options.add_session_config_entry("session.x64quantprecision", "1")
         # a thread pool that spins between runs takes the CPU from other runs
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")

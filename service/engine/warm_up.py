@@ -29,11 +29,11 @@ def warm_up(
         token_id: id of every token in the texts.
         max_tokens: maximum length of a text in tokens.
         max_batch_tokens: token budget of a batch. A longer text forms a batch alone.
-        max_masks: number of masks in the first batch.
+        max_masks: maximum number of masks in the first batch.
         top_k: number of ids to return for each mask.
 
     Returns:
-        The number of tokens in the batch of sentences, and its duration in seconds.
+        The number of tokens in the batch of sentences, and the seconds of this batch.
 
     Raises:
         BundleError: the graph fails on a batch.

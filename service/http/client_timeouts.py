@@ -12,7 +12,7 @@ class ClientTimeouts:
     """Timers of one connection.
 
     Args:
-        keep_alive_s: timeout between a response and the next request.
+        keep_alive_s: maximum time between a response and the next request, in seconds.
         now_s: start of the first request's timer, in seconds of the event loop's clock.
     """
 

@@ -1,4 +1,4 @@
-"""HTTP connection for uvicorn, with limits on slow and silent clients."""
+"""HTTP connection for uvicorn, with timeouts for slow and silent clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from service.http.throttle import LoopThrottle
 from service.http.unsent_responses import UnsentResponses
 from service.observability.statistics import ProcessStatistics
 
-READ_BYTES = 16 * 1024  # per read, which also limits the held bytes of pipelined requests
+READ_BYTES = 16 * 1024  # per read, which also bounds the held bytes of pipelined requests
 # The system accepts a short response in one write. More bytes stay unsent only for slow clients.
 _UNSENT_BYTES = 16 * 1024
 # A client that has closed its writing side may still read. If the client has disconnected, its
@@ -28,11 +28,11 @@ _UNSENT_BYTES = 16 * 1024
 _DISCONNECT_CHECK_S = 0.1
 _DISCONNECT_CHECKS = 2
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-# from an error response to the close: an immediate reset may discard the response (RFC 9112, 9.6)
+# time before the close, because an immediate reset may discard a response (RFC 9112, 9.6)
 _LINGER_S = 2
 _NEXT_WRITE = b"the next write is a response head"
 
-# shared by all connections, because the received bytes are copied before the next read starts
+# All connections share the buffer, because they copy the received bytes before the next read.
 _buffer = memoryview(bytearray(READ_BYTES))
 
 
@@ -43,13 +43,12 @@ class Connection(asyncio.BufferedProtocol):
     the application needs a task and several times as much CPU time, which delays other requests.
 
     Args:
-        max_connections: limit above which a connection gets a 429 response and closes.
+        max_connections: number of connections above which a new connection gets a 429 response.
         statistics: counters of open and rejected connections.
         throttle: throttle of the event loop. A new connection cancels the current pause.
         unsent: limit on the unread bytes of responses over all connections.
         check_overload: function of the path of a POST request and the number of open requests. The
             function returns the seconds for Retry-After, or None to accept the request.
-        config: configuration of uvicorn.
         server_state: connections, tasks and default headers of uvicorn's server.
         app_state: state of the ASGI lifespan.
     """
@@ -100,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
             self._app = too_many_connections
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Tell the application that its client disconnected."""
+        """Notify the application that its client has disconnected."""
         self._server_state.connections.discard(cast("Any", self))
         self._statistics.open_connections -= 1
         if self._exchange is not None:
@@ -115,7 +114,7 @@ class Connection(asyncio.BufferedProtocol):
         return _buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Parse the bytes that have been read."""
+        """Parse the bytes that the event loop has read."""
         if not self.is_closing():
             self._parse(bytes(_buffer[:nbytes]))
 
@@ -193,7 +192,7 @@ class Connection(asyncio.BufferedProtocol):
             self._reject(408, "slow_client", message)
 
     def on_request(self, head: RequestHead) -> None:
-        """Pass a request to the application or reject it, when its head is complete."""
+        """Pass a request with a complete head to the application, or reject it."""
         path, _, query = head.target.partition(b"?")
         text = path.decode("ascii")
         self._exchange = None
@@ -275,7 +274,7 @@ class Connection(asyncio.BufferedProtocol):
         self._timeouts.record_request(begun=parser.begun, complete=parser.complete, now_s=now_s)
 
     def _check_disconnected(self, checks: int) -> None:
-        """Detect the disconnect of a half-closed client by sending interim responses."""
+        """Detect the disconnect of a client with a half-closed connection by interim responses."""
         exchange = self._exchange
         if self.is_closing() or exchange is None or exchange.response_started:
             return

@@ -14,7 +14,7 @@ from uvicorn.server import ServerState
 from service.http.request_parser import RequestHead, RequestParser
 from service.http.unsent_responses import Reader, UnsentResponses
 
-# Size of one chunk of a large response. A chunk waits until the client has read the previous one.
+# Size of one chunk of a large response. A chunk waits until the client has read the chunk before.
 CHUNK_BYTES = 64 * 1024
 _log = logging.getLogger("uvicorn.error")
 
@@ -57,8 +57,6 @@ class Exchange(RequestResponseCycle):
     Args:
         client: connection of the client.
         flow: flow control of the connection.
-        head: head of the request.
-        scope: ASGI scope of the request.
         state: state of uvicorn's server.
         unsent: limit on the unread bytes of large responses.
     """
@@ -103,7 +101,7 @@ class Exchange(RequestResponseCycle):
             self.message_event.set()
 
     def notify_disconnect(self) -> None:
-        """Tell the application that the client disconnected."""
+        """Notify the application that the client has disconnected."""
         if not self.response_complete:
             self.disconnected = True
         self.message_event.set()

@@ -9,7 +9,7 @@ import numpy as np
 
 from service.errors import InvalidRequestError
 
-# Enough for 10,000 targets. 65,536 values take up to 8 MB.
+# The limit allows 10,000 targets. 65,536 values take up to 8 MB of memory.
 MAX_VALUES = 2**16
 # allows more values in bodies above the default size limit
 _BYTES_PER_VALUE = 16
@@ -27,7 +27,7 @@ def check_value_count(content: bytes, label: str) -> None:
         label: name of the text in the error message.
 
     Raises:
-        InvalidRequestError: the text has more than MAX_VALUES values and more than one per 16
+        InvalidRequestError: the text has more than MAX_VALUES values and more than one value per 16
             bytes.
     """
     most = max(MAX_VALUES, len(content) // _BYTES_PER_VALUE)
@@ -39,7 +39,7 @@ def check_value_count(content: bytes, label: str) -> None:
 
 
 def _marks_outside_strings(content: bytes) -> int:
-    """Count the marks in chunks. Arrays for the whole text take several times its memory."""
+    """Count the marks in chunks. Arrays for the whole text need several times its memory."""
     if b"\\" in content:
         content = content.replace(rb"\\", b"").replace(rb"\"", b"")
     characters = np.frombuffer(content, dtype=np.uint8)

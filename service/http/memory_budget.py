@@ -8,7 +8,7 @@ from typing import Self
 from service.errors import OverloadedError
 
 RETRY_AFTER_S = 1
-# Time after which the budget may evict a growing claim. Few clients take longer for sending 1 MB.
+# Time after which the budget may evict a growing claim. Few clients take longer to send 1 MB.
 EVICTABLE_AFTER_S = 0.5
 
 
@@ -18,8 +18,9 @@ class MemoryBudget:
     Args:
         label: purpose of the memory, for error messages.
         max_bytes: limit on the counted bytes of all claims together.
-        free_bytes: first bytes of each claim, which the budget does not count, so that requests up
-            to this size are never rejected. The limit on connections bounds the sum of these bytes.
+        free_bytes: number of uncounted bytes at the start of each claim, so that the budget never
+            rejects requests up to this size. The limit on connections bounds the sum of the
+            uncounted bytes.
 
     Attributes:
         held_bytes: counted bytes of the current claims.
@@ -42,7 +43,7 @@ class MemoryBudget:
         """Count bytes of a claim and evict other claims if necessary.
 
         Raises:
-            OverloadedError: the budget is exhausted by claims that it may not evict.
+            OverloadedError: the budget has no room for the bytes and may not evict another claim.
         """
         while self.held_bytes + size_bytes > self.max_bytes:
             oldest = next((one for one in self.growing if one is not claim), None)
@@ -68,7 +69,7 @@ class Claim:
 
     Attributes:
         begun_s: monotonic time of the first counted byte.
-        evicted: whether another claim took the bytes of this claim.
+        evicted: true if another claim has taken the bytes of this claim.
     """
 
     __slots__ = ("_budget", "_counted_bytes", "_on_eviction", "_size_bytes", "begun_s", "evicted")

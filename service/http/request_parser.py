@@ -14,7 +14,7 @@ from service.errors import quote
 MAX_HEAD_BYTES = 32 * 1024
 # bytes around a chunk of up to 16 MB, which are its size in hexadecimal and two line ends
 _CHUNK_FRAME_BYTES = 10
-# a number of 18 digits fits in 64 bits and may exceed any limit on the size of a body
+# numbers of up to 18 digits fit in 64 bits and suffice for any body
 _MAX_LENGTH_DIGITS = 18
 _HEAD_END = b"\r\n\r\n"
 # uri-host [ ":" port ] of RFC 9110, 7.2, which is empty for a target without authority
@@ -51,15 +51,15 @@ class RequestReceiver(Protocol):
 
 
 class RequestHead:
-    """Head of a request.
+    """Parsed head of a request.
 
     Attributes:
         method: HTTP method in capitals.
         target: path and query, without scheme and authority.
-        http_version: 1.0 or 1.1.
-        headers: fields in the order received, names in lower case, without trailers.
-        keep_alive: whether the client wants to use the connection again.
-        expects_continue: whether the client waits for 100 Continue before it sends the body
+        http_version: HTTP version, 1.0 or 1.1.
+        headers: fields in the order of arrival, with names in lower case and without trailers.
+        keep_alive: true if the client allows another request on the connection.
+        expects_continue: true if the client waits for 100 Continue before it sends the body
             (RFC 9110, 10.1.1).
     """
 
@@ -75,7 +75,7 @@ class RequestHead:
 
 
 class RequestParser:
-    """Parser of the bytes of a connection into requests.
+    """Parser that splits the bytes of a connection into requests.
 
     After a complete request the parser keeps further bytes unparsed until `next_request`. Therefore
     pipelined requests take no more memory than their bytes.
@@ -84,8 +84,8 @@ class RequestParser:
         receiver: receiver of the parts of each request.
 
     Attributes:
-        begun: whether the current request has started. Line ends before a request do not count.
-        complete: whether the last byte of the current request has arrived.
+        begun: true if the current request has started. Line ends before a request do not count.
+        complete: true if the last byte of the current request has arrived.
         held: unparsed bytes of later requests.
     """
 
@@ -139,7 +139,7 @@ class RequestParser:
         del self._parser, self._receiver
 
     def _next_end(self, data: bytes) -> int:
-        """Return the length up to the next empty line, which may end a head or a last chunk."""
+        """Return the byte count up to the next empty line, which may end a head or a last chunk."""
         tail = self._tail
         found = (tail + data).find(_HEAD_END) if tail else data.find(_HEAD_END)
         end = len(data) if found < 0 else found + len(_HEAD_END) - len(tail)
@@ -224,7 +224,7 @@ class RequestParser:
     def _parse_without_upgrade(self, head: RequestHead) -> None:
         """Parse the head again without its Upgrade field, which a server may ignore.
 
-        llhttp treats all bytes after a head with that field as another protocol (RFC 9110, 7.8).
+        llhttp treats all bytes after a head with this field as another protocol (RFC 9110, 7.8).
         However, such a request may have a body, for example if it offers h2c (RFC 7540, 3.2).
         """
         head.headers = [field for field in head.headers if field[0] != b"upgrade"]
@@ -234,34 +234,36 @@ class RequestParser:
         self._parser = httptools.HttpRequestParser(self)
         self._parse(line + fields + b"\r\n")
 
+    # httptools calls the following methods
+
     def on_message_begin(self) -> None:
-        """Record the first byte of a request (called by llhttp)."""
+        """Record the first byte of a request."""
         self.begun = True
 
     def on_url(self, url: bytes) -> None:
-        """Append a part of the target (called by llhttp)."""
+        """Append a part of the target."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Append a field of the head and ignore fields of trailers (called by llhttp)."""
+        """Append a field of the head and ignore fields of trailers."""
         if self._in_head:
             self._headers.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
-        """Record the end of a head (called by llhttp)."""
+        """Record the end of a head."""
         self._in_head = False
 
     def on_chunk_header(self) -> None:
-        """Allow the framing of one more chunk (called by llhttp after the size of a chunk)."""
+        """Allow the framing of one more chunk after its size has arrived."""
         self._framing_left = min(self._framing_left + _CHUNK_FRAME_BYTES, MAX_HEAD_BYTES)
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a part of a body (called by llhttp)."""
+        """Pass a part of a body to the receiver."""
         self._framing_left += len(body)
         self._receiver.on_body(body)
 
     def on_message_complete(self) -> None:
-        """Record the end of a request (called by llhttp)."""
+        """Record the end of a request."""
         self.complete = True
 
 

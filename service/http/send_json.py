@@ -31,7 +31,7 @@ def error_json(message: str) -> bytes:
 
 
 async def send_error_message(send: Send, status: int, message: str, headers: Headers = ()) -> None:
-    """Send an error response with this message."""
+    """Send an error response with a message."""
     await send_json(send, status, error_json(message), headers)
 
 

@@ -34,7 +34,7 @@ class ExcludedRequests:
 
 
 PAUSE_S = 0.01
-# A queue with this estimated wait keeps the workers busy during a pause, and the pause adds little
+# A queue with this estimated wait keeps the workers busy during a pause. The pause then adds little
 # to the latency.
 THROTTLE_ABOVE_WAIT_S = 5 * PAUSE_S
 
@@ -44,9 +44,9 @@ class LoopThrottle:
 
     An iteration for a single request takes 100 us of CPU time from the workers. An iteration for
     several requests takes 17 us per request. Under overload the service answered 252 of 261
-    possible requests/s with pauses, and 228 of 263 without. Clients that retry immediately get one
-    attempt per iteration. With 256 such clients, the other clients got 75 % of the capacity with
-    pauses and 50 % without.
+    possible requests/s with pauses and 228 of 263 without pauses. Clients that retry immediately
+    get one attempt per iteration. With 256 such clients, the other clients got 75 % of the capacity
+    with pauses and 50 % without pauses.
     """
 
     def __init__(self) -> None:

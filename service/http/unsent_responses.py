@@ -22,7 +22,7 @@ class UnsentResponses:
     time.
 
     Args:
-        limit_bytes: limit over all connections, by default MAX_UNSENT_BYTES.
+        limit_bytes: limit over all connections in bytes, by default MAX_UNSENT_BYTES.
     """
 
     def __init__(self, limit_bytes: int | None = None) -> None:
@@ -33,7 +33,7 @@ class UnsentResponses:
 
     @property
     def total_bytes(self) -> int:
-        """Total size of the large responses that clients have not read completely."""
+        """Total bytes of the large responses that clients have not read completely."""
         return self._total
 
     @contextmanager

@@ -21,7 +21,7 @@ from service.observability.request_context import CURRENT_SCOPE, REQUEST_ID, TRA
 
 Format = Literal["auto", "json", "text"]
 
-# extra fields that the log includes, because fields of libraries may contain text of clients
+# The log includes only these extra fields, because other fields may contain text of clients.
 FIELDS = (
     *("method", "route", "status", "duration_ms", "answer_bytes", "model"),
     *("body", "body_bytes"),

@@ -37,8 +37,8 @@ class ModelState:
 
     Attributes:
         name: name of the model.
-        labels: further labels of its info metric, such as its precision.
-        load: load of its batcher.
+        labels: additional labels of the model's info metric, such as the precision.
+        load: load of the model's batcher.
         failure: reason why the last probe of the model failed. The reason is None if the probe
             succeeded.
     """

@@ -54,11 +54,7 @@ class OpenTelemetryTracer:
         await asyncio.to_thread(closing.join, CLOSE_TIMEOUT_S)
 
     def current_context(self) -> Context | None:
-        """Return the trace context of the current request.
-
-        Returns:
-            The context, or None outside of requests.
-        """
+        """Return the trace context of the current request, or None outside of requests."""
         span = get_current_span()
         valid = span.get_span_context().is_valid
         return set_span_in_context(span, Context()) if valid else None
@@ -102,11 +98,7 @@ class OpenTelemetryTracer:
             compute.end(ended_ns)
 
     def start_request_span(self, scope: Scope) -> Span:
-        """Start the span of a request, as a child of the span in its trace headers.
-
-        Args:
-            scope: ASGI scope of the request.
-        """
+        """Start the span of a request, as a child of the span in its trace headers."""
         carrier = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }

@@ -13,7 +13,7 @@ class Histogram:
     """Histogram of values. Writers in several threads must hold a lock.
 
     Recording a value takes 0.15 to 0.2 us. A histogram of prometheus-client needs 1 us and a lock
-    per value. The service uses that library only to format the counts at a scrape.
+    per value. The service uses prometheus-client only to format the counts at a scrape.
 
     Attributes:
         total: sum of the values.
@@ -37,11 +37,11 @@ class Histogram:
 
     @property
     def cumulative(self) -> list[tuple[float, int]]:
-        """Pairs of an upper bound and the number of values up to it, ending with infinity."""
+        """Upper bounds up to infinity, each with the number of values up to this bound."""
         return list(zip((*self._bounds, math.inf), accumulate(self._counts), strict=True))
 
 
-# from the duration of a request with a short text on an idle machine to the default timeout
+# bounds in seconds, from a request with a short text on an idle machine to the default timeout
 REQUEST_SECONDS = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0),
@@ -50,7 +50,7 @@ _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"
 
 
 class RouteStatistics:
-    """Statistics of the requests of one method to one route.
+    """Statistics of the requests with one HTTP method to one route.
 
     Attributes:
         seconds: durations from the head of a request to the end of its response.
@@ -69,7 +69,7 @@ class RouteStatistics:
         self.seconds.record(seconds)
 
     def record_rejected(self, status: int) -> None:
-        """Count a request that was rejected on arrival and has no duration."""
+        """Count a request that the connection rejected on arrival, without a duration."""
         self.statuses[status] = self.statuses.get(status, 0) + 1
 
 
@@ -112,7 +112,7 @@ class QueueLoad:
     """Load of a batcher.
 
     Attributes:
-        waiting_tokens: tokens that wait or run, by lane.
+        waiting_tokens: number of tokens that wait or run, by lane.
         most_waiting_tokens: limit on the tokens that wait or run, by lane.
         tokens_per_s: recent throughput of all workers in large batches. The value is None before
             the first large batch.
@@ -186,7 +186,7 @@ class ProcessStatistics:
     Attributes:
         requests: statistics of HTTP requests.
         open_connections: current number of connections.
-        rejected_connections: number of connections closed before a complete request, by reason.
+        rejected_connections: number of connections that the server rejected or aborted, by reason.
         reloads: number of bundle reloads, by outcome.
     """
 

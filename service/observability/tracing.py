@@ -16,7 +16,7 @@ class Tracer(Protocol):
     def traced(
         self, name: str, function: Callable[Arguments, Result]
     ) -> Callable[Arguments, Result]:
-        """Return a function that records a span of this name per call."""
+        """Wrap a function, so that each call records a span with the given name."""
 
     def record_batch(
         self,

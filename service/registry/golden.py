@@ -1,4 +1,4 @@
-"""The golden check, which compares a bundle's golden prompts with the fills on this machine."""
+"""Golden check, which compares the expected fills of golden prompts with fills on this machine."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class GoldenTolerance:
     """Bounds on differences of log-probabilities, in nats.
 
     Attributes:
-        mean: bound on the mean over all golden fills.
+        mean: bound on the mean difference over all golden fills.
         largest: bound on each difference.
     """
 

@@ -42,15 +42,16 @@ async def load_model(
     """Load and verify a model.
 
     Args:
-        settings: limits, threads and the bundle.
-        on_failure: called on the event loop with a message when the model stops computing.
-        path: the bundle. None means the bundle of the settings.
+        settings: limits, number of threads and path of the bundle.
+        on_failure: function that the event loop calls with a message when the model stops
+            computing.
+        path: path of the bundle. None means the bundle of the settings.
         background: read the files on another thread, because the event loop serves requests.
-        statistics: counts the batches.
-        tracer: traces the parts of requests.
+        statistics: counters of the process, which include the batches.
+        tracer: tracer of the parts of requests.
 
     Returns:
-        The model. Its `aclose` finishes the accepted requests and frees the model.
+        The loaded model. Its `aclose` finishes the accepted requests and frees the model.
 
     Raises:
         StartupError: the bundle or a setting is invalid.
@@ -102,14 +103,14 @@ async def load_model(
 
 
 async def watch_weights(file: Path, seen: FileState | None, on_change: Callable[[], None]) -> None:
-    """Call a function when a file is written to or truncated.
+    """Call a function when another process writes to a file or truncates it.
 
     Replacing the file by renaming is harmless, because the old file stays mapped.
 
     Args:
-        file: the weights.
-        seen: state of the file when it was verified.
-        on_change: called once.
+        file: path of the weights.
+        seen: state of the file at its verification.
+        on_change: function to call once after the change.
     """
     while True:
         await asyncio.sleep(CHECK_INTERVAL_S)
@@ -155,7 +156,7 @@ def _read(
     # model loads before the tokenizer, because loading the model needs the most memory.
     runtime = Runtime(bundle.model_path, threads_per_run=1)
     tokenizer = Tokenizer.from_bundle(bundle)
-    if fingerprint(path) != before:  # the files in memory may differ from the verified ones
+    if fingerprint(path) != before:  # the files in memory may differ from the verified files
         raise BundleError(
             "The bundle is invalid: its files changed during loading; replace a bundle by renaming "
             "its directory."

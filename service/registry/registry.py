@@ -18,14 +18,14 @@ _log = logging.getLogger(__name__)
 
 
 class ModelRegistry:
-    """The served models by name. All calls must come from one event loop.
+    """Registry of the served models by name. All calls must come from one event loop.
 
     Args:
         settings: paths of the bundles, name of the default model, and limits.
-        on_failure: called with a message when a model stops computing.
-        on_change: called after a load or a replacement of models.
-        statistics: counts batches and reloads.
-        tracer: traces the parts of requests.
+        on_failure: function that receives a message when a model stops computing.
+        on_change: function to call after a load or a replacement of models.
+        statistics: counters of batches and reloads.
+        tracer: tracer of the parts of requests.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ModelRegistry:
 
     @property
     def default(self) -> ServedModel:
-        """The model for requests without a model name, which is the first model by default."""
+        """Model for requests without a model name, by default the first model."""
         return self._by_name.get(self._settings.model) or next(iter(self._by_name.values()))
 
     @property
@@ -70,7 +70,7 @@ class ModelRegistry:
         """Return the named model. Without a name, return the default model.
 
         Raises:
-            NotFoundError: no model has that name.
+            NotFoundError: no model has the given name.
         """
         if name is None:
             return self.default
@@ -80,7 +80,7 @@ class ModelRegistry:
         return self._by_name[name]
 
     async def load_all(self) -> None:
-        """Load all models.
+        """Load the models of all bundles.
 
         Raises:
             StartupError: a bundle is invalid, two models have the same name, or the default model
@@ -98,8 +98,8 @@ class ModelRegistry:
     async def reload(self) -> None:
         """Load new and changed bundles.
 
-        Running requests finish with the old model. The registry logs and ignores an
-        invalid bundle. The registry keeps a model after the removal of its bundle.
+        Running requests finish with the old model. The registry logs and ignores an invalid
+        bundle. The registry keeps a model after the removal of its bundle.
         """
         async with self._reloading:
             try:

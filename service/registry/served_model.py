@@ -35,12 +35,12 @@ class ServedModel:
 
     Attributes:
         bundle: source of the model.
-        fingerprint: state of the bundle's files when they were read.
+        fingerprint: state of the bundle's files before the load.
         info: name, limits and sizes, as the API returns them.
-        fill_mask: fills masks.
-        scoring: scores texts.
-        batcher: computes the passes of both pipelines.
-        probe: checks that the model still computes.
+        fill_mask: pipeline that fills masks.
+        scoring: pipeline that scores texts.
+        batcher: batcher of the passes of both pipelines.
+        probe: readiness probe of the model.
         closing: exit stack that frees the model.
         in_use: reference count of running requests. `retire` waits until the count is zero.
     """

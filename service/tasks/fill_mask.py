@@ -27,13 +27,13 @@ class FillMaskPipeline:
 
     Args:
         tokenizer: the model's tokenizer.
-        batcher: computes the passes.
-        max_tokens: longest text the model reads, special tokens included.
-        vocab_size: rows of the model's embedding table.
+        batcher: batcher that computes the passes.
+        max_tokens: maximum length of a text in tokens, including special tokens.
+        vocab_size: number of rows of the model's embedding table.
         max_masks: maximum number of masks in the texts of one request.
-        max_passes: maximum number of passes for one request. Texts that need only one pass do not
+        max_passes: maximum number of passes for one request. The passes of plain fills do not
             count.
-        tracer: records a span for tokenization. The batcher records its own spans.
+        tracer: tracer that records a span for tokenization. The batcher records its own spans.
     """
 
     def __init__(
@@ -83,8 +83,8 @@ class FillMaskPipeline:
             texts: one or more texts or pairs, each with at least one mask.
             options: options for all texts, or a sequence with the options of each text.
             label: the client's name for the texts, for error messages.
-            report_errors: include invalid texts and targets in the result instead of raising.
-            reserve: reserves the memory of the request before the first pass.
+            report_errors: True if the result contains the errors of invalid texts and targets.
+            reserve: function that reserves the request's memory before the first pass.
 
         Raises:
             InvalidRequestError: the request exceeds the limits of masks, passes or response size.
@@ -128,7 +128,7 @@ class FillMaskPipeline:
 
     @property
     def _plan_all(self) -> Callable[..., list[FillPlan | RejectedText]]:
-        # This is a property, because an attribute with a bound method of its own object is a
+        # _plan_all is a property, because an attribute with a bound method of its own object is a
         # reference cycle. A pipeline with such a cycle outlives the model.
         return self._plan if self._tracer is None else self._tracer.traced("tokenize", self._plan)
 

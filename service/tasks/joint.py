@@ -28,7 +28,7 @@ class _Hypothesis:
 
     Attributes:
         input_ids: (T,) ids of the text with the chosen tokens in place.
-        tokens: (m,) chosen token of each mask. An open mask has -1.
+        tokens: (m,) chosen token of each mask, or -1 for a mask that is not filled yet.
         log_prob: joint log-probability of the chosen tokens.
     """
 
@@ -38,7 +38,7 @@ class _Hypothesis:
 
 
 def beam_width(top_k: int) -> int:
-    """Return the number of hypotheses that the search keeps."""
+    """Return the number of hypotheses that the beam search keeps."""
     return max(top_k, MIN_BEAM_WIDTH)
 
 
@@ -59,15 +59,15 @@ async def fill_jointly(
     """Return joint fills of all masks of a text, best first.
 
     Args:
-        text: the user's text.
+        text: the client's text.
         encoded: the same text as token ids.
         tokenizer: the model's tokenizer.
-        submit: computes model passes.
+        submit: function that computes model passes.
         top_k: maximum number of fills.
         order: order of the masks, by confidence or from left to right.
 
     Raises:
-        FillMaskError: raised by `submit`.
+        FillMaskError: `submit` rejects the passes.
     """
     width = beam_width(top_k)
     beam = [_Hypothesis(encoded.input_ids, (NO_SINGLE_TOKEN,) * len(encoded.mask_spans), 0.0)]

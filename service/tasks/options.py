@@ -42,8 +42,8 @@ class FillOptions:
     """Options for filling the masks of a text.
 
     Attributes:
-        top_k: maximum number of fills per mask. None means all targets. Without targets, None means
-            DEFAULT_TOP_K.
+        top_k: maximum number of fills per mask. None means all targets, or DEFAULT_TOP_K without
+            targets.
         targets: the only words and phrases to rank. None means all tokens of the vocabulary except
             special tokens.
         granularity: unit of a fill, a token or a whole word.

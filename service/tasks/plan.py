@@ -27,7 +27,7 @@ class FillPlan:
         text: the user's text, or the joined text of a pair.
         options: options of the text.
         targets: the only words and phrases to rank. None means the whole vocabulary.
-        windows: the parts of the text that the model reads, at least one.
+        windows: one or more parts of the text, which the model reads.
     """
 
     text: str
@@ -69,7 +69,7 @@ class FillPlanner:
 
     Args:
         tokenizer: the model's tokenizer.
-        max_tokens: longest text the model reads, special tokens included.
+        max_tokens: maximum length of a text in tokens, including special tokens.
         max_passes: maximum number of model passes per request.
     """
 
@@ -98,7 +98,7 @@ class FillPlanner:
             text: a text or a pair with at least one mask.
             options: options of the text.
             label: the client's name for the text, for error messages.
-            report_errors: ignore invalid targets if at least one is valid.
+            report_errors: True to ignore invalid targets if at least one target is valid.
 
         Raises:
             InvalidRequestError: the text has no mask, the text is too long or a target is invalid.

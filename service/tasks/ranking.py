@@ -28,7 +28,7 @@ def rank_targets(
 
     Args:
         tokenizer: the model's tokenizer.
-        text: the user's text.
+        text: the client's text.
         encoded: the same text as token ids.
         targets: the targets to rank.
         log_probs_mK: (m, K) log-probability of each target at each mask.
@@ -68,9 +68,9 @@ def rank_tokens(
 
     Args:
         tokenizer: the model's tokenizer.
-        texts: the users' texts.
+        texts: the clients' texts.
         encoded: the same texts as token ids.
-        outputs: outputs of the model, one per text.
+        outputs: outputs of the pass of each text.
         top_k: maximum number of fills per mask.
     """
     return [

@@ -30,7 +30,8 @@ _PASS_BYTES = 6_000
 # one target at one mask, with an id, a log-probability and a sum of log-probabilities
 _SCORE_BYTES = 28
 
-# Reserves a number of bytes for a request. Raises OverloadedError if memory is short.
+# function that reserves a number of bytes for a request, or raises OverloadedError if too little
+# memory is free
 Reserve = Callable[[int], None]
 
 
@@ -42,7 +43,7 @@ class ResponseSize(NamedTuple):
     """Estimated size of a response.
 
     Attributes:
-        json_bytes: upper bound of the JSON.
+        json_bytes: upper bound of the size of the JSON.
         memory_bytes: upper bound of the memory from the first pass to the end of the response.
         is_large: true if ranking or serializing takes too long for the event loop.
     """

@@ -1,4 +1,4 @@
-"""Results of the tasks."""
+"""Fills, and the errors of invalid texts and targets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class Fill:
         score: probability over the whole vocabulary.
         token: the token's id.
         token_str: the token as text.
-        sequence: the user's text with this mask filled.
+        sequence: the client's text with this mask filled.
         window: start and end of the part of the text that the model read, in characters. None
             means the whole text.
     """
@@ -72,7 +72,7 @@ class WordFill(Fill):
 
 @dataclass(slots=True)
 class RejectedText:
-    """An invalid text that the result reports.
+    """An invalid text, with the error for the client.
 
     Attributes:
         error: message for the client, with the problem, the field and the allowed values.
@@ -83,7 +83,7 @@ class RejectedText:
 
 @dataclass(slots=True)
 class RejectedTarget:
-    """An invalid target that the result reports.
+    """An invalid target, with the error for the client.
 
     Attributes:
         token_str: the target as the client wrote it.

@@ -1,4 +1,4 @@
-"""The scoring task, which returns pseudo-log-likelihoods of texts and their tokens.
+"""The scoring task, which returns scores of texts and of their tokens.
 
 The model predicts each token of a text with a mask in place of the token. The pseudo-log-likelihood
 of the text is the sum of the log-probabilities (Salazar et al. 2020, "Masked Language Model
@@ -76,10 +76,10 @@ class ScoringPipeline:
 
     Args:
         tokenizer: the model's tokenizer.
-        batcher: computes the passes.
-        max_tokens: longest text the model reads, special tokens included.
+        batcher: batcher that computes the passes.
+        max_tokens: maximum length of a text in tokens, including special tokens.
         max_passes: maximum number of passes for one request. A text takes one pass per token.
-        tracer: records a span for tokenization. The batcher records its own spans.
+        tracer: tracer that records a span for tokenization. The batcher records its own spans.
     """
 
     def __init__(
@@ -109,11 +109,11 @@ class ScoringPipeline:
 
         Args:
             texts: one or more texts or pairs without masks.
-            variants: one per text. A variant selects the tokens to mask besides the predicted
+            variants: variant of each text, which selects the tokens to mask besides the predicted
                 token.
             label: the client's name for the texts, for error messages.
-            report_errors: include invalid texts in the result instead of raising.
-            reserve: reserves the memory of the request before the first pass.
+            report_errors: True if the result contains the errors of invalid texts.
+            reserve: function that reserves the request's memory before the first pass.
 
         Raises:
             InvalidRequestError: the texts need too many passes. Without `report_errors`, an
@@ -139,8 +139,8 @@ class ScoringPipeline:
 
     @property
     def _tokenize_all(self) -> Callable[..., list[EncodedWords | RejectedText]]:
-        # This is a property, because an attribute with a bound method of its own object is a
-        # reference cycle. A pipeline with such a cycle outlives the model.
+        # _tokenize_all is a property, because an attribute with a bound method of its own object is
+        # a reference cycle. A pipeline with such a cycle outlives the model.
         tokenize = self._tokenize
         return tokenize if self._tracer is None else self._tracer.traced("tokenize", tokenize)
 
@@ -196,13 +196,13 @@ class ScoringPipeline:
 
 
 def _memory_bytes(words: EncodedWords) -> int:
-    """Estimate the memory of a text's passes and scores. Each pass copies the text's ids."""
+    """Estimate the bytes of a text's passes and scores. Each pass copies the text's ids."""
     passes = len(words.positions)
     return passes * (_PASS_BYTES + words.input_ids.nbytes)
 
 
 def score_passes(words: EncodedWords, variant: Variant, mask_token_id: int) -> Iterator[ModelPass]:
-    """Make one pass per token, with a mask in place of the token.
+    """Yield one pass per token, with a mask in place of the token.
 
     The variant within_word also masks the later tokens of the same word.
     """

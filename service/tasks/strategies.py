@@ -24,12 +24,12 @@ INTERACTIVE_PASSES = 8
 
 
 class FillStrategies:
-    """Strategies that fill texts by their plans.
+    """Strategies that fill the masks of texts according to plans.
 
     Args:
         tokenizer: the model's tokenizer.
-        batcher: computes the passes.
-        vocab_size: rows of the model's embedding table.
+        batcher: batcher that computes the passes.
+        vocab_size: number of rows of the model's embedding table.
     """
 
     def __init__(self, tokenizer: Tokenizer, batcher: Batcher, vocab_size: int) -> None:
@@ -44,8 +44,8 @@ class FillStrategies:
 
         Args:
             plans: plans with equal options.
-            is_large: rank on another thread and use the bulk lane, because ranking takes too long
-                for the event loop.
+            is_large: True if ranking takes too long for the event loop. The method then ranks on
+                another thread and uses the bulk lane.
 
         Raises:
             FillMaskError: the batcher rejects the passes.
@@ -153,7 +153,7 @@ class FillStrategies:
 def _merge_windows(
     plans: Sequence[FillPlan], fills: Sequence[list[list[Any]]]
 ) -> list[list[list[Any]]]:
-    """Merge the fills of each text's windows. Each fill gets its window."""
+    """Merge the fills of each text's windows and store the window in each fill."""
     remaining = iter(fills)
     merged = []
     for plan in plans:

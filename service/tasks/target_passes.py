@@ -1,9 +1,9 @@
 """Model passes that score targets of one or more tokens.
 
-The passes replace the mask with as many masks as the target has tokens. The model predicts each
-token with the target's earlier tokens in place and masks for the other tokens (Kauf and Ivanova
-2023, "A Better Way to Do Masked Language Model Scoring", section 3). By the chain rule, the sum
-over the tokens is the log-probability of the target, which may be a word or a phrase.
+In the input of a pass, the mask becomes as many masks as the target has tokens. The model predicts
+each token with the target's earlier tokens in place and masks for the other tokens (Kauf and
+Ivanova 2023, "A Better Way to Do Masked Language Model Scoring", section 3). By the chain rule, the
+sum of the tokens' log-probabilities is the log-probability of the whole target.
 
 Shapes: m masks of a text, K targets.
 """

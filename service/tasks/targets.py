@@ -38,7 +38,7 @@ class PrefixGroup:
         prefix: ids of the shared tokens.
         next_ids: (C,) ids of the tokens that follow the prefix.
         members: (L,) indices of the targets.
-        columns: (L,) for each target, the index of its next token in next_ids.
+        columns: (L,) index in next_ids of the token that follows the prefix in each target.
     """
 
     length: int
@@ -54,9 +54,9 @@ class Targets:
 
     Attributes:
         texts: valid targets, as the client wrote them.
-        token_ids: tokens of each valid target, at least one.
+        token_ids: ids of the tokens of each valid target.
         rejected: invalid targets.
-        groups: prefix groups in order of length, first the group of all one-token targets.
+        groups: prefix groups in order of length. The group of all one-token targets comes first.
     """
 
     texts: tuple[str, ...]
@@ -138,7 +138,10 @@ class Targets:
 
     @cached_property
     def _cumulative_json_bytes(self) -> list[int]:
-        """Total JSON size of the largest 0, 1, 2, ... targets. A fill has its target twice."""
+        """Total bytes of JSON of the largest 0, 1, 2, ... targets.
+
+        A fill contains its target twice.
+        """
         sizes = [
             2 * len(to_json(text)) + _JSON_ID_BYTES * len(ids)
             for text, ids in zip(self.texts, self.token_ids, strict=True)

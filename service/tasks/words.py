@@ -2,7 +2,8 @@
 
 For each word length, the search replaces the mask with as many masks as the word has tokens. The
 model predicts these tokens from left to right, with the earlier tokens in place. The
-log-probability of a word is the sum over its tokens. This sum ranks words of all lengths.
+log-probability of a word is the sum of the log-probabilities of its tokens. This sum ranks words of
+all lengths.
 """
 
 import math
@@ -19,7 +20,7 @@ from service.tokenization.tokenizer import Tokenizer
 
 # number of incomplete words that the search keeps per word length
 BEAM_WIDTH = 5
-# number of candidate tokens per requested word, because many good tokens start no word
+# number of candidate tokens per requested word, because many probable tokens start no word
 _CANDIDATES_PER_WORD, _MIN_CANDIDATES = 16, 256
 _WORD_PUNCTUATION = "'\N{RIGHT SINGLE QUOTATION MARK}-"
 
@@ -30,8 +31,8 @@ class WordSearch:
 
     Attributes:
         tokenizer: the model's tokenizer.
-        submit: computes model passes.
-        vocab_size: rows of the model's embedding table.
+        submit: function that computes model passes.
+        vocab_size: number of rows of the model's embedding table.
         top_k: maximum number of words per mask.
         max_tokens: maximum length of a word, in tokens.
     """
@@ -46,12 +47,12 @@ class WordSearch:
         """Return words for a mask, best first.
 
         Args:
-            text: the user's text.
+            text: the client's text.
             encoded: the same text as token ids.
             mask: index of the mask in the text.
 
         Raises:
-            FillMaskError: raised by `submit`.
+            FillMaskError: `submit` rejects the passes.
         """
         start, _ = encoded.mask_spans[mask]
         before = text[start - 1 : start]

@@ -42,7 +42,7 @@ class ByteCache(Generic[Key, Value]):
             return entry[0]
 
     def put(self, key: Key, value: Value, size_bytes: int) -> None:
-        """Store a value. Drop the least recently used entries while the total exceeds the limit.
+        """Store a value. Drop the least recently used entries if the total size exceeds the limit.
 
         Args:
             key: key of the entry. The entry replaces an existing entry with this key.

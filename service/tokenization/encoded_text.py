@@ -83,10 +83,10 @@ class EncodedWords:
 
     Attributes:
         input_ids: (T,) int64, including special tokens.
-        positions: (t,) int64, ascending positions of the tokens that are not special.
-        spans: start and end of each of these tokens in the text, in characters.
-        words: (t,) int64, index of the word of each of these tokens, ascending.
-        parts: (t,) int64, part of the pair of each of these tokens, 0 or 1. A text has only part 0.
+        positions: (t,) int64, ascending positions of the t ordinary tokens in input_ids.
+        spans: start and end of each ordinary token in the text, in characters.
+        words: (t,) int64, ascending index of the word of each ordinary token.
+        parts: (t,) int64, part of the pair of each ordinary token, 0 or 1. A text has only part 0.
         token_types: (T,) int64 token types. None for type 0.
     """
 

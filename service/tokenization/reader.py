@@ -23,7 +23,7 @@ class TextReader:
 
     Args:
         tokenizer: the model's tokenizer.
-        max_tokens: longest text that the model reads, including special tokens.
+        max_tokens: maximum length of a text in tokens, including special tokens.
     """
 
     def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:
@@ -34,7 +34,7 @@ class TextReader:
         """Tokenize a text with at least one mask.
 
         Args:
-            text: the text or the pair of the client.
+            text: the client's text or pair.
             label: name of the text in error messages.
 
         Raises:
@@ -52,7 +52,7 @@ class TextReader:
         """Tokenize a text with at least one mask. Split an overlong text into windows.
 
         Args:
-            text: the text or the pair of the client.
+            text: the client's text or pair.
             label: name of the text in error messages.
             spare_tokens: number of tokens that stay free in each window, for masks that become
                 several tokens.
@@ -79,10 +79,10 @@ class TextReader:
         return split_into_windows(words, mask_token_id, room)
 
     def read_words(self, text: InputText, label: str) -> EncodedWords:
-        """Tokenize a text without masks into words.
+        """Tokenize a text without masks and find its words.
 
         Args:
-            text: the text or the pair of the client.
+            text: the client's text or pair.
             label: name of the text in error messages.
 
         Raises:
@@ -104,7 +104,7 @@ class TextReader:
         """Tokenize a text to classify, with or without masks.
 
         Args:
-            text: the text or the pair of the client.
+            text: the client's text or pair.
             label: name of the text in error messages.
 
         Raises:
@@ -170,5 +170,5 @@ class TextReader:
 
 
 def text_label(field: str, index: int, texts: Sequence[object]) -> str:
-    """Return the name of one of several texts in error messages, such as inputs[3]."""
+    """Return the name of a text in error messages, such as inputs or inputs[3]."""
     return f"{field}[{index}]" if len(texts) > 1 else field

@@ -22,8 +22,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 # thread and back takes 0.03 ms. `encode` keeps the interpreter lock, and `encode_batch`
 # releases the lock.
 LONG_TEXT_CHARS = 1_000
-# No word of any language is longer. The limit is short, because a request may have thousands of
-# targets to tokenize.
+# No word of any language has more characters. The limit is small, because a request may have
+# thousands of targets to tokenize.
 MAX_TARGET_CHARS = 256
 
 
@@ -41,7 +41,7 @@ class Tokenizer:
         token_types: number of token types that the model distinguishes.
 
     Raises:
-        BundleError: the file is not a tokenizer, or its mask token has another id.
+        BundleError: tokenizer.json is not a tokenizer, or its mask token has another id.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Tokenizer:
         """Load the tokenizer of a bundle.
 
         Raises:
-            BundleError: the file is not a tokenizer, or its mask token has another id.
+            BundleError: tokenizer.json is not a tokenizer, or its mask token has another id.
         """
         return cls(
             bundle.tokenizer_path.read_bytes(),

@@ -16,8 +16,8 @@ class LoadedTokenizer(NamedTuple):
     """A loaded tokenizer.json.
 
     Attributes:
-        tokenizer: tokenizes texts and ignores the file's truncation and padding settings.
-        vocabulary: maps names to ids and back, for the model's own tokens.
+        tokenizer: tokenizer that ignores the file's truncation and padding settings.
+        vocabulary: map between the names and the ids of the model's own tokens.
         description: content of the file without the vocabulary.
         unknown_id: id of the unknown token. None if the file names no unknown token.
     """

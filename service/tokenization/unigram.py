@@ -1,7 +1,7 @@
 """SentencePiece's Unigram segmentation, with less memory than in the tokenizers library.
 
-Of all segmentations of a text into pieces, the Viterbi algorithm finds the one with the highest sum
-of log-probabilities (Kudo 2018, "Subword Regularization", section 3.2).
+Of all segmentations of a text into pieces, the Viterbi algorithm finds the segmentation with the
+highest sum of log-probabilities (Kudo 2018, "Subword Regularization", section 3.2).
 
 The tokenizers library keeps the pieces in a tree with a hash table in each node. This tree takes
 343 MB for the 250,002 pieces of XLM-RoBERTa. A single dictionary of the pieces takes 45 MB. This
@@ -33,7 +33,7 @@ class Unigram:
     Args:
         model: the object "model" of a tokenizer.json. The constructor empties its list of pieces,
             so that memory contains the pieces only once.
-        excluded_ids: ids that no text may contain, such as those of special tokens.
+        excluded_ids: ids that no text may contain, such as the ids of special tokens.
 
     Raises:
         ValueError: the model has no id for unknown characters.
@@ -102,7 +102,7 @@ class Unigram:
         return tokens
 
     def _best_pieces(self, word: str) -> list[str]:
-        """Return the segmentation of highest score. Adjacent unknown characters form one piece."""
+        """Return the pieces with the highest score. Adjacent unknown characters form one piece."""
         ids, scores, longest = self._ids, self._scores, self._longest
         length = len(word)
         best = [0.0] * (length + 1)  # score of the best segmentation before each character
@@ -137,7 +137,10 @@ class Unigram:
         return pieces
 
     def _piece_ids(self, piece: str, encoded: bytes) -> list[int]:
-        """Return the ids of a piece. An unknown piece has the ids of its bytes if all exist."""
+        """Return the ids of a piece.
+
+        With byte fallback, an unknown piece has the ids of its bytes.
+        """
         if (token_id := self._ids.get(piece)) is not None:
             return [token_id]
         if self._byte_fallback:

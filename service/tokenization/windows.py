@@ -18,10 +18,10 @@ from service.tokenization.encoded_text import EncodedText, EncodedWords
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """The part of a text that the model reads.
+    """A part of a text that the model reads in one pass.
 
     Attributes:
-        encoded: tokens of the window. Its mask spans count characters of the whole text.
+        encoded: tokens of the window. The spans of its masks count characters of the whole text.
         span: start and end of the window in the text, in characters. None means the whole text.
     """
 
@@ -30,14 +30,14 @@ class Window:
 
 
 def split_into_windows(words: EncodedWords, mask_token_id: int, max_tokens: int) -> list[Window]:
-    """Split a text that is too long into windows, in the order of their masks.
+    """Split an overlong text into windows, in the order of the masks.
 
     Each window of a pair contains the whole second text. All masks are in the first text.
 
     Args:
         words: tokens of the whole text.
         mask_token_id: id of the mask token.
-        max_tokens: longest window, including special tokens.
+        max_tokens: maximum length of a window in tokens, including special tokens.
     """
     own = np.flatnonzero(words.parts == 0)
     first, last = int(words.positions[own[0]]), int(words.positions[own[-1]])
@@ -63,7 +63,7 @@ def split_into_windows(words: EncodedWords, mask_token_id: int, max_tokens: int)
 
 
 def _group_masks(masks: Sequence[int], room: int) -> Iterator[list[int]]:
-    """Group the masks that share a window. A quarter of the window stays free on each side."""
+    """Group masks that share a window. At least a quarter of the window is free on each side."""
     group: list[int] = []
     for mask in masks:
         if group and mask - group[0] >= room // 2:

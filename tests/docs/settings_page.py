@@ -13,16 +13,17 @@ HEAD = """\
 
 `make settings-page` writes this page from `service/settings.py`.
 
-A setting is an environment variable or a flag of `fillmask-serve`: `FILLMASK_MAX_TEXTS=8` is
-`--max-texts 8`. A flag takes precedence. An unknown `FILLMASK_` variable or an invalid value stops
-the start with an error message.
+A setting is an environment variable or a flag of `fillmask-serve`. For example,
+`FILLMASK_MAX_TEXTS=8` has the same effect as `--max-texts 8`. A flag takes precedence over a
+variable. For an unknown `FILLMASK_` variable or an invalid value, the service does not start and
+prints an error message.
 
 | Variable | Default | Allowed | Meaning |
 |---|---|---|---|
 """
 TAIL = """
-SIGTERM and SIGINT finish the accepted requests and exit with code 0; a second signal ends the
-process immediately. SIGHUP reloads changed bundles.
+After SIGTERM or SIGINT the service finishes the accepted requests and exits with code 0. A second
+signal ends the process immediately. After SIGHUP the service reloads changed bundles.
 """
 
 

@@ -17,7 +17,7 @@ BATCH_TIMEOUT_S = 0.005  # maximum wait of a batch for more requests
 
 
 class FillMaskApi(litserve.LitAPI):  # type: ignore[misc] # the base class is untyped
-    """Fill-mask API of LitServe.
+    """Fill-mask API for LitServe.
 
     Each worker is a process with its own pipeline.
     """

@@ -1,4 +1,4 @@
-"""Server that answers every request with the same bytes, for the limit of the load generator."""
+"""Server that answers all requests with the same bytes, to measure the load generator's limit."""
 
 from __future__ import annotations
 

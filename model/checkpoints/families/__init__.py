@@ -1,1 +1,1 @@
-"""Checkpoint families: the names of their tensors and configuration fields."""
+"""Names of tensors and configuration fields in the checkpoints of each family."""

@@ -1,4 +1,4 @@
-"""ALBERT (Lan et al. 2020), as Hugging Face's AlbertForMaskedLM stores it."""
+"""Mapping of ALBERT checkpoints (Lan et al. 2020) from AlbertForMaskedLM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BERT (Devlin et al. 2019), as Hugging Face's BertForMaskedLM and BertModel store it."""
+"""Mapping of BERT checkpoints (Devlin et al. 2019) from BertForMaskedLM and BertModel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DistilBERT (Sanh et al. 2019), as Hugging Face's DistilBertForMaskedLM stores it."""
+"""Mapping of DistilBERT checkpoints (Sanh et al. 2019) from DistilBertForMaskedLM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ELECTRA's generator (Clark et al. 2020), as Hugging Face's ElectraForMaskedLM stores it."""
+"""Mapping of ELECTRA generators (Clark et al. 2020) from ElectraForMaskedLM."""
 
 from __future__ import annotations
 

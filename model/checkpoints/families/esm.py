@@ -1,4 +1,4 @@
-"""ESM-2 (Lin et al. 2023) and ESM-1b (Rives et al. 2021), as EsmForMaskedLM stores them."""
+"""Mapping of ESM-2 (Lin et al. 2023) and ESM-1b (Rives et al. 2021) from EsmForMaskedLM."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ class Family:
         read: function that reads config.json. The function raises ValueError for unsupported
             values.
         prefix: prefix of the encoder's tensors in a checkpoint with a head.
-        names: encoder names by module or tensor of the checkpoint. `{}` matches a number. Several
-            names split a tensor into as many parts of equal length.
+        names: encoder names by module or tensor of the checkpoint. `{}` matches a number. A tensor
+            with several names consists of as many parts of equal length.
         decoder: module of the output projection. A tied checkpoint stores the embedding table as
             the weight of this module.
         bias: name of the output projection's bias. The default is `{decoder}.bias`.

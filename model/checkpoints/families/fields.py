@@ -35,7 +35,7 @@ _IRRELEVANT = re.compile(
     """,
     re.VERBOSE,
 )
-# values of these fields that the encoder supports
+# fields with the values that the encoder supports
 _REQUIRED: dict[str, tuple[Any, ...]] = {
     "is_decoder": (False,),
     "is_encoder_decoder": (False,),
@@ -146,7 +146,7 @@ class Fields:
         """Reject the remaining fields.
 
         Raises:
-            ValueError: a field is unknown and could change the mathematics.
+            ValueError: a field is unknown and could change the encoder's mathematics.
         """
         unknown = sorted(name for name in self._left if not _IRRELEVANT.fullmatch(name))
         if unknown:

@@ -1,4 +1,4 @@
-"""ModernBERT (Warner et al. 2024), as Hugging Face's ModernBertForMaskedLM stores it."""
+"""Mapping of ModernBERT checkpoints (Warner et al. 2024) from ModernBertForMaskedLM."""
 
 from __future__ import annotations
 

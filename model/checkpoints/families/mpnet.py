@@ -1,4 +1,4 @@
-"""MPNet (Song et al. 2020), as Hugging Face's MPNetForMaskedLM stores it."""
+"""Mapping of MPNet checkpoints (Song et al. 2020) from MPNetForMaskedLM."""
 
 from __future__ import annotations
 

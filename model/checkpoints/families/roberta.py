@@ -1,4 +1,4 @@
-"""RoBERTa (Liu et al. 2019), CamemBERT and XLM-RoBERTa, as Hugging Face's classes store them."""
+"""Mapping of RoBERTa (Liu et al. 2019), CamemBERT and XLM-RoBERTa checkpoints."""
 
 from __future__ import annotations
 

@@ -41,5 +41,5 @@ def infer_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
 
 
 def _only(**properties: Any) -> dict[str, Any]:
-    """Return the schema of an object with no other properties."""
+    """Return the schema of an object that may have only these properties."""
     return {"type": "object", "properties": properties, "additionalProperties": False}

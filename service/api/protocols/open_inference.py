@@ -93,7 +93,7 @@ class RequestedOutput(_Part):
 
 
 class InferBody(_Part):
-    """The JSON of a request."""
+    """The JSON part of a request."""
 
     id: str | None = None
     parameters: Parameters = Field(default_factory=dict)
@@ -106,10 +106,10 @@ class InferRequest:
     """A parsed request.
 
     Attributes:
-        id: the client's id, which the response repeats.
+        id: id that the client gave to the request, which the response repeats.
         fill: texts and parameters.
-        label: the client's name of the texts, for errors.
-        outputs: selected outputs by name, true for the binary form and false for JSON.
+        label: name of the tensor with the texts, for error messages.
+        outputs: selected outputs by name, with True for the binary form and False for JSON.
     """
 
     id: str | None
@@ -121,10 +121,7 @@ class InferRequest:
     def read(cls, body: bytes, json_bytes: str | None, limits: Limits) -> "InferRequest":
         """Parse and check a request.
 
-        Args:
-            body: body of the request.
-            json_bytes: value of the header Inference-Header-Content-Length.
-            limits: limits of this server.
+        `json_bytes` is the value of the header Inference-Header-Content-Length.
 
         Raises:
             FillMaskError: the request is invalid. The message describes the first error.
@@ -239,7 +236,7 @@ def _texts(inputs: Sequence[InputTensor], tail: bytes) -> Iterator[tuple[str, li
 
 
 def _flat(tensor: InputTensor) -> Iterator[str]:
-    """Yield the elements of a tensor's data, flat or in rows."""
+    """Yield the texts of a tensor, whose data is a list of texts or of rows of texts."""
     label = f"The input {quote(tensor.name)}"
     if tensor.data is None:
         raise InvalidRequestError(f"{label} has no data; send data or a {_BINARY_SIZE}.")

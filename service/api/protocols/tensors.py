@@ -1,7 +1,8 @@
 """Tensors of the Open Inference Protocol, in JSON or in binary form.
 
 The binary form is an extension of the protocol, which Triton calls "binary tensor data". An HTTP
-header gives the length of the JSON. The bytes of the tensors follow the JSON in the same order.
+header gives the length of the JSON. The bytes of the tensors follow the JSON, in the order in which
+the JSON lists the tensors.
 """
 
 import math
@@ -41,7 +42,7 @@ class WireTensor:
         return {**self._head(), "data": list(self.values)}
 
     def to_bytes(self) -> tuple[dict[str, Any], bytes]:
-        """Return the tensor's JSON without values and the values as bytes."""
+        """Return the JSON of the tensor without its values, and the values as bytes."""
         if self.datatype == "BYTES":
             texts = [value.encode() for value in self.values]
             content = b"".join(_LENGTH.pack(len(text)) + text for text in texts)
@@ -57,8 +58,7 @@ def read_texts(name: str, content: bytes) -> list[str]:
     """Decode the elements of a BYTES tensor.
 
     Raises:
-        MalformedRequestError: the length of an element exceeds the content, or an element is not
-            UTF-8.
+        MalformedRequestError: an element is longer than the rest of the content, or is not UTF-8.
     """
     try:
         return [element.decode() for element in _elements(content)]
@@ -109,12 +109,11 @@ def _shown(axis: int) -> str:
 def split_body(body: bytes, json_bytes: str | None) -> tuple[bytes, bytes]:
     """Split a body into its JSON and the binary tensors after it.
 
-    Args:
-        body: body of the request.
-        json_bytes: value of the header Inference-Header-Content-Length.
+    `json_bytes` is the value of the header Inference-Header-Content-Length. Without this header,
+    the whole body is JSON.
 
     Raises:
-        MalformedRequestError: the header is not a length up to the length of the body.
+        MalformedRequestError: the header is not a whole number, or exceeds the length of the body.
     """
     if json_bytes is None:
         return body, b""

@@ -27,12 +27,12 @@ class Problem:
 
     @property
     def line(self) -> bytes:
-        """The answer of a row with this problem, as JSON."""
+        """Answer of the row, as one line of JSON."""
         return to_json({_READABLE if self.readable else _UNREADABLE: self.message})
 
 
 def parse_problem(answer: bytes) -> Problem | None:
-    """Return the problem in an answer. The result is None for fills."""
+    """Return the problem in an answer, or None for an answer with fills."""
     if not answer.startswith(b"{"):
         return None
     [(kind, message)] = json.loads(answer).items()

@@ -1,7 +1,7 @@
 """Conversion of Arrow values to Python values.
 
-Dates, times and durations become strings, because Python's own types have no nanoseconds and end
-with the year 9999.
+Dates, times and durations become strings, because Python's own types support neither
+nanoseconds nor years after 9999.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Convert the rows of a batch to dictionaries.
+    """Convert the rows of a record batch to dictionaries.
 
     Raises:
         UnicodeDecodeError: a string is not valid UTF-8.

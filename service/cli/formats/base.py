@@ -40,7 +40,7 @@ class Block(ABC):
 
     @abstractmethod
     def slice(self, start: int, stop: int) -> Self:
-        """Return the rows from index `start` up to, but not including, `stop`."""
+        """Return a part of the block, from row `start` up to, but not including, row `stop`."""
 
     @abstractmethod
     def fields(self) -> list[Fields | UnreadableRow]:
@@ -50,7 +50,7 @@ class Block(ABC):
         """Return each row as a JSON object. An unreadable row becomes an empty object.
 
         Raises:
-            CommandError: a value cannot be written as JSON.
+            CommandError: JSON cannot represent a value.
         """
         return [b"{}" if isinstance(row, UnreadableRow) else as_json(row) for row in self.fields()]
 
@@ -60,7 +60,7 @@ class ListBlock(Block):
     """Block with its rows in a list.
 
     Attributes:
-        rows: the rows in the representation of their format.
+        rows: the rows, in a type that depends on the format.
     """
 
     first: int
@@ -75,11 +75,12 @@ class ListBlock(Block):
 
 
 class Rows(ABC):
-    """Rows of a file.
+    """Reader of the rows of a file.
 
     Attributes:
         name: name of the file, for error messages.
-        columns: fields of every row, in order. None if each row has its own fields.
+        columns: names of the fields that all rows have, in order. None means that each row has its
+            own fields.
         row_parameters: true if a row may have its own parameters in a `parameters` field.
     """
 
@@ -99,12 +100,13 @@ class Rows(ABC):
     def blocks(
         self, start: int = 0, stop: int | None = None, only: Sequence[str] | None = None
     ) -> Iterator[Block]:
-        """Read the rows in order, in blocks of up to BLOCK_ROWS.
+        """Read the rows in order, in blocks of up to BLOCK_ROWS rows.
 
         Args:
             start: index of the first row.
-            stop: index after the last row. None reads to the end.
-            only: fields to read. A format may read other fields too.
+            stop: index after the last row. None means the end of the file.
+            only: names of the fields to read. None means all fields. Some formats always read all
+                fields.
 
         Raises:
             CommandError: the file is damaged.
@@ -114,12 +116,12 @@ class Rows(ABC):
 def slice_batches(
     batches: Iterable[Sequence[Item]], start: int, stop: int | None
 ) -> Iterator[tuple[int, Sequence[Item]]]:
-    """Yield a range of items in slices of up to BLOCK_ROWS, each with the index of its first item.
+    """Yield a range of items in slices of up to BLOCK_ROWS items, with the index of the first item.
 
     Args:
-        batches: all items in order, in batches of any length.
+        batches: all items in order, in lists of any length.
         start: index of the first item.
-        stop: index after the last item. None selects all.
+        stop: index after the last item. None means the end.
     """
     number = 0
     for batch in batches:
@@ -135,10 +137,10 @@ def slice_batches(
 def drop_trailing_blanks(batches: Iterable[Sequence[Item]], blank: Item) -> Iterator[list[Item]]:
     """Drop the blank items after the last item that is not blank.
 
-    The function stores only the number of blank items until another item follows.
+    The function stores only the number of blank items until an item that is not blank follows.
 
     Args:
-        batches: all items in order, in batches of any length.
+        batches: all items in order, in lists of any length.
         blank: value of a blank item.
     """
     held = 0
@@ -215,8 +217,8 @@ class RowWriter(Protocol):
     """Writer of rows with their fills in one format.
 
     Attributes:
-        reserved: names of added fields. A row with such a field is invalid. Empty if the writer has
-            already checked the names.
+        reserved: names of added fields. A row with such a field is invalid. The tuple is empty if
+            the writer has already checked the names.
     """
 
     reserved: tuple[str, ...]
@@ -245,7 +247,7 @@ def reject_name_clash(label: str, columns: Iterable[str], added: Iterable[str]) 
 
 
 def describe_name_clash(columns: Iterable[str], added: Iterable[str]) -> str | None:
-    """Return the end of a message about the first common name. None if no name is common."""
+    """Return the end of an error message about a common name, or None without such a name."""
     if not (clash := sorted(set(columns) & set(added))):
         return None
     name = quote(clash[0])

@@ -37,11 +37,11 @@ def open_rows(path: Path, field: str) -> Rows:
     """Return a reader for the rows of a file.
 
     Args:
-        path: the file.
+        path: file to read.
         field: field name for the lines of plain text.
 
     Raises:
-        CommandError: the ending is not supported, or the content does not match it.
+        CommandError: the ending is not supported, or the content does not match the ending.
     """
     ending = check_ending(path, READ)
 
@@ -63,12 +63,12 @@ def make_writer(path: Path, rows: Rows, options: OutputOptions) -> RowWriter:
     """Return a writer for rows and their fills.
 
     Args:
-        path: the file.
-        rows: the rows to write. Formats with fixed columns read the rows once to find the columns.
-        options: options of the output.
+        path: file to write.
+        rows: the rows to write. Writers with fixed columns read the rows once to find the columns.
+        options: options for the added fields.
 
     Raises:
-        CommandError: the ending is not supported, or the format cannot represent these rows.
+        CommandError: the ending is not supported, or the format cannot represent the rows.
     """
     ending = check_ending(path, WRITTEN)
     if ending in _JSON_LINES:

@@ -39,7 +39,7 @@ class CsvBlock(ListBlock):
     """Block of CSV rows, each a list of cells.
 
     Attributes:
-        columns: names of the columns.
+        columns: names of the columns, from the header.
     """
 
     rows: Sequence[list[str]]
@@ -61,9 +61,6 @@ class CsvBlock(ListBlock):
 
 class CsvRows(Rows):
     """Rows of a CSV file without the blank lines at its end.
-
-    Args:
-        path: the file.
 
     Raises:
         CommandError: the file has no valid header.
@@ -143,9 +140,9 @@ class CsvRowWriter:
     """Writer of CSV with one row per fill.
 
     Args:
-        rows: the rows to write. The writer reads rows with different fields once to find
-            all columns.
-        options: options of the output.
+        rows: the rows to write. If the rows may have different fields, the writer first reads all
+            rows to find the columns.
+        options: options for the added fields.
 
     Raises:
         CommandError: the rows have a field with the name of an added column.
@@ -199,7 +196,7 @@ class CsvRowWriter:
 
 
 def _columns_of(rows: Rows) -> tuple[str, ...]:
-    """Return the fields of the rows, in order of first appearance."""
+    """Return the names of all fields of the rows, in order of first appearance."""
     if rows.columns is not None:
         return rows.columns
     found: dict[str, None] = {}
@@ -211,7 +208,7 @@ def _columns_of(rows: Rows) -> tuple[str, ...]:
 
 
 def _optional_fields(options: FillOptions) -> tuple[str, ...]:
-    """Return the fields that options add to fills.
+    """Return the names of the fields that options add to fills.
 
     The parameters of single rows have no influence, so that all shards have the same fields.
     """

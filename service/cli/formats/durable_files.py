@@ -17,7 +17,7 @@ STANDARD_OUTPUT = "standard output"
 
 @contextlib.contextmanager
 def name_in_errors(name: str) -> Iterator[None]:
-    """Add a file's name to system errors without a name, such as the error of a full disk."""
+    """Add a file's name to system errors that name no file, such as the error of a full disk."""
     try:
         yield
     except OSError as error:
@@ -43,7 +43,7 @@ class _NamedFile(io.FileIO):
 
 
 def create(path: Path) -> BinaryIO:
-    """Open a new or truncated file for writing. Errors of the file contain its name."""
+    """Create or truncate a file and open it for writing. Errors of the file contain its name."""
     return io.BufferedWriter(_NamedFile(path))
 
 
@@ -65,7 +65,7 @@ def sync_directory(path: Path) -> None:
 
 
 def replace_durably(source: Path, target: Path) -> None:
-    """Replace a file with another flushed file and flush the directory."""
+    """Replace the target with a flushed file and flush the directory of the target."""
     source.replace(target)
     sync_directory(target.parent)
 

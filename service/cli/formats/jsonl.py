@@ -1,4 +1,4 @@
-"""JSON Lines and plain text as input, and JSON Lines as output."""
+"""JSONL and plain text as input, and JSONL as output."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -93,11 +93,11 @@ class TextBlock(LineBlock):
 class LineRows(Rows):
     """Rows of a file with one row per line.
 
-    Lines of only white space are blank. The reader ignores blank lines at the end.
+    Lines of only white space are blank. The reader ignores blank lines at the end of the file.
 
     Args:
         name: name of the file, for error messages.
-        open_stream: opens the file at its start.
+        open_stream: function that opens the file at its start.
     """
 
     def __init__(self, name: str, open_stream: OpenStream) -> None:
@@ -139,7 +139,7 @@ class TextRows(LineRows):
 
     Args:
         name: name of the file, for error messages.
-        open_stream: opens the file at its start.
+        open_stream: function that opens the file at its start.
         field: field name for the texts.
     """
 
@@ -163,11 +163,7 @@ def _lines(stream: Stream) -> Iterator[list[bytes | None]]:
 
 
 class JsonRowWriter:
-    """Writer of JSONL.
-
-    Args:
-        rows: the rows to write.
-        options: options of the output.
+    """Writer of a JSONL file.
 
     Raises:
         CommandError: the rows have a column with the name of an added field.

@@ -1,10 +1,10 @@
-"""Reading of lines from a byte stream in bounded memory."""
+"""Reader of the lines of a byte stream, with bounded memory."""
 
 import codecs
 from collections.abc import Iterator
 from typing import Protocol
 
-# 80 times the maximum number of characters of a text that the model reads in windows
+# 80 bytes per character of the longest text that the model reads in windows
 MAX_LINE_BYTES = 2**24
 _CHUNK_BYTES = 2**18
 
@@ -17,15 +17,15 @@ class Stream(Protocol):
 
 
 def read_lines(stream: Stream, max_bytes: int = MAX_LINE_BYTES) -> Iterator[list[bytes | None]]:
-    """Yield the lines of a stream without their line ends, in lists.
+    """Yield lists of the lines of a stream, without line ends.
 
     A line ends with a line feed, or with a carriage return and a line feed. The last line may have
     no line end. The function removes a byte order mark at the start.
 
     Args:
-        stream: the stream. The function reads the available bytes, so that lines of a slow stream
-            do not wait for later lines.
-        max_bytes: length of the longest line. A longer line becomes None.
+        stream: stream to read. The function reads the available bytes, so that lines of a slow
+            stream do not wait for later lines.
+        max_bytes: maximum length of a line, in bytes. A longer line becomes None.
     """
     pieces: list[bytes] = []  # pieces of the incomplete line
     held_bytes = 0

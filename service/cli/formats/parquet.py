@@ -1,4 +1,4 @@
-"""Parquet, with rows as input and an added column of fills as output."""
+"""Parquet, with one text per row and an added column of fills in the output."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,13 +27,13 @@ from service.cli.formats.base import (
 from service.cli.formats.durable_files import create, sync
 from service.errors import quote
 
-# maximum size of a block, so that blocks with long cells have fewer rows
+# maximum size of a block in bytes, so that blocks with long cells have fewer rows
 _BLOCK_BYTES = 2**20
 
 
 @dataclass(frozen=True)
 class ParquetBlock(Block):
-    """Block of rows as columns.
+    """Block of rows, stored by column.
 
     Attributes:
         columns: the requested columns.
@@ -64,9 +64,6 @@ class ParquetBlock(Block):
 
 class ParquetRows(Rows):
     """Rows of a Parquet file.
-
-    Args:
-        path: the file.
 
     Raises:
         CommandError: the file is not a Parquet file, or two columns have the same name.
@@ -147,7 +144,7 @@ def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
     return fields
 
 
-# One type for fills with any options. Fields that a fill lacks are null.
+# Fills with any options have this type. Fields that a fill lacks are null.
 FILL_TYPE = pa.struct(
     [
         ("mask", pa.int32()),  # number of the mask in its text, from 1
@@ -168,16 +165,16 @@ _GROUP_ROWS, _GROUP_BYTES = 2**14, 2**26
 
 
 class ParquetRowWriter:
-    """Writer of Parquet.
+    """Writer of a Parquet file.
 
     Args:
-        rows: the rows to write. The writer reads rows with different fields once to find
-            all columns.
-        options: options of the output.
+        rows: the rows to write. If the rows may have different fields, the writer first reads all
+            rows to find the columns.
+        options: options for the added fields.
 
     Raises:
-        CommandError: the rows have a field with the name of an added column, or a field that
-            cannot be a column.
+        CommandError: the rows have a field with the name of an added column, or a field whose
+            values do not fit in one column.
     """
 
     def __init__(self, rows: Rows, options: OutputOptions) -> None:

@@ -21,7 +21,7 @@ from service.errors import quote
 def fingerprint(
     path: Path, field: str, parameters: Mapping[str, Any], bundle: Bundle, shard: Shard
 ) -> dict[str, Any]:
-    """Return everything that determines a job's answers, such as a hash of the input."""
+    """Return the identity of a job, which contains all values that determine its answers."""
     # The hash of bundle.json is enough, because bundle.json has the hashes of the other files.
     return {
         "version": __version__,
@@ -55,8 +55,8 @@ class Job:
         description: identity of the job, stored as JSON.
 
     Attributes:
-        directory: directory of the parts.
-        joined: file with the joined parts.
+        directory: directory of the part files.
+        joined: path of the complete output until `publish` renames it.
     """
 
     def __init__(self, output: Path, description: Mapping[str, Any]) -> None:
@@ -72,7 +72,7 @@ class Job:
             restart: discard the saved answers.
 
         Returns:
-            False if the output is already complete.
+            True if the job has work left. False if the output is already complete.
 
         Raises:
             CommandError: the directory belongs to another job or contains unknown files.
@@ -87,7 +87,7 @@ class Job:
         return not known.get("joined") or self.joined.exists() or not self._output.exists()
 
     def publish(self) -> None:
-        """Rename the joined file to the output."""
+        """Move the complete output to its final path."""
         self._write_description(joined=True)
         replace_durably(self.joined, self._output)
 
@@ -136,13 +136,13 @@ class Job:
 
 
 def parts_directory(output: Path) -> Path:
-    """Return the directory of an output's parts."""
+    """Return the directory of the part files of an output."""
     return output.with_name(f"{output.name}.parts")
 
 
 @contextmanager
 def locked(output: Path) -> Iterator[None]:
-    """Create and lock the directory of an output's parts.
+    """Create the directory of an output's part files and lock it until the `with` block ends.
 
     Raises:
         RetryError: another process has locked the directory.

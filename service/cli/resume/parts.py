@@ -26,7 +26,7 @@ class PartFiles:
     """Part files of a job.
 
     Args:
-        directory: the job's directory, which exists.
+        directory: existing directory of the job.
         first: index of the job's first row.
         rows: maximum number of rows in a part.
         seconds: maximum time that a part is open, in seconds.
@@ -42,7 +42,7 @@ class PartFiles:
         self._first = first
         self._max_rows = rows
         self._max_seconds = seconds
-        self._lock = threading.Lock()  # because cancelling a job does not wait for a running write
+        self._lock = threading.Lock()  # cancelling a job does not wait for a running write
         self._stream: BinaryIO | None = None
         self._unfinished_rows = 0
         self._begun_s = 0.0
@@ -107,7 +107,7 @@ class PartFiles:
         self.next_row = end
 
     def _find_parts(self) -> tuple[list[tuple[Path, int]], int]:
-        """Return the parts without gaps from the first row, and the index of the next row.
+        """Return the parts from the first row up to the first gap, and the index of the next row.
 
         The method removes parts after a gap. The command fills the rows of these parts again.
         """

@@ -18,16 +18,16 @@ _log = logging.getLogger(__name__)
 
 
 class _NoKeyError(SettingsError):
-    """Error for a missing file or a file without keys."""
+    """Error for a missing key file or a key file without keys."""
 
 
 class ApiKeys:
     """API keys from a file with one key per line, empty lines and # comments.
 
-    Only SHA-256 digests stay in memory. An instance checks the file for changes at most once per
-    second, so that keys can rotate without a restart. If the file is missing or has no key, all
-    keys are invalid until the file has a key again. If the file is unreadable or has an invalid
-    line, the previous keys stay valid.
+    Only SHA-256 digests of the keys stay in memory. An instance checks the file for changes at most
+    once per second, so that operators can replace keys without a restart. If the file is missing or
+    has no key, all keys are invalid until the file has a key again. If the file is unreadable or
+    has an invalid line, the previous keys stay valid.
 
     Args:
         path: file with the keys.
@@ -96,7 +96,10 @@ class ApiKeys:
         self._digests = tuple(digests)
 
     def _file_version(self) -> tuple[int, ...]:
-        """Return the inode, modification time and size. Kubernetes updates change the inode."""
+        """Return the inode, modification time and size of the file.
+
+        Kubernetes updates a secret by replacing the file, which changes the inode.
+        """
         try:
             stat = self._path.stat()
         except OSError:  # reading the file reports the reason

@@ -17,7 +17,7 @@ class CorsMiddleware(CORSMiddleware):
 
     Args:
         app: next ASGI application.
-        origins: allowed origins, or `*`.
+        origins: allowed origins, or `*` for all origins.
     """
 
     def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:

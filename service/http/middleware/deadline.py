@@ -22,7 +22,7 @@ class DeadlineMiddleware:
 
     Args:
         app: next ASGI application.
-        default_ms: timeout of requests without the header.
+        default_ms: timeout of requests without the header, in milliseconds.
     """
 
     def __init__(self, app: ASGIApp, default_ms: int) -> None:

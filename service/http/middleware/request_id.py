@@ -1,4 +1,4 @@
-"""ASGI middleware that adds a request id to responses and handles unexpected exceptions."""
+"""ASGI middleware that adds a request id to responses and catches unhandled exceptions."""
 
 import asyncio
 import logging
@@ -21,10 +21,10 @@ _VALID_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 class RequestIdMiddleware:
     """Middleware that adds a request id to each response.
 
-    The id is the client's X-Request-ID header if valid, and otherwise a new id. The log of an
-    unhandled exception has the id, the type of the exception and its traceback. The response has
-    only the id. The log and the response omit the exception message, which may quote text of the
-    user.
+    The id is the client's X-Request-ID header if the header is valid, and otherwise a new id. The
+    log of an unhandled exception has the id, the type of the exception and its traceback. The
+    response has only the id. The log and the response omit the exception message, which may quote
+    text of a client.
 
     Args:
         app: next ASGI application.
@@ -64,10 +64,10 @@ class RequestIdMiddleware:
 
 
 def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the valid request id of the client or a new one."""
+    """Return the valid request id of the client or a new id."""
     for name, value in headers:
         if name == _HEADER and _VALID_ID.fullmatch(value):
             return bytes(value)
-    # The id is not a secret, so os.urandom is not needed. Its system call releases the interpreter
-    # lock.
+    # The id is not a secret, so os.urandom is not needed. The system call of
+    # os.urandom releases the interpreter lock.
     return b"%032x" % random.getrandbits(128)

@@ -24,16 +24,16 @@ _NOT_ENCODED = frozenset({b"", b"identity"})
 class RequestMemoryMiddleware:
     """Middleware that limits the size of each body and the memory of all bodies and responses.
 
-    A body above the limit gets a 413 response as soon as its Content-Length or its received bytes
-    exceed the limit. A compressed body gets a 415 response, because its size in memory is unknown.
-    The application receives the complete body in one message.
+    The middleware responds with 413 as soon as the Content-Length or the received bytes of a body
+    exceed the limit. The middleware responds to a compressed body with 415, because its size in
+    memory is unknown. The application receives the complete body in one message.
 
     Endpoints reserve the memory of their response with the function scope[RESERVE], before they
     submit work to the model.
 
     Args:
         app: next ASGI application.
-        max_body_bytes: size limit of each body.
+        max_body_bytes: maximum size of each body, in bytes.
         bodies: budget of all bodies. A body counts until the end of its request.
         responses: budget of all responses. A response counts until the connection receives it.
         excluded_requests: count of requests that the overload check excludes.
@@ -157,11 +157,11 @@ class RequestMemoryMiddleware:
 
 def _declared_bytes(content_length: bytes) -> int:
     digits = content_length.lstrip(b"0") if content_length.isdigit() else b""
-    # int() accepts up to 4,300 digits. A number of 18 digits exceeds any limit.
+    # int() accepts up to 4,300 digits. 19 digits exceed any limit.
     return int(digits[:19] or b"0")
 
 
 def _parsed_bytes(body: bytes) -> int:
-    """Return the maximum memory of a parsed body, whose texts may take four bytes per character."""
+    """Return the maximum bytes of a parsed body, whose texts may take four bytes per character."""
     wide = not body.isascii() or rb"\u" in body
     return len(body) * (4 if wide else 1) + _VALUE_BYTES * min(body.count(b","), MAX_VALUES)
