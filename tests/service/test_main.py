@@ -201,7 +201,6 @@ def test_runs_on_the_fast_loop_and_parser(start_server: StartServer) -> None:
 
 
 def test_client_with_a_large_body_reads_413(start_server: StartServer) -> None:
-    """The body is much larger than the limit."""
     with start_server() as (_, url):
         answer = httpx.post(f"{url}/fill-mask", json={"inputs": "x" * 5_000_000})
         assert answer.status_code == 413
@@ -262,9 +261,9 @@ async def test_connections_send_without_delay() -> None:
 
 
 def test_layer_that_rejects_under_overload() -> None:
-    """Usually the connection rejects.
+    """Usually the connection rejects requests under overload.
 
-    The application rejects if CORS or the access log needs it.
+    With CORS or an access log of all requests, the application rejects the requests.
     """
     settings = Settings()
     app = create_app(settings)

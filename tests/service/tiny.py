@@ -74,7 +74,7 @@ def build_tokenizer() -> Tokenizer:
 def build_graph(word_table: NDArray[np.float32], position_table: NDArray[np.float32]) -> Any:
     """Return a bag-of-words model that meets the served graph's contract.
 
-    Every input has an effect.
+    Every input of the graph affects its outputs.
     """
     constants: dict[str, NDArray[Any]] = {
         "words": word_table,

@@ -174,7 +174,7 @@ def test_failure_of_the_model_is_500_without_its_text(
 
 
 def test_openapi_document_matches_the_endpoint(client: TestClient) -> None:
-    """The document has the limits, an example, and only statuses that occur."""
+    """The document contains the limits, an example and only statuses that can occur."""
     document = client.get("/openapi.json").json()
     assert document["info"]["title"] == "fillmask"
     assert document["info"]["version"] == __version__

@@ -1,4 +1,4 @@
-"""Bundles, valid and invalid."""
+"""Reading of valid and invalid bundles."""
 
 import json
 import os

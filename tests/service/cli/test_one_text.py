@@ -253,7 +253,7 @@ def test_errors_are_one_line(tiny: Tiny, text: str, flags: list[str], sentence: 
 
 
 def test_server_limits_do_not_apply(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Environment variables with misspelled settings are still an error."""
+    """An environment variable with a misspelled setting is still an error."""
     monkeypatch.setenv("FILLMASK_MAX_TOP_K", "1")
     monkeypatch.setenv("FILLMASK_MAX_MASKS", "1")
     monkeypatch.setenv("FILLMASK_BUNDLE", str(tiny.path))

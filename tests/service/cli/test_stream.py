@@ -65,7 +65,7 @@ def test_trailing_blank_lines_are_ignored(tiny: Tiny) -> None:
 
 @pytest.mark.parametrize("bad", [False, True])
 def test_answers_do_not_wait_for_the_next_row(tiny: Tiny, bad: bool) -> None:  # noqa: FBT001 - pytest passes it
-    """An error comes immediately too, before the end of the stream."""
+    """An error also appears before the end of the stream."""
     command, pipe = [*COMMAND, *FLAGS, str(tiny.path)], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None

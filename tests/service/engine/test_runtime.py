@@ -49,7 +49,7 @@ def test_results_do_not_depend_on_neighbours(seed: int, tiny: Tiny) -> None:
 
 
 def test_weights_are_moved_to_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loaded graph moves its weights once."""
+    """The runtime moves the weights once per loaded graph."""
     calls = []
     monkeypatch.setattr("service.engine.runtime.collapse_heap", lambda: calls.append(1))
     runtime = Runtime(tiny.path / "model.onnx")
@@ -97,7 +97,10 @@ worker.join()
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other CPUs have no slow path for them")
 def test_threads_flush_denormals_to_zero(tiny: Tiny) -> None:
-    """Denormals would slow arithmetic a hundredfold in threads that start after the runtime."""
+    """Without flushing to zero, arithmetic with denormals is a hundred times slower.
+
+    The runtime changes the mode of threads that start later.
+    """
     command = [sys.executable, "-c", FLUSHED, str(tiny.path / "model.onnx")]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     before, after = map(float, printed)

@@ -83,7 +83,7 @@ def test_request_and_child_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> 
 
 
 def test_scores_have_the_same_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """FastAPI routes /score. The template of the path is the name of the span."""
+    """The name of the span has the template of the path, not the requested path."""
     body = {"inputs": "the dog"}
     server, *parts = spans_of(tiny, exporter, ("POST", "/models/tiny/score", body))
     assert server.name == "POST /models/{name}/score"
@@ -91,7 +91,7 @@ def test_scores_have_the_same_spans(tiny: Tiny, exporter: InMemorySpanExporter) 
 
 
 def test_spans_have_no_text_of_clients(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """Spans contain no texts, paths and queries, whichever part of a request fails."""
+    """Spans contain no texts, paths or queries, whichever part of a request fails."""
     found = spans_of(
         tiny,
         exporter,
@@ -164,8 +164,7 @@ class Collector:
     """Collector of OTLP over HTTP.
 
     Attributes:
-        url: address of the collector.
-        received: received requests.
+        received: export requests, in order of arrival.
     """
 
     def __init__(self) -> None:
@@ -291,7 +290,10 @@ print(json.dumps([len(exporter.get_finished_spans()), name in sys.modules]))
 
 
 def test_off(tiny: Tiny) -> None:
-    """Spans made by FastAPI itself would contain queries and the messages of exceptions."""
+    """Tracing is off by default.
+
+    Spans of FastAPI's own instrumentation would contain queries and the messages of exceptions.
+    """
     done = subprocess.run(
         [sys.executable, "-c", OFF, str(tiny.path)], capture_output=True, text=True, check=True
     )

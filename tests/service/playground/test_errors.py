@@ -13,12 +13,15 @@ BUSY = "Too much is waiting."
 
 
 def refuse(status: int, sentence: str, **headers: str) -> Callable[[Route], None]:
-    """Return an error for every request."""
+    """Return a route handler that answers every request with an error."""
     return lambda route: route.fulfill(status=status, json={"error": sentence}, headers=headers)
 
 
 def test_a_request_that_is_not_done(refusing: Playground) -> None:
-    """The service's message is the description of the text field. Old fills are disabled."""
+    """The service's message is the description of the text field.
+
+    The fills of the previous text are disabled.
+    """
     masks = "[MASK] " * 129
     refusing.text.fill(masks)
     expect(refusing.problem).to_have_text("The request has 129 masks; at most 128 are allowed.")

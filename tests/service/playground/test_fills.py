@@ -1,4 +1,4 @@
-"""Fills in the list and in the text."""
+"""Fills in the page's lists, and their insertion into the text."""
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -18,7 +18,7 @@ def test_fills_follow_what_is_typed(playground: Playground) -> None:
 
 
 def test_a_chosen_fill_is_put_into_the_text(playground: Playground) -> None:
-    """The text is the service's own sequence. Without a mask the page shows its surprisal."""
+    """The new text is the service's own sequence. The page shows the surprisal of the new text."""
     fills = playground.service_fills(DRANK)
     playground.write(DRANK)
     playground.fills.nth(1).click()

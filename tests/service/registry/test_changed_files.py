@@ -38,7 +38,7 @@ def truncate(file: Path) -> None:
 
 
 def answers(url: str) -> list[object]:
-    """Return the fills of many words, for which the graph reads many rows of the table."""
+    """Return the fills of texts with many words, for which the graph reads many embeddings."""
     texts = [f"{word} is the [MASK] of {other}" for word in WORDS for other in WORDS]
     found: list[object] = []
     for start in range(0, len(texts), 50):
@@ -120,7 +120,7 @@ def test_watched_weights_may_be_replaced(start_server: StartServer, bundle_copy:
 def test_a_file_replaced_while_it_is_read(
     name: str, bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise the verified file could differ from the served file."""
+    """If the service accepted the file, the verified file could differ from the served file."""
 
     def replaced(model_path: Path, threads_per_run: int) -> Runtime:
         runtime = Runtime(model_path, threads_per_run)

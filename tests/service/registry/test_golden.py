@@ -136,7 +136,7 @@ def in_int8(bundle: dict[str, Any], mean: float = 0.03, p99: float = 0.1) -> Non
 
 
 def shift_all(bundle: dict[str, Any], by: float) -> None:
-    """Raise and lower the expected log-probabilities of fills by turns."""
+    """Raise and lower the expected log-probabilities of fills alternately."""
     for prompt in bundle["golden"]["prompts"]:
         for mask in prompt["fills"]:
             for place, fill in enumerate(mask):
@@ -232,7 +232,7 @@ async def test_fills_may_be_more_than_half_of_the_tokens(
 async def test_unlisted_token_with_low_expectation_has_no_difference(
     others_by: float, tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    """Such a token neither adds to the mean nor hides the differences of other fills."""
+    """An unlisted token neither adds to the mean nor hides the differences of other fills."""
     token = (await actual_fills(tiny.path, 11))[-1].token
 
     def change(bundle: dict[str, Any]) -> None:

@@ -81,7 +81,7 @@ def test_words_have_three_tokens_by_default(client: TestClient) -> None:
 
 
 def test_passes_are_bounded(tiny: Tiny) -> None:
-    """A length needs one pass, plus one per entry of the beam for each token after the first."""
+    """Words of one length need one pass, plus one per entry of the beam for each further token."""
     assert max_word_passes(1) == 1
     assert max_word_passes(3) == 1 + (1 + BEAM_WIDTH) + (1 + 2 * BEAM_WIDTH)
     settings = Settings(bundle=tiny.path, threads=1, max_passes=max_word_passes(3))

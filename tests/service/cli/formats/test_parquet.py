@@ -1,4 +1,4 @@
-"""Parquet input from any part of a file, and output with typed fills."""
+"""Reading of entire Parquet files and parts, and writing of fills in typed columns."""
 
 import datetime as dt
 import json
@@ -52,7 +52,7 @@ def test_any_part_of_a_file(tmp_path: Path, group_rows: int) -> None:
 
 
 def test_only_columns_that_are_needed_are_read(tmp_path: Path) -> None:
-    """The reader ignores columns that the file lacks."""
+    """The reader ignores requested columns that the file lacks."""
     rows = ParquetRows(parquet_file(tmp_path, {"a": ["x"], "b": [1], "c": [2]}))
     [block] = rows.blocks(only=("b", "parameters"))
     assert block.fields() == [{"b": 1}]
@@ -95,7 +95,7 @@ def test_a_text_that_is_no_utf8_is_a_bad_row(tmp_path: Path) -> None:
 
 
 def test_a_value_without_a_place_outside_is_an_error(tmp_path: Path) -> None:
-    """A struct with two fields of one name has no form in JSON."""
+    """A struct with two fields of one name has no representation in JSON."""
     twins = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["b", "b"])
     [block] = ParquetRows(parquet_file(tmp_path, {"a": twins})).blocks()
     with pytest.raises(CommandError, match="Row 1 has a value that cannot be read: "):

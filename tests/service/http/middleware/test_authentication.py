@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(tiny: Tiny, file: Path) -> Iterator[TestClient]:
-    """Start the service with API keys."""
+    """Client of a service with API keys."""
     settings = Settings(bundle=tiny.path, threads=1, api_keys_file=file)
     with TestClient(create_app(settings)) as test_client:
         yield test_client

@@ -1,4 +1,4 @@
-"""HEAD: the response to GET without its body (RFC 9110, 9.3.2)."""
+"""HEAD: the response to GET without its body (RFC 9110, section 9.3.2)."""
 
 import http.client
 from collections.abc import Iterator
