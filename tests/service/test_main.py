@@ -1,4 +1,4 @@
-"""Start, errors and exit of a real process."""
+"""Start, errors and exit of a service process."""
 
 import asyncio
 import concurrent.futures

@@ -120,7 +120,7 @@ def test_a_bad_flag_is_refused(arguments: list[str], sentence: str) -> None:
 def test_the_variables_kubernetes_sets_are_explained(
     variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kubernetes sets such variables for Services named fillmask and fillmask-metrics."""
+    """Kubernetes sets these variables for Services named fillmask and fillmask-metrics."""
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingsError, match="set enableServiceLinks: false in the pod") as caught:
         read_settings([])

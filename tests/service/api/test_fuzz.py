@@ -1,7 +1,7 @@
 """Unusual requests, generated from the OpenAPI document or as random bytes.
 
-Every response must agree with the document, arrive in time and have a status other than 500. `make
-fuzz` runs more cases.
+Every response must agree with the document, arrive in time and have a status other than 500.
+The command `make fuzz` runs more cases.
 """
 
 import http.client

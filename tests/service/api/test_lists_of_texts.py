@@ -45,7 +45,7 @@ def rounded(value: Any) -> Any:
 
 
 def test_each_text_has_its_parameters(client: TestClient) -> None:
-    """Each text gets the same fills as in a request of its own."""
+    """Each text gets the same fills as in a separate request."""
     texts = [TEXT, "a [MASK]", TEXT, TEXT, "the [MASK] and [MASK]", "[MASK] and [MASK]"]
     answer = fill(client, inputs=texts, parameters=LIST_OF_WAYS)
     for text, parameters, own in zip(texts, LIST_OF_WAYS, answer, strict=True):

@@ -1,4 +1,4 @@
-"""GET /metrics, after real requests."""
+"""Responses of GET /metrics after requests to the service."""
 
 import socket
 from collections.abc import Iterator
@@ -25,7 +25,10 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 
 def test_requests_are_counted_by_their_route(client: TestClient) -> None:
-    """Requests that bypass FastAPI count too. No label contains text that clients send."""
+    """The metrics also count requests that bypass FastAPI.
+
+    No label contains text that clients send.
+    """
     name = client.get("/info").json()["name"]
     for path in ("/fill-mask", "/", f"/models/{name}"):
         assert client.post(path, json=FILL).is_success

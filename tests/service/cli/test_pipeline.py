@@ -29,7 +29,7 @@ Answering = Callable[[str], Any]
 
 
 class FakeFillMask:
-    """Pipeline whose answer is the text itself, after a pause."""
+    """Pipeline that answers each request with the text itself, after a pause."""
 
     def __init__(self, answering: Answering | None = None) -> None:
         self.accepted_tokens = 0
@@ -354,7 +354,7 @@ class Watched:
     ],
 )
 async def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting: int) -> None:
-    """Rows have one pass or many. The queue holds little more than the workers' next batches."""
+    """A row has one or many passes. The queue holds little more than the workers' next batches."""
     budget, workers = 100, 2
     watched, written, most_waiting = Watched(tiny), Written(), 0
     tokenizer = make_tokenizer(tiny)

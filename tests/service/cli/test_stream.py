@@ -35,7 +35,7 @@ def test_no_rows(tiny: Tiny) -> None:
 
 
 def test_invalid_row_ends_the_stream(tiny: Tiny) -> None:
-    """The output has the rows before the invalid one.
+    """The output has the rows before the invalid row.
 
     With --on-error report the stream continues.
     """

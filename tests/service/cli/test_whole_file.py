@@ -328,7 +328,7 @@ def test_another_job_does_not_continue(tiny: Tiny, tmp_path: Path, change: str) 
 
 
 def test_existing_output_is_not_replaced(tiny: Tiny, tmp_path: Path) -> None:
-    """With --overwrite the old output stays until the new one is complete."""
+    """With --overwrite the old output stays until the new output is complete."""
     source = write_rows(tmp_path / "in.jsonl", [{"inputs": "a dog"}])
     output = tmp_path / "out.jsonl"
     output.write_text("old")

@@ -62,6 +62,6 @@ def test_count_is_exact(extra: int) -> None:
 
 
 def test_ten_thousand_targets_are_allowed() -> None:
-    """A request with 64 lists of a thousand targets is valid too."""
+    """64 lists of a thousand targets are also within the limit."""
     for value in (["word"] * 10_000, [["word"] * 1_000] * 64):
         check_value_count(json.dumps(value).encode() + b" " * MIB, "The body")

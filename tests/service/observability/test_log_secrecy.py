@@ -65,7 +65,7 @@ def keys(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def process(tiny: Tiny, *flags: str, output: Any) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start the service with bugs, and write all its output to one file."""
+    """Start a service with deliberate bugs and write all its output to one file."""
     with subprocess.Popen(
         [sys.executable, "-c", BUGGY, "--port=0", f"--bundle={tiny.path}", *flags],
         stdout=output,

@@ -138,7 +138,7 @@ def test_only_server_errors_mark_the_span(
 
 
 def test_probes_are_not_traced(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """Requests of scrapers have no spans either."""
+    """Neither health probes nor requests for /metrics have spans."""
     paths = ("/health/live", "/health/ready", "/v2/health/ready", "/metrics")
     assert spans_of(tiny, exporter, *(("GET", path, None) for path in paths)) == []
 

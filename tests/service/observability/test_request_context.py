@@ -13,7 +13,7 @@ GOOD = b"00-%s-%s-01" % (TRACE, PARENT)
     [GOOD, b" " + GOOD + b" ", GOOD[:-2] + b"ff", b"01" + GOOD[2:], b"cc" + GOOD[2:] + b"-x"],
 )
 def test_valid_traceparent(value: bytes) -> None:
-    """The version of the header may be the current one or a later one."""
+    """The version of the header may be the current version or a later version."""
     assert trace_id([(b"host", b"x"), (b"traceparent", value)]) == TRACE.decode()
 
 

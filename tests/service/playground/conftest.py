@@ -109,7 +109,7 @@ def playground(open_page: OpenPage) -> Playground:
 
 @pytest.fixture
 def refusing(open_page: OpenPage) -> Playground:
-    """The page with the fills of its first example, in which requests may fail."""
+    """The page with the fills of its first example. Requests of the page may fail."""
     playground = open_page(failing_requests=True)
     playground.wait_until_answered()
     return playground

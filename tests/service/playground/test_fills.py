@@ -121,7 +121,7 @@ def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
 
 
 def test_fills_of_nothing_but_space_can_be_seen(playground: Playground) -> None:
-    """A visible sign represents a token of white space."""
+    """The page shows a token of white space as a visible sign."""
     fills = [
         {"score": score, "token": token, "token_str": text, "sequence": f"A{text}."}
         for token, (text, score) in enumerate([(" ", 0.5), (" house", 0.25), ("\n", 0.125)])

@@ -131,7 +131,7 @@ def test_characters_are_counted_as_the_service_does(playground: Playground, text
 def test_tokens_that_share_a_character_are_one_piece(playground: Playground) -> None:
     """Some models have tokens for the bytes of an emoji.
 
-    The page adds the surprisal of such tokens.
+    The page adds the surprisals of tokens that share a character.
     """
     parts = [("A", 0, 1, 1.0), (" ð", 1, 3, 4.0), ("Ł", 2, 3, 2.5), ("!", 3, 4, 0.5)]
     tokens = [

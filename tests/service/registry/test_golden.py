@@ -25,7 +25,7 @@ FIGURES = {"mean_log_prob_difference": 0.03, "p99_log_prob_difference": 0.12}
 def tolerance(edit_bundle: EditBundle, **changes: Any) -> GoldenTolerance:
     """Return the tolerance of the tiny bundle with these changes.
 
-    The golden prompts have three masks.
+    The golden prompts of the tiny bundle have three masks.
     """
     return GoldenTolerance.of(read_bundle(edit_bundle(lambda bundle: bundle.update(changes))))
 

@@ -1,4 +1,4 @@
-"""Targets of one or several tokens, compared with one masked pass per token."""
+"""Scores of targets, compared with scores from one masked pass per token."""
 
 import math
 import tracemalloc
@@ -196,7 +196,7 @@ async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
 
 
 def test_size_of_targets_is_close_to_their_memory(tiny: Tiny) -> None:
-    """The estimate is never too small. It also counts integers that Python shares."""
+    """The estimate is never too small. The estimate also counts integers that Python shares."""
     tokenizer = make_tokenizer(tiny)
     words = [word for word in VOCABULARY if word.isalpha()]
     texts = [f"{a} {b}" for a in words for b in words]

@@ -106,7 +106,7 @@ def test_text_must_have_room_for_the_longest_word(client: TestClient) -> None:
 async def test_word_keeps_its_most_likely_tokens(log_prob: float, parts: int) -> None:
     """The word is one token, or two tokens with a joint log-probability of -2.
 
-    One token wins a tie.
+    In a tie the service chooses the single token.
     """
     content = build_tokenizer()
     content.add_tokens(["walks"])

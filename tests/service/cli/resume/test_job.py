@@ -203,7 +203,7 @@ with locked(Path(sys.argv[1])):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files are locked otherwise there")
 def test_two_processes_do_not_work_on_one_output(output: Path) -> None:
-    """The second process ends immediately. The user can repeat its command later."""
+    """The second process ends immediately. The user can repeat the command later."""
     command = [sys.executable, "-c", LOCK, str(output)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:

@@ -35,7 +35,7 @@ from tests.service.tiny import Tiny
 
 
 def test_json_is_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The old content stays until the new one is complete."""
+    """The old content stays until the new content is complete."""
     path = tmp_path / "a.json"
     write_json(path, {"é": 1})
     assert json.loads(path.read_text(encoding="utf-8")) == {"é": 1}

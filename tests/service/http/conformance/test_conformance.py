@@ -36,7 +36,7 @@ def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:
 
 
 def send(client: socket.socket, parts: tuple[bytes, ...]) -> None:
-    """Send the parts, or fewer if the server closes the connection."""
+    """Send all parts, or fewer if the server closes the connection."""
     with contextlib.suppress(ConnectionError):
         for part in parts:
             client.sendall(part)

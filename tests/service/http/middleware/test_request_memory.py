@@ -166,7 +166,7 @@ async def test_bodies_of_all_requests_are_bounded() -> None:
 
 
 async def test_body_counts_until_it_is_answered() -> None:
-    """Decoded texts count too.
+    """The memory limit also counts the texts decoded from a body.
 
     A decoded text with characters beyond ASCII may take four times the bytes of the body.
     """
@@ -246,7 +246,7 @@ async def test_memory_of_an_answer_is_held_until_it_is_made() -> None:
 
 
 async def test_failed_request_gives_back_the_memory_of_its_answer() -> None:
-    """The count of requests outside of the queue decreases too."""
+    """The count of requests outside of the queue also returns to 0."""
     answers, excluded_requests = MemoryBudget("answers", 100, 0), ExcludedRequests()
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
