@@ -47,7 +47,7 @@ def refused(playground: Playground) -> None:
 
 
 def waiting(playground: Playground) -> None:
-    """Disconnect the network."""
+    """Let requests for scores fail as without a network."""
     playground.page.route("**/score", lambda route: route.abort())
     playground.text.fill("A text.")
     expect(playground.problem).to_be_visible()

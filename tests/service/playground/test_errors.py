@@ -39,7 +39,7 @@ def test_a_request_that_is_not_done(refusing: Playground) -> None:
 
 
 def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
-    """The page waits as long as Retry-After says and shows the remaining time."""
+    """The page waits for the time in Retry-After and shows the remaining time."""
     refusing = open_page(failing_requests=True, own_context=True)
     refusing.wait_until_answered()
     asked: list[Route] = []

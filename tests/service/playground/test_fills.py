@@ -46,7 +46,7 @@ def test_several_masks_have_a_list_each(playground: Playground) -> None:
 
 
 def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
-    """The length of a bar is the fill's probability relative to that of a full bar."""
+    """The length of a bar is the fill's probability divided by the probability of a full bar."""
     text = "He lives in [MASK] [MASK], California."
     playground.write(text)
     shares = [fill["score"] for fills in playground.service_fills(text) for fill in fills]

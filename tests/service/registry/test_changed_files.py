@@ -33,7 +33,7 @@ def overwrite(file: Path) -> None:
 
 
 def truncate(file: Path) -> None:
-    """Truncate a file, as the start of a copy onto the file does."""
+    """Truncate a file, as `cp` does before it overwrites the file."""
     os.truncate(file, 0)
 
 

@@ -55,7 +55,7 @@ def search(tiny: Tiny, longest: int, top_k: int) -> list[tuple[str, float]]:
 @pytest.mark.parametrize("longest", [1, 2, 3])
 @pytest.mark.parametrize("top_k", [2, 12])
 def test_best_words(client: TestClient, tiny: Tiny, longest: int, top_k: int) -> None:
-    """The log-probability of a fill is that of the entire word."""
+    """The log-probability of a fill is the log-probability of the entire word."""
     fills = fill(client, TEXT, max_word_tokens=longest, top_k=top_k)
     expected = search(tiny, longest, top_k)
     assert [one["token_str"] for one in fills] == [word for word, _ in expected]

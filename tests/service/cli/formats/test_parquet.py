@@ -71,7 +71,7 @@ def test_parts_of_a_block(tmp_path: Path) -> None:
 
 
 def test_values_that_are_no_json(tmp_path: Path) -> None:
-    """In JSON, times are texts to the nanosecond, bytes are base64, and NaN is null."""
+    """In JSON, times are texts with nanoseconds, bytes are base64, and NaN is null."""
     columns = {
         "time": pa.array([1], pa.timestamp("ns")),
         "day": pa.array([dt.date(2020, 1, 2)]),
