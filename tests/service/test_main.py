@@ -213,7 +213,6 @@ def test_client_with_a_large_body_reads_413(start_server: StartServer) -> None:
 
 
 def test_bad_setting_is_one_sentence() -> None:
-    """The exit code is 2, without a traceback."""
     assert (
         refuse(FILLMASK_PROT="1") == 'Unknown variable "FILLMASK_PROT"; did you mean FILLMASK_PORT?'
     )
@@ -221,7 +220,6 @@ def test_bad_setting_is_one_sentence() -> None:
 
 
 def test_bad_bundle_is_one_sentence(edit_bundle: EditBundle, tmp_path: Path) -> None:
-    """The exit code is 2, without a traceback."""
     assert refuse("--port=0", "--bundle", str(tmp_path / "none")) == (
         f"The bundle is invalid: {tmp_path / 'none'} is not a directory; "
         "set bundle to the directory of a bundle."

@@ -91,7 +91,6 @@ def test_each_file_is_used(client: TestClient) -> None:
 
 
 def test_what_is_not_there_is_said_in_json(client: TestClient) -> None:
-    """The error is JSON, without a listing of the folder."""
     for path in ("/playground/", "/playground/none.js", "/playground/..%2fapp.py"):
         answer = client.get(path)
         assert answer.status_code == 404

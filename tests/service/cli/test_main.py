@@ -151,7 +151,6 @@ def test_crashed_before_any_step_it_goes_on(tiny: Tiny, tmp_path: Path) -> None:
 def test_told_to_stop_it_keeps_what_is_done(
     tiny: Tiny, source: Path, tmp_path: Path, number: int, code: int
 ) -> None:
-    """The message has the number of completed rows."""
     whole, output = tmp_path / "whole.jsonl", tmp_path / "out.jsonl"
     fillmask(*arguments(source, whole, tiny))
     parts = tmp_path / "out.jsonl.parts"

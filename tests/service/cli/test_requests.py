@@ -163,7 +163,6 @@ def test_missing_column(tmp_path: Path) -> None:
 
 
 def test_parquet_values_that_are_not_text(tmp_path: Path) -> None:
-    """The message names the type of the value."""
     path = tmp_path / "rows.parquet"
     columns = {
         "inputs": pa.array([Decimal(1)]),

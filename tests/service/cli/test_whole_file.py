@@ -308,7 +308,10 @@ def test_continuing_computes_nothing_twice(
 
 @pytest.mark.parametrize("change", ["input", "parameters", "field", "shard"])
 def test_another_job_does_not_continue(tiny: Tiny, tmp_path: Path, change: str) -> None:
-    """The message has the differences. With --restart the command discards the saved answers."""
+    """The message lists the differences between the jobs.
+
+    With --restart the command discards the saved answers.
+    """
     rows = [row | {"text": row["inputs"]} for row in numbered(random_texts(10))]
     rows[8]["inputs"] = rows[8]["text"] = "a dog"
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"

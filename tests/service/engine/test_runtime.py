@@ -166,7 +166,6 @@ def rename(model: onnx.ModelProto, old: str, new: str) -> None:
 def test_a_graph_with_other_inputs_or_outputs_is_rejected(
     old: str, new: str, reason: str, tiny: Tiny, tmp_path: Path
 ) -> None:
-    """The message names the missing or additional inputs and outputs."""
     model = onnx.load(tiny.path / "model.onnx")
     rename(model, old, new)
     onnx.save(model, tmp_path / "model.onnx")
@@ -175,7 +174,6 @@ def test_a_graph_with_other_inputs_or_outputs_is_rejected(
 
 
 def test_an_input_of_another_type_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
-    """The message names the required type of the input."""
     model = onnx.load(tiny.path / "model.onnx")
     [unpad_index] = [value for value in model.graph.input if value.name == "unpad_index"]
     unpad_index.type.tensor_type.shape.dim.add().dim_value = 1

@@ -252,7 +252,6 @@ sys.exit(main())
 
 
 def test_missing_package_stops_the_start(tiny: Tiny) -> None:
-    """The message names the package to install."""
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, f"--bundle={tiny.path}", "--port=0", "--traces=on"],
         capture_output=True,

@@ -40,6 +40,6 @@ def test_invalid_traceparent_is_ignored(value: bytes) -> None:
 
 
 def test_two_traceparents_are_ignored() -> None:
-    """Two headers would be ambiguous."""
+    """With two traceparent headers the trace would be ambiguous."""
     assert trace_id([(b"traceparent", GOOD), (b"traceparent", GOOD)]) is None
     assert trace_id([]) is None

@@ -86,7 +86,10 @@ def test_a_service_that_stays_overloaded(refusing: Playground) -> None:
 
 
 def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
-    """The page shows the message and a button. The page does not mark the text as invalid."""
+    """The page shows the service's message and a button to retry.
+
+    The page does not mark the text as invalid.
+    """
     refusing.page.route("**/fill-mask", refuse(500, "Internal error. Request id: 7"))
     refusing.text.fill(TEXT)
     expect(refusing.problem).to_contain_text("Internal error. Request id: 7")

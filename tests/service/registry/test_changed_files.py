@@ -52,7 +52,7 @@ def answers(url: str) -> list[object]:
 def test_weights_that_change_under_the_process(
     harm: Callable[[Path], None], start_server: StartServer, tmp_path: Path
 ) -> None:
-    """A reload rejects the changed bundle. The log has the reason."""
+    """A reload rejects the changed bundle and logs the reason."""
     bundle = tmp_path / "bundle"
     shutil.copytree(default_bundle_path(), bundle)
     with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
@@ -90,7 +90,7 @@ sys.exit(main())
 def test_weights_too_large_for_a_copy_are_watched(
     harm: Callable[[Path], None], bundle_copy: Path
 ) -> None:
-    """After a change, the service exits within seconds. The log has the reason."""
+    """After a change of the weights, the service logs the reason and exits within seconds."""
     command = [sys.executable, "-c", LARGE, "--port=0", "--bundle", str(bundle_copy)]
     with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
         assert process.stdout is not None

@@ -73,7 +73,6 @@ def test_int8_without_figures_keeps_the_tolerance_it_names(edit_bundle: EditBund
 def test_figures_that_are_not_numbers_are_rejected(
     figures: object, message: str, edit_bundle: EditBundle
 ) -> None:
-    """The error names the invalid field."""
     with pytest.raises(BundleError, match=message):
         tolerance(edit_bundle, precision="int8", verification={"int8": figures})
 
@@ -118,7 +117,6 @@ def shift(bundle: dict[str, Any], by: float) -> None:
 
 
 async def test_other_log_prob_is_rejected(edit_bundle: EditBundle) -> None:
-    """The error names the prompt, the token and the difference."""
     path = edit_bundle(lambda bundle: shift(bundle, 0.01))
     with pytest.raises(BundleError, match=r"golden prompt 0, mask 0 differs by 0.01 in the log-"):
         await check_bundle(path)
@@ -248,8 +246,6 @@ async def test_unlisted_token_with_low_expectation_has_no_difference(
 
 
 async def test_other_token_is_rejected(edit_bundle: EditBundle) -> None:
-    """The error names the expected and the actual token."""
-
     def change(bundle: dict[str, Any]) -> None:
         first_fills(bundle)[0]["token"] = 0
 
@@ -266,7 +262,6 @@ async def test_fewer_masks_are_rejected(edit_bundle: EditBundle) -> None:
 
 
 async def test_prompt_that_cannot_be_filled_is_rejected(edit_bundle: EditBundle) -> None:
-    """The error contains the reason, such as a missing mask."""
     path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][0].update(text="no mask"))
     with pytest.raises(BundleError, match=r"golden prompt 0 cannot be filled: inputs has no mask"):
         await check_bundle(path)

@@ -45,7 +45,6 @@ def test_endings_that_can_be_written(tmp_path: Path, name: str, kind: type) -> N
 
 @pytest.mark.parametrize("name", ["a", "a.json", "a.tsv", "a.jsonl.gz", ".csv"])
 def test_other_endings_are_rejected(name: str) -> None:
-    """The message lists the allowed suffixes."""
     with pytest.raises(CommandError, match=r"cannot be read; the name must end in .jsonl,"):
         check_ending(Path(name), READ)
     with pytest.raises(CommandError, match=r"cannot be written; .* .csv or .parquet\."):

@@ -100,7 +100,6 @@ def test_same_job_continues(output: Path) -> None:
     ],
 )
 def test_another_job_is_rejected(output: Path, change: dict[str, Any], sentence: str) -> None:
-    """The message lists the differences and the next steps."""
     begin(output)
     touch_part(output)
     with pytest.raises(CommandError) as caught:

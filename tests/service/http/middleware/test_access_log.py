@@ -175,7 +175,7 @@ async def send_body(body: bytes) -> bytes:
 
 
 async def test_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) -> None:
-    """The log level is debug. The log marks bytes that are not UTF-8."""
+    """At the level debug, the log has the body and marks bytes that are not UTF-8."""
     with caplog.at_level(logging.DEBUG):
         assert await send_body(b"caf\xc3\xa9 \xff") == b"caf\xc3\xa9 \xff"
     [record] = [

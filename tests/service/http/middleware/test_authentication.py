@@ -107,7 +107,7 @@ def test_invalid_file_keeps_the_previous_keys(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The log has the reason and never a key."""
+    """The log has the reason for the rejection of the file and never a key."""
     keys = ApiKeys(file)
     monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     spoil(file)
