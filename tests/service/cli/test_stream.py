@@ -84,7 +84,7 @@ def test_answers_do_not_wait_for_the_next_row(tiny: Tiny, bad: bool) -> None:  #
 
 
 def test_closed_pipe_ends_the_process_silently(tiny: Tiny, tmp_path: Path) -> None:
-    """The exit code is not 0."""
+    """The exit code is not 0, because the output lacks rows."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(3000)))
     command = [*COMMAND, "--input", str(source), "--output=-", "--bundle", str(tiny.path)]
     pipe = subprocess.PIPE

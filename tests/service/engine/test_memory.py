@@ -30,7 +30,7 @@ class RecordedLibrary:
 
 
 def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """madvise gets only whole pages of an array.
+    """The function madvise gets only whole pages of an array.
 
     Bytes of rejected calls do not count.
     """

@@ -23,7 +23,7 @@ EXPANDING = {
 
 @pytest.mark.parametrize("content", EXPANDING.values(), ids=EXPANDING)
 def test_body_with_too_many_values_is_rejected(content: bytes) -> None:
-    """The check takes milliseconds and little more memory than the body."""
+    """The rejection takes at most 0.3 s of CPU time and 4 MiB of memory."""
     tracemalloc.start()
     with pytest.raises(InvalidRequestError) as caught:
         read_json(content, "application/json")

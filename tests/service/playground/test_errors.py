@@ -18,7 +18,7 @@ def refuse(status: int, sentence: str, **headers: str) -> Callable[[Route], None
 
 
 def test_a_request_that_is_not_done(refusing: Playground) -> None:
-    """The service's message is the description of the text field.
+    """The service's message is the accessible description of the text field.
 
     The fills of the previous text are disabled.
     """

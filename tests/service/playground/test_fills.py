@@ -28,7 +28,7 @@ def test_a_chosen_fill_is_put_into_the_text(playground: Playground) -> None:
 
 
 def test_several_masks_have_a_list_each(playground: Playground) -> None:
-    """A choice fills one mask. The page then requests new fills for the other mask."""
+    """A click on a fill fills one mask. The page then requests new fills for the other mask."""
     text = "The [MASK] barked at the [MASK]."
     playground.write(text)
     first, second = playground.service_fills(text)
@@ -104,7 +104,7 @@ def test_masks_together(playground: Playground) -> None:
 
 
 def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
-    """Above the model's limit, the service returns an error unless the visitor allows windows."""
+    """For a long text the service returns an error unless the visitor allows windows."""
     playground = refusing
     text = "It was very " + "very " * 300 + "[MASK]."
     playground.text.fill(text)

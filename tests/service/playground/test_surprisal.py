@@ -58,7 +58,7 @@ def test_a_token_that_is_pointed_at_is_read_out(playground: Playground) -> None:
 
 
 def test_alternatives_of_a_token(playground: Playground) -> None:
-    """A click on an alternative puts it in place of the token."""
+    """A click on an alternative replaces the token with the alternative."""
     playground.write(TEXT)
     playground.tokens.get_by_text("is", exact=True).click()
     fills = playground.service_fills("The keys to the cabinet [MASK] lost.")

@@ -90,7 +90,7 @@ sys.exit(main())
 def test_weights_too_large_for_a_copy_are_watched(
     harm: Callable[[Path], None], bundle_copy: Path
 ) -> None:
-    """After a change of the weights, the service logs the reason and exits within seconds."""
+    """After a change of the weights, the service logs the reason and exits within 10 s."""
     command = [sys.executable, "-c", LARGE, "--port=0", "--bundle", str(bundle_copy)]
     with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
         assert process.stdout is not None

@@ -184,7 +184,7 @@ def test_output_has_a_line_for_each_fill(source: Path) -> None:
 def test_the_header_has_what_the_options_give(
     source: Path, options: FillOptions, more: list[str]
 ) -> None:
-    """The header depends on the options, not on the answers, so that all shards have one header."""
+    """The header depends on options, not on answers, so that all shards have the same header."""
     given = {"log_prob": -1.5, "target_score": 0.25, "tokens": [1, 2], "token_strs": ["x", "y"]}
     fill = FILL | given | {"window": [3, 9]}
     header, line, *_ = write(source, [[fill], [fill]], options)

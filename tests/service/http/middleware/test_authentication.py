@@ -64,7 +64,7 @@ def test_requests_need_a_valid_key(path: str, client: TestClient) -> None:
 
 
 def test_the_scheme_is_not_case_sensitive(client: TestClient) -> None:
-    """The rule is in RFC 9110, section 11.1."""
+    """RFC 9110, section 11.1, defines the scheme's name as case-insensitive."""
     headers = {"Authorization": f"bearer  {KEYS[0]}"}
     assert client.post("/fill-mask", json=BODY, headers=headers).is_success
 
