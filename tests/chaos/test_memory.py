@@ -22,7 +22,7 @@ ATTACK_S = 5
 CLIENTS = 4
 # Below 0.3 s without other tests, which use the CPUs too. `make attack-check` allows 1 s.
 SLOWEST_S = 5.0
-# Allowed growth of the process. The terms are in docs/operations.md: bodies 48 MiB, responses
+# Allowed growth of the process. docs/operations.md lists the parts: bodies 48 MiB, responses
 # 64 MiB, unread responses 32 MiB, and a rest for connections and the allocator.
 BOUNDS_MB = {
     "targets": 50,
