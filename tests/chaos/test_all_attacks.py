@@ -1,4 +1,4 @@
-"""All attacks at once on a process with the 512 MiB of the documented pod."""
+"""All attacks at once on a process with 512 MiB, the memory limit of the documented pod."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailabl
 
 
 async def test_all_attacks_at_once() -> None:
-    """Polite clients get their responses in time during the attacks."""
+    """Clients that take no part in the attacks get their responses in time."""
     stop = asyncio.Event()
     with memory_group("fillmask-attacks", LIMIT_BYTES) as group:
         async with (

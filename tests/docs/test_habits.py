@@ -1,4 +1,4 @@
-"""Commands of the Makefile, the commit hooks and the workflow of CONTRIBUTING.md."""
+"""Commands of the Makefile, the commit hooks and the CI workflow."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Names on all pages: links, anchors, settings, make targets, modules, files, routes."""
+"""Links, anchors, settings, make targets, modules, files and routes that pages name."""
 
 from __future__ import annotations
 

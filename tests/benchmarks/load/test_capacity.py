@@ -1,4 +1,4 @@
-"""Formula for the number of pods, compared with a simulation of the service's rules."""
+"""Formula for the number of pods, compared with a simulation of the service."""
 
 import statistics
 
@@ -14,7 +14,7 @@ SECONDS = 15.0
 
 
 def pod(**limits: int) -> Pod:
-    """A pod of two CPUs."""
+    """Return a pod of two CPUs."""
     return Pod(POD_TOKENS_PER_S, 2, Settings().model_copy(update=limits))
 
 
@@ -27,7 +27,7 @@ def test_formula_is_work_over_what_a_pod_should_do() -> None:
 
 @pytest.mark.parametrize("rate", [300, RATE])
 def test_formulas_number_refuses_nobody(rate: int) -> None:
-    """The number excludes the spare pod."""
+    """The formula's number excludes the spare pod."""
     tokens = statistics.mean(capacity.text_tokens())
     pods = pods_needed(rate, tokens, POD_TOKENS_PER_S)
     outcome = simulate(rate, pods, POD_TOKENS_PER_S, SECONDS)
