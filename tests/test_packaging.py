@@ -96,7 +96,7 @@ def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["fillmask-train", "fillmask-export"])
 def test_commands_that_need_torch_say_so(environment: Path, command: str) -> None:
-    """The error is one line, which names the missing extra."""
+    """The error is one line and names the missing extra."""
     done = subprocess.run(
         [environment / "bin" / command], capture_output=True, text=True, check=False
     )

@@ -27,7 +27,7 @@ def fp32(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_learns_and_leaves_what_it_promised(pretraining: Any) -> None:
-    """The loss falls from ln V to less than half.
+    """The loss is above 0.7 ln V at step 10, and halves until step 150.
 
     The run writes a log, a curve and a checkpoint.
     """
@@ -168,7 +168,7 @@ def test_steps_of_several_passes_share_no_row(pretraining: Any) -> None:
 
 
 def test_a_step_with_nothing_selected_goes_on(pretraining: Any, no_curve: None) -> None:
-    """The loss of such a step is 0."""
+    """The loss of a step without selected tokens is 0."""
     run = pretraining(steps=30, row_tokens=16, batch_rows=1, select_rate=0.02)
     run.run()
     assert run.step == 30
