@@ -53,7 +53,6 @@ def flip_bits(path: Path, tensor: str, byte: int, bits: int) -> None:
     """Flip bits of one byte of a tensor in the weights file, without an update of the hashes.
 
     Args:
-        path: directory of the bundle.
         tensor: name of the initializer in the graph.
         byte: index of the byte in the tensor.
         bits: mask of the bits to flip.

@@ -95,7 +95,7 @@ class Emulation:
 
 
 def environment(*packages: Path) -> dict[str, str]:
-    """Return variables without fillmask's settings for a Python that imports this checkout."""
+    """Return environment variables without FILLMASK_ settings, for Python with this checkout."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("FILLMASK_")}
     path = os.pathsep.join(map(str, [*packages, ROOT]))
     return kept | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -99,9 +99,6 @@ async def ask_until(
 
     Args:
         stop: event that ends the requests.
-        host: host of the service.
-        port: port of the service.
-        clients: number of clients.
         pause_s: seconds between a response and the next request.
     """
     outcome = Outcome()

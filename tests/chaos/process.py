@@ -26,7 +26,6 @@ async def serving(
     """Run the service, yield its process and port, and kill it at the end.
 
     Args:
-        flags: flags of fillmask-serve.
         port: port of the service, 0 for a free port.
         code: Python code that starts the service, in place of `fillmask-serve`.
         on_start: callback that receives the process id at the start.

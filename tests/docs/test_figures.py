@@ -51,7 +51,7 @@ def measured(size: str, column: str) -> dict[str, dict[str, str]]:
 
 
 def rate_and_ratio(size: str, contender: str) -> tuple[float, float]:
-    """Return the fastest variant's requests/s at 8 clients and the speedup of fillmask int8."""
+    """Return the fastest variant's requests/s at 8 clients and fillmask int8's speedup over it."""
     return max(
         (float(row["requests/s at 8"]), float(row["fillmask int8 / this, at 8"].rstrip("x")))
         for name, row in measured(size, "requests/s at 8").items()

@@ -90,7 +90,7 @@ def test_long_rows_are_attended_in_rounds(
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_int8_comes_close_to_pytorch(name: str, tmp_path: Path) -> None:
-    """The mean error is below 5 % of the mean difference between two adjacent masks."""
+    """The mean error is below 5 % of the log-probabilities' mean difference between masks."""
     config = CONFIGS[name]
     model = random_encoder(config)
     runtime = _runtime(tmp_path, model, int8=True)

@@ -60,7 +60,6 @@ def encoder_hidden(
     """Return the (T, D) last hidden states of one sequence without padding.
 
     Args:
-        config: configuration of the encoder.
         weights: the encoder's state_dict in float64.
         ids: (T,) tokens.
         token_types: (T,) types, ignored by an encoder without types.

@@ -1,4 +1,4 @@
-"""Mistakes on the command line of `fillmask-train`: one line and exit status 2."""
+"""One-line errors of `fillmask-train` with exit status 2 for wrong command lines."""
 
 from __future__ import annotations
 

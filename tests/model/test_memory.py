@@ -1,4 +1,4 @@
-"""Memory that is returned to the system or reused, without changes of values."""
+"""Release and reuse of memory, without changes of values."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_each_starts_a_module_that_exists_in_an_environment_that_is_known() -> N
 
 
 def test_fp32_must_agree_and_nothing_else_need() -> None:
-    """For int8 and bf16, the page shows the share of masks with the same best token."""
+    """For int8 and bf16, the page shows the share of masks on which transformers agrees."""
     assert {contender.name for contender in ALL if not contender.exact} == {
         *(OURS_INT8, "OpenVINO bf16, all logits", "OpenVINO int8, all logits"),
     }

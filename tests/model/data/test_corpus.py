@@ -77,7 +77,7 @@ def test_a_broken_xz_file_is_named(tmp_path: Path, kept_bytes: int) -> None:
 
 
 def test_files_are_found_in_directories(tmp_path: Path) -> None:
-    """Of a directory, only .txt and .txt.xz files count. A named file may have any suffix."""
+    """Files in directories must end in .txt or .txt.xz. A named file may have any suffix."""
     for name in ("b.txt", "a.txt.xz", "c.json", "d.txt.gz"):
         (tmp_path / name).touch()
     found = text_files([tmp_path / "c.json", tmp_path])

@@ -1,8 +1,8 @@
 """Rates, untouched tokens and seeds of BERT's corruption.
 
 The tests check rates on about 50,000 ordinary tokens. A count of n draws with probability p has the
-standard deviation sqrt(n p (1 - p)). A deviation above five standard deviations occurs by chance
-about once in a million draws of a seed. The fixed seed makes the outcome repeatable.
+standard deviation sqrt(n p (1 - p)). A deviation above five standard deviations has a probability
+of about one in a million. The fixed seed makes the outcome repeatable.
 """
 
 from __future__ import annotations

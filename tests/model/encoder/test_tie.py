@@ -53,14 +53,14 @@ def assert_tied(model: TiedEncoder) -> None:
 
 
 def by_state_dict(model: TiedEncoder) -> TiedEncoder:
-    """Return a new encoder with the loaded weights."""
+    """Return a copy of the encoder, loaded from its state_dict."""
     second = TiedEncoder(model.config)
     second.load_state_dict(model.state_dict())
     return second
 
 
 def by_assigned_state_dict(model: TiedEncoder) -> TiedEncoder:
-    """Return a new encoder whose weights are loaded by assignment."""
+    """Return a copy of the encoder, loaded by assignment of its state_dict."""
     second = TiedEncoder(model.config)
     second.load_state_dict(model.state_dict(), assign=True)
     return second

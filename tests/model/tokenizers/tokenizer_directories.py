@@ -40,7 +40,6 @@ class Kind:
         write: function that writes the vocabulary files.
         config: content of tokenizer_config.json, None without the file.
         special_tokens: content of special_tokens_map.json, None without the file.
-        mask_token: text of the mask token.
         fast_only: whether tokenizers of the class are published only as tokenizer.json.
         slow_only: whether tokenizers of the class are never published as tokenizer.json.
         around: texts of the tokenizer's vocabulary, in which {} is the mask.
