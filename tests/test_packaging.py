@@ -23,7 +23,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Fresh virtual environment with the built wheel, outside of the checkout."""
     path = tmp_path_factory.mktemp("serve") / "venv"
     subprocess.run([sys.executable, "-m", "venv", path], check=True)
-    # the pip of the tests' environment, which resolves faster than that of Python 3.11
+    # the pip of the tests' environment, which resolves faster than the pip of Python 3.11
     pip = [sys.executable, "-m", "pip", "--python", str(path / "bin/python")]
     options = ["--quiet", "--disable-pip-version-check"]
     constraints = str(ROOT / "constraints" / "serve.txt")

@@ -143,7 +143,7 @@ def test_scores_are_those_of_the_definition(case: Case, variant: str) -> None:
     for text, ours in zip(texts, answer.json(), strict=True):
         encoding = tokenizer(text, return_special_tokens_mask=True)
         framing = encoding["special_tokens_mask"]
-        # transformers' Python tokenizers, such as ESM's of single letters, have no words
+        # transformers' Python tokenizers, such as ESM's, have no words
         words = encoding.word_ids() if encoding.encodings else range(len(framing))
         own = [i for i, special in enumerate(framing) if not special]
         expected = []

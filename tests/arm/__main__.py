@@ -36,14 +36,14 @@ from tests.broken_bundles import (
     shift_vocabulary,
 )
 
-# without dot products, with them, and with int8 matrix products and SVE; of `max`, pointer
-# authentication would take most of the time
+# CPUs without dot products, with dot products, and with int8 matrix products and SVE. `max` has a
+# fast pointer authentication, because QEMU's default takes most of the time.
 CPUS = ("cortex-a72", "neoverse-n1", "max,pauth-impdef=on")
 SCORE_TOLERANCE = 0.03  # maximum difference from the README's probabilities in int8
 FP32_SCORE_TOLERANCE = 1e-4
 START_S = 600
 QUICK = ("--threads", "1", "--max-batch-tokens", "32", "--max-masks", "8")  # a short warm-up
-# CPU flags without VNNI, because QEMU itself shows programs this machine's flags.
+# Removes VNNI from the CPU flags that programs read, because QEMU reports this machine's flags.
 WITHOUT_VNNI = """
 import sys, service.engine.runtime
 service.engine.runtime.may_saturate_int8 = lambda: {exact}

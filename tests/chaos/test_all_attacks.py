@@ -11,7 +11,7 @@ from tests.chaos.load import ask_until
 from tests.chaos.process import serving
 
 LIMIT_BYTES = 512 * 2**20
-# a minute with `make attack-check`
+# `make attack-check` sets 60 s
 ATTACK_S = float(os.environ.get("ATTACK_S", "10"))
 CLIENTS = 8
 # longer during other tests, which also use the CPUs

@@ -14,7 +14,7 @@ import yaml
 from tests.deploy import files
 
 MODULES = Path(__file__).parent / "kubernetes" / "node_modules"
-# A release of 2022, so that the kubectl of every supported Kubernetes renders the same.
+# A release of 2022, so that the kubectl of every supported Kubernetes renders the same objects.
 # kustomize has a package only for Linux on x86, so other systems need kubectl.
 PROGRAM = MODULES / "@install-binary" / "kustomize-linux-x64" / "kustomize-linux-x64"
 COMMAND = [str(PROGRAM), "build"] if PROGRAM.exists() else ["kubectl", "kustomize"]

@@ -251,7 +251,7 @@ def test_pods_run_as_the_images_user(objects: Objects) -> None:
         for key, number in (("runAsUser", user), ("runAsGroup", group)):
             others = pod_security.in_every_container(pod, key, number.__eq__)
             assert list(others) == []
-        # the pod's group can read or write volumes
+        # fsGroup must be the image's group, so that the service can read and write volumes
         assert pod.get("securityContext", {}).get("fsGroup", group) == group
 
 

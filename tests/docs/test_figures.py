@@ -14,7 +14,7 @@ from tests.docs import pages
 README = pages.read(pages.ROOT / "README.md")
 FIGURES = pages.read(pages.DOCS / "figures.md")
 PERFORMANCE = pages.read(pages.DOCS / "performance.md")
-# rows of docs/figures.md, and the contenders whose fastest the row shows
+# Rows of docs/figures.md. Each row shows the fastest contender whose name begins with the value.
 CONTENDERS = {
     "**fillmask int8**": "fillmask int8",
     "fillmask fp32": "fillmask fp32",

@@ -83,7 +83,7 @@ def test_long_rows_are_attended_in_rounds(
     monkeypatch.setattr("export.attention.CHUNK_SLOTS", 5)
     in_rounds = _runtime(tmp_path, model, int8=False).run(batch)
     nodes = onnx.load(tmp_path / "model.onnx").graph.node
-    # one per layer except the last, which computes only masks, and one for the ranking
+    # One loop per layer except the last, which computes only masks, and one loop for the ranking.
     assert [node.op_type for node in nodes].count("Loop") == config.num_layers
     _assert_alike(in_rounds, at_once, 1e-5)
 

@@ -101,7 +101,7 @@ def test_weights_that_training_has_rounded_are_served_as_they_are(
     np.testing.assert_allclose(
         in_file(output) * plan[output], weights[f"{output}.weight"], rtol=1e-5, atol=1e-7
     )
-    # the values have the factors by which the output's weights are divided
+    # the output's weights are divided by these factors, the values' weights multiplied
     expected = weights[f"{value}.weight"] * plan[output][:, None]
     in_int8 = plan[value] > 0
     np.testing.assert_allclose(

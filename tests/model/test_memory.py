@@ -112,7 +112,7 @@ def test_what_is_kept_is_not_asked_of_linux_again() -> None:
     assert kept < asked / 4
 
 
-# Products of 40 shapes, the first one twice. Prints oneDNN's message about the last product.
+# Products of 40 shapes, the first shape twice. Prints oneDNN's message about the last product.
 FORTY_SHAPES = """
 import torch
 from torch.nn import functional as F

@@ -35,7 +35,7 @@ def _comparison() -> Comparison:
         mean_masks=1.5,
         operations_per_text=1e9,
         chosen=dict.fromkeys(names, "some setting"),
-        # speed of fillmask (the first contender) relative to each other contender
+        # contender number i is 1 + i times as slow as fillmask, the first contender
         visits={
             name: [_visit(speed / (1 + i)) for speed in (600, 300, 500)]
             for i, name in enumerate(names)
@@ -92,16 +92,16 @@ def test_results_are_read_back_as_they_were_written(cache: Path) -> None:
 
 def test_the_comparison_shows_medians_ratios_and_every_contender() -> None:
     page = comparison_section(_comparison())
-    # 500 / 3 at the third place, three times as slow as ours, (600 - 300) / 500 apart
+    # The third contender's median is 500 / 3, its ratio 3, and its spread (600 - 300) / 500.
     speeds = next(line for line in page.splitlines() if "166.7" in line)
     assert speeds.split(" | ")[0] == "| transformers pipeline"
     assert speeds.endswith("| 2.5 / 7.5 | 2.5 / 7.5 | 3.00x | 60 % |")
     assert "| fillmask int8 | 100 | 0.50 | 300 | 100.0 % |" in page
     assert "not measured" in page
-    # 700 texts/s of 1e9 operations are half of 1,400 GOPS
+    # 700 texts/s with 1e9 operations each are half of 1,400 GOPS.
     assert "| fillmask int8 | 700.0 | 50 % | 1.00x | 1 text per run |" in page
     assert "**LitServe + transformers**" in page
-    # a sum of 60 + 20 x 2, and the first twelve
+    # The times sum to 60 + 20 x 2. The table has the first twelve operators.
     assert "| Gemm | 60 | 60 % |" in page
     assert "| all others | 18 | 18 % |" in page
 

@@ -62,10 +62,10 @@ def test_second_worker_takes_the_second_request() -> None:
 
 
 def test_no_more_wait_than_are_admitted() -> None:
-    first = [Arrival(0.0, 100)]  # the batch shows the speed of the pod
+    first = [Arrival(0.0, 100)]  # the pod measures its speed with this batch
     crowd = first + [Arrival(1.0, 100)] * 10
     assert pod(max_waiting_tokens=500).serve(crowd).refused == 5
-    # at that speed 10 ms are 157 tokens
+    # at this speed the pod computes 157 tokens in 10 ms
     assert pod(max_wait_ms=10).serve(crowd).refused == 8
     assert pod().serve(crowd).refused == 0
 
@@ -75,5 +75,5 @@ def test_all_requests_are_answered_or_refused() -> None:
     outcome = pod(max_wait_ms=100).serve(crowd)
     assert outcome.refused > 0
     assert outcome.refused + len(outcome.latencies_s) == len(crowd)
-    # an admitted request takes at most the promised wait and its own batch
+    # An accepted request takes at most the allowed wait and the time of its own batch.
     assert max(outcome.latencies_s) < 0.1 + 2 * pod().batch_s(192)

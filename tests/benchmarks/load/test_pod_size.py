@@ -18,7 +18,7 @@ class Pod:
         self.inputs: list[str] = []
         self.connections = 0
         self.open = 0
-        self.left = asyncio.Event()  # no client is connected
+        self.left = asyncio.Event()  # set while no client is connected
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 MAX_BYTES = 350_000_000
-# user, group, capabilities and no_new_privs in /proc/1/status
+# Expected user, group, capabilities and no_new_privs in /proc/1/status.
 OWNED = "\t".join(["65532"] * 4)
 RIGHTS = f"{OWNED}; {OWNED}; {0:016}; 1"
 READY_S, STOP_S = 60, 40

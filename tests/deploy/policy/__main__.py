@@ -16,7 +16,7 @@ import yaml
 
 from tests.deploy import files, kustomize
 
-# no download of rules, no upload
+# checkov neither downloads rules nor uploads results
 OFFLINE = ["--skip-download", "--quiet", "--compact"]
 
 

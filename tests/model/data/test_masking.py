@@ -19,7 +19,7 @@ from tests.model.samples import random_ids
 
 VOCAB_SIZE = 60
 MASK = 9
-SPECIAL = (0, 1, 4, MASK, 59)  # neither adjacent nor only at the start
+SPECIAL = (0, 1, 4, MASK, 59)  # ids that are neither adjacent nor only at the start
 PAD = 0
 
 

@@ -36,7 +36,7 @@ SENTENCES = (
 )
 AMINO_ACIDS = (
     *("<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO", ".", "-"),
-    *("<null_1>", "GVS", "<mask>"),  # the last but one, with other tokens, is not ESM's
+    *("<null_1>", "GVS", "<mask>"),  # "GVS", a token of several letters, is not ESM's
 )
 K_MERS = tuple(a + b + c for a in "ACGT" for b in "ACGT" for c in "ACGT")
 BERT_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -113,7 +113,7 @@ def test_accumulated_passes_make_the_gradient_of_one_batch(pretraining: Any, fp3
     apart = pretraining(name="apart", batch_rows=8, accumulate_passes=2)
     together.rows = apart.rows = random_ids((56, ROW_TOKENS), 50).int().numpy()
     halves = [int(by_content(apart._batch(i), torch.Generator()).selected.sum()) for i in (0, 1)]
-    assert halves[0] != halves[1]  # otherwise a mean of two means passes too
+    assert halves[0] != halves[1]  # with equal halves, a mean of two means passes too
     together.masker = apart.masker = by_content
     assert apart._train_step() == pytest.approx(together._train_step(), abs=1e-5)
     pairs = zip(apart.model.parameters(), together.model.parameters(), strict=True)
