@@ -115,9 +115,9 @@ def test_structure_as_it_is_read_out(playground: Playground) -> None:
             - list "Fills":
               - listitem:
                 - button /dog/
-          - region "The same in code":
-            - heading "The same in code" [level=2]
-            - tablist "The same in code":
+          - region "The request as code":
+            - heading "The request as code" [level=2]
+            - tablist "The request as code":
               - tab "curl" [selected]
               - tab "Python"
               - tab "JavaScript"

@@ -115,7 +115,7 @@ def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
     playground.expect_fills(playground.fills, fills)
     start, end = fills[0]["window"]
     expect(playground.page.locator(".window")).to_have_text(
-        f"Read from character {start:,} to {end:,}."
+        f"The model read characters {start:,} to {end:,}."
     )
     expect(playground.problem).to_be_hidden()
 

@@ -26,7 +26,7 @@ KEY = "schlüssel of the shop ж 4711"
 OLD_KEY = "a-key-that-is-taken-back"
 TEXT = "The [MASK] barked."
 WANTED = "The service requires an API key. This page keeps it until you close it."
-REFUSED = "The API key is invalid. Enter another one."
+REFUSED = "The API key is invalid. Enter another key."
 VARIABLE = {"FILLMASK_API_KEY": "a-key-for-programs"}
 START = "Paris is the [MASK] of France."
 
