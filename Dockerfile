@@ -29,7 +29,7 @@ FROM python AS code
 WORKDIR /app
 COPY LICENSE ./
 COPY service/ service/
-# The built-in model has its own layer, so that a change of code does not change it.
+# The built-in model has its own layer, so that a change of code does not change this layer.
 # chmod makes the files of a checkout with a strict umask readable for the image's user.
 RUN chmod -R a+rX . \
     && mv service/bundles/default /default_bundle
@@ -56,7 +56,7 @@ USER 65532:65532
 # The image has no curl. Unlike urllib, http.client ignores proxy variables.
 HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=3 \
     CMD ["python", "-c", "import http.client, os; c = http.client.HTTPConnection('127.0.0.1', int(os.environ['FILLMASK_PORT']), timeout=2); c.request('GET', '/health/ready'); raise SystemExit(c.getresponse().status != 200)"]
-# Without a shell, SIGTERM reaches the service. It then finishes the accepted requests and exits with code 0.
+# Without a shell, SIGTERM reaches the service. The service then finishes the accepted requests and exits with code 0.
 ENTRYPOINT ["python", "-m", "service"]
 CMD []
 # The label is last, so that a new version number does not change the other layers.

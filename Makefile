@@ -6,7 +6,7 @@ COMPARISON := .venv-comparison
 POLICY := .venv-policy
 TOOLS  := .venv-tools
 NPM    := tests/javascript tests/deploy/kubernetes
-# Stops onnxruntime's usage records in the tests and benchmarks that import it (reason: service/engine/runtime.py).
+# Disables onnxruntime's telemetry in the tests and benchmarks (reason: service/engine/runtime.py).
 export ORT_DISABLE_TELEMETRY := 1
 # Lets Python write bytecode, because pip writes none into the tests' environment.
 unexport PYTHONDONTWRITEBYTECODE
@@ -29,7 +29,7 @@ test: $(DEV)/.installed  ## install everything and run all checks of CI
 collect: $(DEV)/.installed
 	@collected=$$($(DEV)/bin/python -m pytest --collect-only -q) || { echo "$$collected"; exit 1; }
 
-# The fast tests take 45 s of CPU. They start no processes or browsers. They do not export, train or send attacks.
+# The fast tests take 45 s of CPU time. They start no processes or browsers. They do not export, train or send attacks.
 FAST := $(addprefix tests/service/,api bundles cli/formats engine http observability tasks tokenization \
 		test_concurrency.py test_host.py test_settings.py) \
 	$(addprefix tests/model/,encoder data tokenizers test_forward.py) \
@@ -58,8 +58,8 @@ $(SERVE)/.installed: pyproject.toml constraints/serve.txt
 	$(SERVE)/bin/pip install --quiet --disable-pip-version-check -c constraints/serve.txt -e .
 	@touch $@
 
-# Python 3.11.7 brings pip 23.2, which needs 58 s of CPU to install the packages. pip 26.3 needs 31 s.
-# Python writes the bytecode of imported modules, so pip need not compile all packages.
+# Python 3.11.7 brings pip 23.2, which needs 58 s of CPU time to install the packages. pip 26.3 needs 31 s.
+# Python writes the bytecode of imported modules, so pip does not have to compile all packages.
 PIP_OPTIONS := --quiet --disable-pip-version-check --no-compile -c constraints/dev.txt
 $(DEV)/.installed: pyproject.toml constraints/dev.txt $(NPM:=/package-lock.json)
 	$(PYTHON) -m venv $(DEV)

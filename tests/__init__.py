@@ -1,1 +1,1 @@
-"""Tests, in folders that mirror the packages."""
+"""Tests, in directories that mirror the packages."""

@@ -1,4 +1,4 @@
-"""Copies of a bundle with one defect each and correct hashes."""
+"""Copies of a bundle with one defect each."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ LEAST, MOST = -(2.0**15), 2.0**15 - 1  # range of 16 bits
 
 
 def copy_bundle(directory: Path, source: Path | None = None) -> Path:
-    """Copy a bundle, by default the built-in one."""
+    """Copy a bundle, by default the built-in bundle."""
     shutil.copytree(source or default_bundle_path(), directory)
     return directory
 
 
 def put_hashes_right(path: Path) -> None:
-    """Update the sizes and hashes of files in bundle.json."""
+    """Update the files' sizes and hashes in bundle.json."""
 
     def files(bundle: dict[str, Any]) -> None:
         for name in FILES:
@@ -53,8 +53,7 @@ def flip_bits(path: Path, tensor: str, byte: int, bits: int) -> None:
     """Flip bits of one byte of a tensor in the weights file, without an update of the hashes.
 
     Args:
-        path: directory of the bundle.
-        tensor: name of the tensor in the graph.
+        tensor: name of the initializer in the graph.
         byte: index of the byte in the tensor.
         bits: mask of the bits to flip.
     """
@@ -69,7 +68,7 @@ def flip_bits(path: Path, tensor: str, byte: int, bits: int) -> None:
 
 
 def shift_vocabulary(path: Path) -> None:
-    """Give each ordinary token the id of the next one."""
+    """Give each ordinary token the id of the next ordinary token."""
     file = path / TOKENIZER_FILE
     tokenizer = json.loads(file.read_text(encoding="utf-8"))
     special = {token["id"] for token in tokenizer["added_tokens"]}
@@ -84,7 +83,7 @@ def shift_vocabulary(path: Path) -> None:
 
 
 def saturate_products(path: Path) -> None:
-    """Make int8 products saturate as on x86 without VNNI, which adds pairs in 16 bits."""
+    """Make int8 products saturate as on x86 without VNNI, where sums of pairs have 16 bits."""
     model = onnx.load(path / MODEL_FILE)
     _saturate(model.graph, {})
     (path / WEIGHTS_FILE).unlink()

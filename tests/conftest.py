@@ -1,4 +1,4 @@
-"""Settings of pytest's plugins for all tests."""
+"""Settings of pytest and its plugins for all tests."""
 
 from pathlib import Path
 
@@ -23,6 +23,6 @@ def anyio_backend() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move the tests of the files that take longest to the start."""
+    """Start the tests of the slowest files first."""
     rank = {path: number for number, path in enumerate(STARTED_FIRST)}
     items.sort(key=lambda item: rank.get(item.path, len(rank)))

@@ -35,14 +35,14 @@ def client() -> Iterator[TestClient]:
     ],
 )
 def test_fills_everyday_masks(client: TestClient, text: str, accepted: set[str]) -> None:
-    """A sensible word is among the first five fills."""
+    """An accepted word is among the first five fills."""
     fills = client.post("/fill-mask", json={"inputs": text}).json()
     assert len(fills) == 5
     assert accepted & {fill["token_str"] for fill in fills}
 
 
 def test_prefers_words_to_what_looks_like_them() -> None:
-    """The model prefers the word in nine of ten sentences. Most words have several tokens."""
+    """The model prefers the fitting word to a wrong or shuffled word in 90 % of the pairs."""
     pairs = list(compare(default_bundle_path()))
     assert sum(min(pair.tokens) > 1 for pair in pairs) >= 50
     assert sum(pair.won for pair in pairs) >= 0.9 * len(pairs)
@@ -94,7 +94,7 @@ def test_holds_one_table() -> None:
 
 @pytest.mark.parametrize("threads_per_run", [1, 2])
 def test_neighbours_change_nothing(threads_per_run: int) -> None:
-    """A text has the same log-probabilities alone and among 32 other texts, to 2e-3."""
+    """A text has the same log-probabilities alone and among 32 other texts, to 2e-3 nats."""
     bundle = read_bundle(default_bundle_path())
     runtime = Runtime(bundle.model_path, threads_per_run)
     generator = np.random.default_rng(0)

@@ -26,7 +26,7 @@ EXPONENT = (3, 0x40)  # the last byte of a little-endian float32, and the expone
 
 
 async def replay_prompts(path: Path) -> None:
-    """Check the golden prompts of a bundle, without the largest batches of a start."""
+    """Check the golden prompts of a bundle, without a warm-up."""
     bundle = read_bundle(path)
     tokenizer = Tokenizer.from_bundle(bundle)
     batcher = Batcher(Runtime(bundle.model_path).run, 1, 192, 4096, 4096, 1e3, pytest.fail)

@@ -23,7 +23,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Fresh virtual environment with the built wheel, outside of the checkout."""
     path = tmp_path_factory.mktemp("serve") / "venv"
     subprocess.run([sys.executable, "-m", "venv", path], check=True)
-    # the pip of the tests' environment, which resolves faster than that of Python 3.11
+    # the pip of the tests' environment, which resolves faster than the pip of Python 3.11
     pip = [sys.executable, "-m", "pip", "--python", str(path / "bin/python")]
     options = ["--quiet", "--disable-pip-version-check"]
     constraints = str(ROOT / "constraints" / "serve.txt")
@@ -96,7 +96,7 @@ def test_fills_without_a_server(environment: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["fillmask-train", "fillmask-export"])
 def test_commands_that_need_torch_say_so(environment: Path, command: str) -> None:
-    """The error is one line, which names the missing extra."""
+    """The error is one line and names the missing extra."""
     done = subprocess.run(
         [environment / "bin" / command], capture_output=True, text=True, check=False
     )

@@ -1,7 +1,7 @@
 """Published directories of every family, exported and compared with transformers' pipeline.
 
-The comparison ignores two defects of the pipeline. Its fills include special tokens, and its
-sequences lose capital letters, accents and white space (docs/tokenizers.md).
+The comparison ignores two defects of the pipeline. Fills of the pipeline include special tokens.
+Sequences of the pipeline lose capital letters, accents and white space (docs/tokenizers.md).
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def test_fills_are_the_pipelines(case: Case, index: int) -> None:
 
 
 def scores(fills: list[dict[str, Any]]) -> dict[int, float]:
-    """Return the scores by token."""
+    """Return the scores of fills by token id."""
     return {fill["token"]: fill["score"] for fill in fills}
 
 
@@ -135,7 +135,7 @@ def test_no_family_is_left_out() -> None:
 @pytest.mark.parametrize("variant", ["within_word", "original"])
 @torch.inference_mode()
 def test_scores_are_those_of_the_definition(case: Case, variant: str) -> None:
-    """The oracle is one masked pass per token, with the rest of a word masked too."""
+    """The oracle runs one pass per token. `within_word` also masks the later tokens of the word."""
     texts = [around.replace("{}", FILLERS.get(case.name, "the")) for around in case.kind.around]
     answer = case.client.post("/score", json={"inputs": texts, "parameters": {"variant": variant}})
     assert answer.status_code == 200
@@ -143,7 +143,7 @@ def test_scores_are_those_of_the_definition(case: Case, variant: str) -> None:
     for text, ours in zip(texts, answer.json(), strict=True):
         encoding = tokenizer(text, return_special_tokens_mask=True)
         framing = encoding["special_tokens_mask"]
-        # transformers' Python tokenizers, such as ESM's of single letters, have no words
+        # transformers' Python tokenizers, such as ESM's, have no words
         words = encoding.word_ids() if encoding.encodings else range(len(framing))
         own = [i for i, special in enumerate(framing) if not special]
         expected = []

@@ -143,7 +143,7 @@ def test_tokens_read_as_those_of_transformers(pair: Pair) -> None:
 
 
 def test_what_a_token_reads_is_the_target_that_means_it(pair: Pair) -> None:
-    """Both " Paris" and "Paris" are valid targets. Half a character is no valid target."""
+    """Both " Paris" and "Paris" are valid targets. Half a character is not a valid target."""
     texts = {i: pair.ours.token_str(i) for i in range(len(pair.oracle))}
     special = pair.ours.special_token_ids
     ordinary = [i for i, text in texts.items() if i not in special and "\ufffd" not in text]
@@ -173,9 +173,9 @@ def test_sequences_are_those_of_transformers(pair: Pair, index: int) -> None:
     """The test fills a mask with every ordinary token.
 
     The comparison ignores changes that transformers makes outside of the mask. WordPiece loses
-    capital letters, accents and white space. ESM's letters move apart. SentencePiece puts a space
-    behind every mask. The comparison with byte-level BPE and SentencePiece is exact, except for a
-    space at the start.
+    capital letters, accents and white space. ESM's tokenizer puts spaces between letters.
+    SentencePiece puts a space behind every mask. The comparison with byte-level BPE and
+    SentencePiece is exact, except for a space at the start.
     """
     text = pair.kind.around[index].replace("{}", pair.ours.mask_token)
     encoded = pair.ours.encode(text)

@@ -1,4 +1,4 @@
-// Alternatives to a token, which are fills of the text with that token masked.
+// Alternatives to a token, which are fills of the text in which the token is masked.
 
 import { el } from "./dom.js";
 import { FillsView } from "./fills_view.js";

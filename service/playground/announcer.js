@@ -1,4 +1,4 @@
-// Announcements for screen readers. A newer announcement within the pause replaces an older one.
+// Announcements for screen readers. A newer announcement within 700 ms replaces the previous announcement.
 
 import { byId } from "./dom.js";
 

@@ -41,7 +41,7 @@ export async function ask(path, body, signal) {
   const answer = parsed(text);
   if (response.ok && answer !== undefined) return answer;
   const retryAfterS = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
-  // a proxy may require another scheme
+  // a proxy may require another authentication scheme
   const wantsKey = response.status === 401 && /^bearer/i.test(response.headers.get("WWW-Authenticate"));
   throw new Refusal(
     response.status,

@@ -1,4 +1,4 @@
-// Copying of texts. Browsers have the clipboard API only for https and localhost.
+// Copying of texts. Browsers offer the clipboard API only for https and localhost.
 
 import { el } from "./dom.js";
 

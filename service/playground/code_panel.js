@@ -22,7 +22,7 @@ export class CodePanel {
     byId("copy").addEventListener("click", () => copy(this.#snippet.textContent, byId("copy"), say));
   }
 
-  /** Show a request as code. The request null clears the panel. */
+  /** Show a request as code, or clear the panel if the request is null. */
   show(request) {
     this.#code = request && snippets(address(request.path), request, { withKey: currentKey() !== null });
     this.#draw();

@@ -13,7 +13,7 @@ export function el(name, attributes = {}, ...children) {
   return element;
 }
 
-/** Set an attribute. The value null removes the attribute. */
+/** Set an attribute, or remove the attribute if the value is null. */
 export function setAttribute(element, name, value) {
   if (value === null) element.removeAttribute(name);
   else if (element.getAttribute(name) !== value) element.setAttribute(name, value);

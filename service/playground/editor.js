@@ -1,4 +1,4 @@
-// The text area. A mirror of the text behind it draws the masks.
+// The editor of the text. A mirror of the text behind the text area draws the masks.
 
 import { byId, el, setAttribute } from "./dom.js";
 import { difference, findMasks, maskingAt } from "./text.js";
@@ -35,7 +35,7 @@ export class Editor {
       event.preventDefault();
       this.#mask();
     });
-    // keeps the focus in the text, so that a phone's keyboard stays open
+    // the focus stays in the text, so that a phone's keyboard stays open
     this.#button.addEventListener("pointerdown", (event) => event.preventDefault());
     this.#button.addEventListener("click", () => this.#mask());
     this.#undo.addEventListener("click", () => this.#takeBack());
@@ -47,7 +47,7 @@ export class Editor {
     return this.#area.value;
   }
 
-  /** Set the mask token and replace the previous one in the text. */
+  /** Set the mask token and replace the previous mask token in the text. */
   set maskToken(maskToken) {
     const rewritten = (text) => (this.#maskToken ? text.replaceAll(this.#maskToken, maskToken) : text);
     if (rewritten(this.text) !== this.text) this.#area.value = rewritten(this.text);
@@ -62,14 +62,14 @@ export class Editor {
     this.#draw();
   }
 
-  /** Replace the text and return the end of the change. Undo and the browser's undo revert the change. */
+  /** Replace the text and return the end of the change. The page's undo and the browser's undo revert the change. */
   replace(text) {
     const { start, end, inserted } = difference(this.text, text);
     this.#insert(start, end, inserted);
     return start + inserted.length;
   }
 
-  /** Highlight a mask. The index null highlights none. */
+  /** Highlight a mask, or no mask if the index is null. */
   point(index) {
     this.#mirror.querySelectorAll(".mask").forEach((mask, at) => {
       mask.classList.toggle("pointed", at === index);
@@ -94,7 +94,7 @@ export class Editor {
     this.#selectMask(plan.start);
   }
 
-  /** Mask the word of a double click and select the mask, so that typing replaces it. */
+  /** Mask the word of a double click and select the mask, so that typing replaces the mask. */
   #maskSelected() {
     const { selectionStart: at, selectionEnd } = this.#area;
     if (!this.text.slice(at, selectionEnd).trim()) return;
@@ -102,7 +102,7 @@ export class Editor {
     else if (this.#maskToken) this.#selectMask(at);
   }
 
-  /** Select the mask at an offset, or the first one after it. */
+  /** Select the mask at an offset, or the first mask after the offset. */
   #selectMask(at) {
     const mask = findMasks(this.text, this.#maskToken).find(([, end]) => end > at);
     if (mask) this.#area.setSelectionRange(...mask);
@@ -153,7 +153,7 @@ export class Editor {
       parts.push(el("span", { class: "mask", "data-number": number }, this.#maskToken));
       at = end;
     });
-    // a final line break only starts a line if a character follows
+    // a final line break starts a line only if a character follows
     this.#mirror.replaceChildren(...parts, this.text.slice(at), "\u200b");
     this.#undo.hidden = this.#steps.at(-1)?.after !== this.text;
     this.#labelSoon();

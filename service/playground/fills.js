@@ -3,8 +3,8 @@
 /**
  * Return the lists of a response. There is one list per mask, or a single list for masks filled
  * jointly. A list has its `fills` and the `window` that the model read. A fill has the `words` that
- * it inserts, the `sequence` with them, and its `share`, which is the length of its bar. A fill also has
- * the `probability` over the vocabulary if its share differs.
+ * it inserts, the `sequence` with these words, and its `share`, which is the length of its bar. A fill
+ * also has the `probability` over the vocabulary if its share differs.
  */
 export function listsOf(answer) {
   const several = Array.isArray(answer[0]);

@@ -1,4 +1,4 @@
-// Lists of fills as bars. Each fill is a button that inserts it into the text.
+// Lists of fills as bars. Each fill is a button that inserts the fill into the text.
 
 import { el, setAttribute } from "./dom.js";
 import { ceiling, percent, whole } from "./numbers.js";
@@ -35,7 +35,7 @@ export class FillsView {
       const count = lists.length > 1 ? index + 1 : 0;
       fillHeading(list.heading, count, contexts[index]);
       list.window.hidden = !window;
-      list.window.textContent = window ? `Read from character ${whole(window[0])} to ${whole(window[1])}.` : "";
+      list.window.textContent = window ? `The model read characters ${whole(window[0])} to ${whole(window[1])}.` : "";
       list.none.hidden = fills.length > 0;
       setAttribute(list.fills, "aria-label", count ? `Fills of mask ${count}` : "Fills");
       while (list.rows.length < fills.length) list.rows.push(makeRow());

@@ -14,13 +14,13 @@ form.addEventListener("submit", (event) => {
   goOn();
 });
 
-/** Return the key. A missing key is null. */
+/** Return the key, or null if the visitor has entered none. */
 export const currentKey = () => key;
 
 /** Ask the visitor for a key. The promise resolves when the page can send the request again. */
 export function askForKey(signal) {
   const isFirst = key === null;
-  const sentence = isFirst ? "The service requires an API key. This page keeps it until you close it." : "The API key is invalid. Enter another one.";
+  const sentence = isFirst ? "The service requires an API key. This page keeps it until you close it." : "The API key is invalid. Enter another key.";
   showProblem(byId("key-problem"), sentence, isFirst ? "notice" : "error");
   setAttribute(field, "aria-invalid", isFirst ? null : "true");
   form.hidden = false;

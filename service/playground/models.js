@@ -1,4 +1,4 @@
-// The served models and the chosen one.
+// The served models and the visitor's choice.
 
 import { byId, el } from "./dom.js";
 
@@ -28,7 +28,7 @@ export class Models {
     return found >= 0;
   }
 
-  /** The chosen model. Before `show`, the model is undefined. */
+  /** The chosen model, undefined before `show`. */
   get current() {
     return this.#served[this.#select.selectedIndex];
   }

@@ -50,7 +50,7 @@ export class Options {
     this.#show();
   }
 
-  /** The reason why the options are invalid. Valid options have no reason. */
+  /** The reason why the options are invalid, undefined for valid options. */
   get problem() {
     const { mode, targets } = this.value;
     if (mode === "targets") return targets.length ? undefined : "Write the words to rank, separated by commas.";

@@ -1,4 +1,4 @@
-// Problems as sentences, which contain the message of the service if there is one.
+// Sentences about problems, with the service's message.
 
 /** Return the sentence for a waiting Question. A missing key has its own form and no sentence. */
 export function waitingSentence({ kind, sentence, seconds }) {

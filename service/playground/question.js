@@ -1,4 +1,4 @@
-// One request at a time. A newer request replaces an older one, whose response is ignored.
+// One request at a time. A newer request replaces the older request, whose response the page ignores.
 
 import { ask, Refusal, Unreachable } from "./api.js";
 import { askForKey, currentKey, goOn } from "./key.js";
@@ -9,11 +9,11 @@ const DEFAULT_RETRY_S = 1;
 /**
  * A request with retries. During an overload there is one retry. While the service is starting or
  * unreachable, retries continue until the service responds. If the service requires an API key, the
- * request is repeated with each key that the visitor enters.
+ * page repeats the request with each key that the visitor enters.
  *
  * Each wait calls `on.waiting({kind, sentence, seconds})`, where `kind` is "busy", "starting",
- * "unreachable" or "key". The end calls `on.answer(answer)` or `on.refused(refusal)`. A cancelled
- * request calls no function.
+ * "unreachable" or "key". A response calls `on.answer(answer)`, an error response
+ * `on.refused(refusal)`. A cancelled request calls no function.
  */
 export class Question {
   #controller = new AbortController();
@@ -23,13 +23,13 @@ export class Question {
     this.#on = on;
   }
 
-  /** Cancel the open request, if any. */
+  /** Cancel the open request. */
   drop() {
     this.#controller.abort();
     this.#controller = new AbortController();
   }
 
-  /** Cancel the open request, and send a new one after a delay. */
+  /** Cancel the open request, and send a new request after a delay. */
   async ask({ path, body }, delayMs = 0) {
     this.drop();
     const { signal } = this.#controller;

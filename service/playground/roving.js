@@ -1,9 +1,10 @@
 // Keyboard navigation in a group of buttons, which is a single tab stop (roving tabindex).
 
 /**
- * Let arrow keys move between the elements that match. Home and End move to the first and the last.
+ * Let arrow keys move between the elements that match `selector`. Home and End move to the
+ * first and the last element.
  *
- * Call `refresh` after adding or removing elements, so that one of them remains a tab stop.
+ * Call `refresh` after adding or removing elements, so that one element remains a tab stop.
  */
 export function roving(group, selector, { onMove = () => {} } = {}) {
   const elements = () => [...group.querySelectorAll(selector)];

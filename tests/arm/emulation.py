@@ -43,13 +43,13 @@ class Emulation:
         """Return the command that runs the emulated Python on a CPU model.
 
         Raises:
-            UnavailableError: no QEMU is new enough.
+            UnavailableError: the download or set-up fails.
         """
         python = self._root / "usr/bin" / PYTHON
         return (self.qemu("aarch64"), "-cpu", cpu, "-L", str(self._root), str(python))
 
     def qemu(self, architecture: str) -> str:
-        """Return QEMU for an architecture, from this machine if its QEMU is new enough."""
+        """Return the path of this machine's QEMU if it is new enough, or of a downloaded QEMU."""
         for name in (f"qemu-{architecture}", f"qemu-{architecture}-static"):
             found = shutil.which(name)
             if found and _major_version(found) >= LEAST_QEMU:
@@ -59,7 +59,6 @@ class Emulation:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the environment variables of the emulated Python."""
         return environment(self._packages)
 
     def _make(self, directory: Path, make: Callable[[Path], None]) -> None:
@@ -96,7 +95,7 @@ class Emulation:
 
 
 def environment(*packages: Path) -> dict[str, str]:
-    """Return variables without fillmask's settings for a Python that imports this checkout."""
+    """Return environment variables without FILLMASK_ settings, for Python with this checkout."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("FILLMASK_")}
     path = os.pathsep.join(map(str, [*packages, ROOT]))
     return kept | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}

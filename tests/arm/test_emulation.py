@@ -1,4 +1,4 @@
-"""Set-up of the emulation, with and without its tools and a network."""
+"""Set-up of the emulation without debootstrap or without a network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ def test_without_debootstrap(
 def test_without_a_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The reason is the tool's last line. No incomplete files remain for the next run."""
+    """The message ends with the last line that debootstrap prints.
+
+    The next run finds no incomplete files.
+    """
     failing = tmp_path / "debootstrap"
     failing.write_text("#!/bin/sh\necho 'E: Failed getting release file' >&2\nexit 1\n")
     failing.chmod(0o755)

@@ -19,7 +19,7 @@ other
 
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
-    """A page with two parts."""
+    """Page with two generated blocks."""
     path = tmp_path / "page.md"
     path.write_text(PAGE)
     return path

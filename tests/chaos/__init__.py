@@ -1,1 +1,1 @@
-"""Tests of the real process under load, faults and signals."""
+"""Tests of the service's process under load, faults and signals."""

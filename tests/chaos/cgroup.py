@@ -1,4 +1,7 @@
-"""Control groups of version 1 or 2, which limit the memory of processes. They need root."""
+"""Control groups of version 1 or 2, which limit the memory of processes.
+
+Only root can create a control group.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,18 @@ _ROOT = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class MemoryGroup:
-    """Control group that limits memory.
+    """Control group that limits the memory of its processes.
 
     Attributes:
         path: directory of the group.
-        version: 1 or 2.
+        version: version of control groups, 1 or 2.
     """
 
     path: Path
     version: int
 
     def add(self, pid: int) -> None:
-        """Move a process into the group, which then counts its new memory."""
+        """Move a process into the group, which counts memory allocated from then on."""
         (self.path / "cgroup.procs").write_text(str(pid))
 
     @property
@@ -42,17 +45,13 @@ class MemoryGroup:
 
     @property
     def socket_bytes(self) -> int | None:
-        """Return the current bytes of the kernel's socket buffers, if the kernel counts them."""
+        """Return the bytes of the kernel's socket buffers, or None if the kernel has no count."""
         path = self.path / "memory.kmem.tcp.usage_in_bytes"
         return int(path.read_text()) if path.exists() else None
 
 
 def unavailable() -> str | None:
-    """Return the reason why this machine cannot have a memory group.
-
-    Returns:
-        None if a group is possible.
-    """
+    """Return the reason why this machine cannot have a memory group, or None if it can."""
     if os.name != "posix" or os.geteuid() != 0:
         return "a limit on memory needs root and Linux's control groups"
     if _parent() is None:

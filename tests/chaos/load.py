@@ -31,19 +31,15 @@ class Outcome:
     bad: int = 0
 
     def percentile_s(self, share: float) -> float:
-        """Return a percentile of the latencies."""
+        """Return a percentile of the latencies in seconds, or 0 without latencies."""
         ranked = sorted(self.latencies_s)
         return ranked[min(len(ranked) - 1, int(share * len(ranked)))] if ranked else 0.0
 
 
 class Client:
-    """Connection of a client, which reconnects when the server has closed it.
+    """Client with one HTTP connection.
 
-    Args:
-        host: host of the service.
-        port: port of the service.
-        outcome: record of the outcomes.
-        body: body of each request.
+    The client reconnects after the server has closed the connection.
     """
 
     def __init__(self, host: str, port: int, outcome: Outcome, body: bytes = BODY) -> None:
@@ -99,13 +95,10 @@ class Client:
 async def ask_until(
     stop: asyncio.Event, host: str, port: int, clients: int, pause_s: float = 0.0
 ) -> Outcome:
-    """Send requests in a closed loop: each client sends its next request after a response.
+    """Send requests from clients that each wait for a response before the next request.
 
     Args:
-        stop: event that ends the loop.
-        host: host of the service.
-        port: port of the service.
-        clients: number of clients.
+        stop: event that ends the requests.
         pause_s: seconds between a response and the next request.
     """
     outcome = Outcome()

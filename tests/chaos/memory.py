@@ -6,7 +6,7 @@ MB = 1_000_000
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the bytes that a process has in memory."""
+    """Return the resident memory of a process in bytes."""
     return _field(pid, "VmRSS")
 
 
@@ -21,7 +21,7 @@ def forget_peak(pid: int) -> None:
 
 
 def deleted_maps(pid: int) -> list[str]:
-    """Return the deleted files that a process has mapped."""
+    """Return the deleted weights files that a process still maps."""
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
     return [line for line in lines if line.endswith("(deleted)") and "weights" in line]
 

@@ -26,10 +26,9 @@ async def serving(
     """Run the service, yield its process and port, and kill it at the end.
 
     Args:
-        flags: flags of fillmask-serve.
-        port: port to listen on. 0 selects a free port.
+        port: port of the service, 0 for a free port.
         code: Python code that starts the service, in place of `fillmask-serve`.
-        on_start: called with the id of the process immediately after its start.
+        on_start: callback that receives the process id at the start.
     """
     start = ["-c", code] if code is not None else ["-m", "service"]
     process = await asyncio.create_subprocess_exec(

@@ -1,4 +1,4 @@
-"""All attacks at once on a process with the 512 MiB of the documented pod."""
+"""All attacks at once on a process with 512 MiB, the memory limit of the documented pod."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from tests.chaos.load import ask_until
 from tests.chaos.process import serving
 
 LIMIT_BYTES = 512 * 2**20
-# a minute with `make attack-check`
+# `make attack-check` sets 60 s
 ATTACK_S = float(os.environ.get("ATTACK_S", "10"))
 CLIENTS = 8
 # longer during other tests, which also use the CPUs
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(unavailable() is not None, reason=str(unavailabl
 
 
 async def test_all_attacks_at_once() -> None:
-    """Polite clients get their responses in time during the attacks."""
+    """Clients that take no part in the attacks get their responses in time."""
     stop = asyncio.Event()
     with memory_group("fillmask-attacks", LIMIT_BYTES) as group:
         async with (

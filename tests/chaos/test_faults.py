@@ -37,7 +37,7 @@ async def vanish(port: int, stop: asyncio.Event) -> int:
     """Repeatedly connect, send a whole request or half a request, and disconnect.
 
     Returns:
-        Number of attempts.
+        Number of requests.
     """
     times = 0
     head = b"POST /fill-mask HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"

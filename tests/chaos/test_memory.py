@@ -1,4 +1,4 @@
-"""Attacks on the memory of a process, and bounds on its growth."""
+"""Bounds on the growth of a process's memory under attacks."""
 
 import asyncio
 import json
@@ -20,10 +20,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read 
 
 ATTACK_S = 5
 CLIENTS = 4
-# Below 0.3 s without other tests, which use the CPUs too. `make attack-check` allows 1 s.
+# The measured time is below 0.3 s if no other tests use the CPUs. `make attack-check` allows 1 s.
 SLOWEST_S = 5.0
-# Allowed growth of the process. The terms are in docs/operations.md: bodies 48 MiB, responses
-# 64 MiB, unread responses 32 MiB, and a rest for connections and the allocator.
+# Allowed growth of the process, from the parts in docs/operations.md: bodies 48 MiB, responses
+# 64 MiB, unread responses 32 MiB, and a margin for connections and the allocator.
 BOUNDS_MB = {
     "targets": 50,
     "target scores": 150,
@@ -42,7 +42,7 @@ BOUNDS_MB = {
 
 
 async def attacked(name: str) -> tuple[int, Outcome]:
-    """Return the peak growth of a process's memory and the outcome of polite clients."""
+    """Return the peak growth of a process's memory in bytes, and the outcome of other clients."""
     async with serving("--log-level=error") as (process, port):
         warm = Client("127.0.0.1", port, Outcome())
         for _ in range(50):
@@ -61,7 +61,7 @@ async def attacked(name: str) -> tuple[int, Outcome]:
 
 @pytest.mark.parametrize("name", BOUNDS_MB)
 async def test_attack_is_bounded(name: str) -> None:
-    """Polite clients get their responses in time during the attack."""
+    """Clients that take no part in the attack get their responses in time."""
     growth_bytes, outcome = await attacked(name)
     assert growth_bytes < BOUNDS_MB[name] * MB
     assert set(outcome.statuses) == {200}
@@ -81,8 +81,8 @@ async def test_memory_is_returned_after_an_attack() -> None:
         await asyncio.sleep(1 + RETURN_EVERY_S + 2)  # the first second is for requests that run
         later_bytes = resident_bytes(process.pid)
         highest_bytes = peak_bytes(process.pid)
-    # Below the peak, because memory may also return during the attack. The measured difference was
-    # 50 to 110 MB, and 25 to 30 MB without the return.
+    # The test compares with the peak, because memory may also return during the attack. The
+    # measured difference was 50 to 110 MB, and 25 to 30 MB in a service that returns no memory.
     assert later_bytes < highest_bytes - 40 * MB
 
 

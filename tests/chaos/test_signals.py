@@ -12,7 +12,7 @@ CLIENTS = 16
 
 
 async def under_load(number: signal.Signals, *flags: str) -> tuple[Outcome, int]:
-    """Return the outcome of the requests and the exit code."""
+    """Send a signal under load and return the outcome of the requests and the exit code."""
     stop = asyncio.Event()
     async with serving(*flags) as (process, port):
         asking = asyncio.create_task(ask_until(stop, "127.0.0.1", port, CLIENTS))

@@ -1,4 +1,4 @@
-"""Fixtures from the service for the deployment files."""
+"""Fixture for the tests of the deployment files."""
 
 import pytest
 

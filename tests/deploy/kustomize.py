@@ -14,7 +14,7 @@ import yaml
 from tests.deploy import files
 
 MODULES = Path(__file__).parent / "kubernetes" / "node_modules"
-# A release of 2022, so that the kubectl of every supported Kubernetes renders the same.
+# A release of 2022, so that the kubectl of every supported Kubernetes renders the same objects.
 # kustomize has a package only for Linux on x86, so other systems need kubectl.
 PROGRAM = MODULES / "@install-binary" / "kustomize-linux-x64" / "kustomize-linux-x64"
 COMMAND = [str(PROGRAM), "build"] if PROGRAM.exists() else ["kubectl", "kustomize"]
@@ -29,7 +29,7 @@ def render(directory: Path) -> list[dict[str, Any]]:
     """Return the objects of a kustomization, in the order of `kubectl apply`.
 
     Raises:
-        AssertionError: kustomize fails, with its own message.
+        AssertionError: kustomize fails.
     """
     done = subprocess.run([*COMMAND, directory], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -63,7 +63,7 @@ def one(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
 
 
 def pods(objects: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the specs of the pods that objects make."""
+    """Yield the specs of the pods that objects create."""
     for each in objects:
         if each["kind"] == "InferenceService":
             yield {key: each["spec"]["predictor"][key] for key in pod_fields(each)}

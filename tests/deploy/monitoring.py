@@ -40,7 +40,7 @@ def dashboard_expressions() -> Iterator[str]:
 
 
 def metrics_of(expression: str) -> set[str]:
-    """Return the metrics in an expression of PromQL.
+    """Return the names of the metrics in a PromQL expression.
 
     Raises:
         ValueError: the expression is not valid.
@@ -66,12 +66,12 @@ def exposition() -> str:
 
 
 def exposed_families() -> dict[str, str]:
-    """Return the type of every metric by name."""
+    """Return the type of every metric family by name."""
     return dict(re.findall(r"^# TYPE (\S+) (\S+)$", exposition(), re.MULTILINE))
 
 
 def family(metric: str, families: dict[str, str]) -> str:
-    """Return the family of a sample, e.g. the histogram that a `_count` belongs to."""
+    """Return the metric family of a sample, e.g. the histogram that a `_count` belongs to."""
     for suffix in HISTOGRAM_SUFFIXES:
         base = metric.removesuffix(suffix)
         if base != metric and families.get(base) == "histogram":

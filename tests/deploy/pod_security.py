@@ -53,7 +53,7 @@ def contexts(pod: Spec) -> Iterator[tuple[str, Spec]]:
 
 
 def in_every_container(pod: Spec, key: str, is_allowed: Callable[[Any], bool]) -> Iterator[str]:
-    """Yield the containers with a forbidden value, which may be inherited from the pod."""
+    """Yield the containers with a forbidden value, their own or the pod's."""
     of_pod = pod.get("securityContext", {}).get(key)
     for container in containers(pod):
         if not is_allowed(container.get("securityContext", {}).get(key, of_pod)):
@@ -138,7 +138,7 @@ def privilege_escalation(pod: Spec) -> Iterator[str]:
 
 
 def run_as_non_root(pod: Spec) -> Iterator[str]:
-    """Yield the containers without runAsNonRoot, of their own or from the pod."""
+    """Yield the containers for which neither the container nor the pod sets runAsNonRoot."""
     yield from in_every_container(pod, "runAsNonRoot", lambda value: value is True)
 
 
@@ -148,7 +148,7 @@ def run_as_user(pod: Spec) -> Iterator[str]:
 
 
 def seccomp(pod: Spec) -> Iterator[str]:
-    """Yield the containers without a seccomp profile, of their own or from the pod."""
+    """Yield the containers for which neither the container nor the pod sets a seccomp profile."""
     yield from in_every_container(
         pod, "seccompProfile", lambda value: bool(value) and value["type"] in PROFILES
     )

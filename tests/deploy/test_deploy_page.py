@@ -99,7 +99,7 @@ def test_requests_and_limits_come_from_the_measurement() -> None:
 
 
 def test_queue_that_scales_is_a_fraction_of_a_seconds_work() -> None:
-    """The threshold is 1/8 to 1/5 of the tokens that a pod computes per second."""
+    """The threshold of queued tokens is 1/8 to 1/5 of a pod's tokens per second."""
     production = kustomize.rendered(files.K8S / "overlays" / "production")
     scaled = kustomize.one(production, "ScaledObject")["spec"]
     (waiting,) = (each for each in scaled["triggers"] if each["type"] == "prometheus")

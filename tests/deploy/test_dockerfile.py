@@ -41,7 +41,7 @@ def test_dependencies_are_those_of_pyproject() -> None:
 
 
 def without_the_hubs_client() -> tuple[set[str], set[str]]:
-    """Return the distributions for serving, with and without the client of the hub."""
+    """Return the distributions for serving, with and without the Hugging Face Hub's client."""
     project = tomllib.loads((files.ROOT / "pyproject.toml").read_text())["project"]
     found = []
     for left_out in ("", "huggingface-hub"):
@@ -60,7 +60,7 @@ def without_the_hubs_client() -> tuple[set[str], set[str]]:
 
 
 def test_image_is_without_what_only_the_hubs_client_needs() -> None:
-    """The build uninstalls the client and the packages that nothing else needs."""
+    """The build uninstalls the client and the packages that only the client needs."""
     (run,) = (run for run in files.values(ALL, "RUN") if "hf-xet" in run)
     uninstalled = re.search(r"uninstall --disable-pip-version-check --yes ([\w -]+) &&", run)
     assert uninstalled

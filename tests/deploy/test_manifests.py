@@ -1,6 +1,6 @@
 """References in rendered manifests: to each other, to the service and to its image.
 
-The schema accepts names of ports, volumes or settings that do not exist.
+A schema accepts names of ports, volumes and settings that do not exist.
 """
 
 import math
@@ -26,8 +26,8 @@ VERSION = "app.kubernetes.io/version"
 def rendered(name: str) -> Objects:
     """Return the objects of the kustomization with this directory name.
 
-    Only tests call the function, never the import of this module. Each pytest worker imports all
-    modules, and each run of kustomize takes half a second.
+    Call this function in tests, not at import. Each pytest worker imports all modules, and each
+    run of kustomize takes half a second.
     """
     path = PATHS[name]
     return (
@@ -48,7 +48,7 @@ def containers(objects: Objects) -> Iterator[dict[str, Any]]:
 
 
 def templates(objects: Objects) -> Iterator[dict[str, str]]:
-    """Yield the labels of the pods that objects make."""
+    """Yield the labels of the pods that objects create."""
     for each in objects:
         if "template" in each.get("spec", {}):
             yield each["spec"]["template"]["metadata"]["labels"]
@@ -127,7 +127,7 @@ def test_network_policy_admits_all_clients_to_the_ports_of_the_pods_only(objects
 
 
 def test_cpus_are_whole_and_reserved(objects: Objects) -> None:
-    """The service starts one thread per CPU of the limit, so a pod needs all of them."""
+    """The service starts one thread per CPU of the limit, so a pod reserves the entire limit."""
     for container in containers(objects):
         resources = container["resources"]
         assert int(resources["limits"]["cpu"]) >= 1
@@ -153,7 +153,7 @@ def scaler(root: str) -> tuple[int, int, Any]:
 
 @pytest.mark.parametrize("root", ["base", "production"])
 def test_drain_evicts_pods_and_leaves_some(root: str) -> None:
-    """A pod that is not ready does not block the drain."""
+    """A pod that is not ready does not block the drain of a node."""
     budget = kustomize.one(rendered(root), "PodDisruptionBudget")["spec"]
     fewest, _, _ = scaler(root)
     assert 1 <= budget["maxUnavailable"] < fewest
@@ -194,7 +194,7 @@ def test_probes_ask_paths_that_exist(root: str, paths: set[str]) -> None:
 
 
 def test_names_in_pods_exist(objects: Objects) -> None:
-    """Secrets are missing from the objects, because users create them."""
+    """The test ignores Secrets, because users create them outside of the manifests."""
     for pod in kustomize.pods(objects):
         volumes = {volume["name"] for volume in pod.get("volumes", [])}
         for container in pod_security.containers(pod):
@@ -227,12 +227,12 @@ def test_settings_are_allowed_and_their_paths_are_mounted(objects: Objects) -> N
 
 
 def test_change_of_settings_rolls_the_pods() -> None:
-    """The ConfigMap's name has a hash of its content."""
+    """The ConfigMap's name has a hash of its content, so new content changes the pods."""
     assert names(rendered("base"), "ConfigMap") != names(rendered("bundle-claim"), "ConfigMap")
 
 
 def test_every_deployment_has_one_scaler_at_most(objects: Objects) -> None:
-    """Two scalers, or a scaler and a number of replicas, would conflict."""
+    """Two scalers of one Deployment conflict, as do a scaler and a number of replicas."""
     targets = [
         each["spec"]["scaleTargetRef"]["name"]
         for each in objects
@@ -251,12 +251,12 @@ def test_pods_run_as_the_images_user(objects: Objects) -> None:
         for key, number in (("runAsUser", user), ("runAsGroup", group)):
             others = pod_security.in_every_container(pod, key, number.__eq__)
             assert list(others) == []
-        # the pod's group can read or write volumes
+        # fsGroup must be the image's group, so that the service can read and write volumes
         assert pod.get("securityContext", {}).get("fsGroup", group) == group
 
 
 def test_pods_get_no_variables_of_other_services(objects: Objects) -> None:
-    """A Service named fillmask would set FILLMASK_ variables that stop the start."""
+    """Variables that Kubernetes derives from a Service named fillmask prevent the start."""
     for pod in kustomize.pods(objects):
         assert pod["enableServiceLinks"] is False
 
@@ -280,13 +280,13 @@ def test_pod_is_not_killed_while_it_drains(root: str) -> None:
 
 
 def test_kserve_waits_longer_than_the_service() -> None:
-    """Only the service's own timeout sends an error message."""
+    """Clients get an error message only if the service times out first."""
     predictor = kustomize.one(rendered("kserve"), "InferenceService")["spec"]["predictor"]
     assert predictor["timeout"] > Settings.model_fields["request_timeout_ms"].default / 1000
 
 
 def test_kserves_predictor_satisfies_the_schema_of_a_pod() -> None:
-    """The test checks the types of KServe's own fields, for which no package has a schema."""
+    """No package has a schema for KServe's own fields, so the test checks their types."""
     predictor = kustomize.one(rendered("kserve"), "InferenceService")["spec"]["predictor"]
     for field, kind in kustomize.PREDICTOR_FIELDS.items():
         assert isinstance(predictor[field], kind)

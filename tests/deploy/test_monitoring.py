@@ -1,4 +1,4 @@
-"""Dashboard and alerts: PromQL over existing metrics, in compose and in clusters."""
+"""PromQL of the dashboard and the alerts, and their use in compose.yaml and in clusters."""
 
 import re
 from typing import Any
@@ -16,7 +16,7 @@ ALERTS = pytest.mark.parametrize("alert", monitoring.alerts(), ids=lambda rule: 
 
 @pytest.fixture(scope="module")
 def families() -> dict[str, str]:
-    """Name and type of every metric."""
+    """Type of every metric family by name."""
     return monitoring.exposed_families()
 
 
@@ -67,7 +67,7 @@ def test_alert_has_severity_duration_summary_and_runbook(alert: dict[str, Any]) 
 
 
 def test_operator_gets_the_same_rules() -> None:
-    """The operator's PrometheusRule wraps the same groups as alerts.yml."""
+    """The Prometheus operator's PrometheusRule has the groups of alerts.yml."""
     rules = files.read_yaml(monitoring.MONITORING / "prometheus-rule.yml")
     assert rules["kind"] == "PrometheusRule"
     assert rules["spec"] == files.read_yaml(monitoring.MONITORING / "alerts.yml")

@@ -1,4 +1,4 @@
-"""The production overlay: scaling by the queue, scraping, and the route from outside."""
+"""Production overlay: scaling by the queue, scraping, and the route from outside."""
 
 import re
 from typing import Any
@@ -35,7 +35,7 @@ def waiting() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def rule() -> dict[str, Any]:
-    """The only rule of the route."""
+    """The only rule of the HTTPRoute."""
     (rule,) = production("HTTPRoute")["spec"]["rules"]
     return dict(rule)
 
@@ -84,13 +84,12 @@ def test_route_leads_from_a_listener_with_tls_to_the_service(
 
 
 def test_service_times_out_before_the_route_does(rule: dict[str, Any]) -> None:
-    """Only the service's own timeout sends an error message."""
+    """Clients get an error message only if the service times out first."""
     for timeout in rule["timeouts"].values():
         assert float(timeout.removesuffix("s")) > REQUEST_TIMEOUT_S
 
 
 def is_routed(path: str, rule: dict[str, Any]) -> bool:
-    """Return whether the rule routes a path."""
     for match in rule["matches"]:
         kind, value = match["path"]["type"], match["path"]["value"]
         if path == value or (kind == "PathPrefix" and path.startswith(f"{value}/")):

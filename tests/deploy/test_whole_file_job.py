@@ -58,7 +58,7 @@ def test_outputs_of_the_pods_in_order_are_the_whole(tiny: Tiny, tmp_path: Path) 
 
 
 def test_permanent_failures_are_not_retried() -> None:
-    """Jobs retry after other exit codes and after the eviction of a pod."""
+    """A Job retries after temporary failures and after the eviction of a pod."""
     fail, ignore = JOB["podFailurePolicy"]["rules"]
     assert fail["action"] == "FailIndex"
     assert fail["onExitCodes"]["containerName"] == CONTAINER["name"]

@@ -16,7 +16,6 @@ _FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
 def read(page: Path) -> str:
-    """Return the text of a page."""
     return page.read_text(encoding="utf-8")
 
 

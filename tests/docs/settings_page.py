@@ -28,7 +28,7 @@ signal ends the process immediately. After SIGHUP the service reloads changed bu
 
 
 def render() -> str:
-    """Return the page."""
+    """Return the text of docs/settings.md."""
     schemas = Settings.model_json_schema()["properties"]
     rows = []
     for name, field in Settings.model_fields.items():
@@ -45,7 +45,7 @@ def render() -> str:
 
 
 def _allowed(name: str, schema: dict[str, Any]) -> str:
-    """Return the allowed values of a setting. The result is empty for texts and paths."""
+    """Return the allowed values of a setting, or an empty string for texts and paths."""
     bounded = {"enum", "allowed"} & schema.keys() or schema.get("type") in {"integer", "boolean"}
     return allowed(name) if bounded else ""
 

@@ -59,5 +59,5 @@ def numbers(text: str) -> list[float]:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text without numbers, bars and white space."""
+    """Return the words of a text without numbers, progress bars and white space."""
     return BAR.sub("", NUMBER.sub("", text)).split()

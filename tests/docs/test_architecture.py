@@ -14,7 +14,7 @@ def test_every_package_has_a_line() -> None:
         for top in ("service", "model", "export", "benchmarks")
         for path in (pages.ROOT / top).rglob("__init__.py")
     }
-    # a folder of packages, and servers that the comparison starts
+    # benchmarks/ contains only packages. The comparison starts the servers as programs.
     packages -= {"benchmarks/", "benchmarks/comparison/servers/"}
     named = re.findall(r"^\| `([\w/]+/)` \|", pages.section(PAGE, "Packages"), re.MULTILINE)
     assert set(named) >= packages
@@ -28,4 +28,4 @@ def test_every_module_named_exists() -> None:
 
 def test_glossary_has_at_most_twenty_terms() -> None:
     rows = re.findall(r"^\| [^|]+ \|", pages.section(PAGE, "Glossary"), re.MULTILINE)
-    assert 0 < len(rows) - 2 <= MAX_TERMS  # without the head and its rule
+    assert 0 < len(rows) - 2 <= MAX_TERMS  # without the header row and its delimiter row

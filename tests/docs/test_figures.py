@@ -14,7 +14,7 @@ from tests.docs import pages
 README = pages.read(pages.ROOT / "README.md")
 FIGURES = pages.read(pages.DOCS / "figures.md")
 PERFORMANCE = pages.read(pages.DOCS / "performance.md")
-# rows of docs/figures.md, and the contenders whose fastest the row shows
+# Rows of docs/figures.md. Each row shows the fastest contender whose name begins with the value.
 CONTENDERS = {
     "**fillmask int8**": "fillmask int8",
     "fillmask fp32": "fillmask fp32",
@@ -51,7 +51,7 @@ def measured(size: str, column: str) -> dict[str, dict[str, str]]:
 
 
 def rate_and_ratio(size: str, contender: str) -> tuple[float, float]:
-    """Return requests/s at 8 clients and the ratio to fillmask int8, of the fastest variant."""
+    """Return the fastest variant's requests/s at 8 clients and fillmask int8's speedup over it."""
     return max(
         (float(row["requests/s at 8"]), float(row["fillmask int8 / this, at 8"].rstrip("x")))
         for name, row in measured(size, "requests/s at 8").items()

@@ -1,4 +1,4 @@
-"""Commands of the Makefile, the commit hooks and the workflow of CONTRIBUTING.md."""
+"""Commands of the Makefile, the commit hooks and the CI workflow."""
 
 import re
 import subprocess
@@ -30,7 +30,7 @@ def test_commit_hooks_are_the_commands_of_make_check() -> None:
     commands = {line.strip().removeprefix("$(DEV)/bin/") for line in recipe.splitlines()}
     config = yaml.safe_load(pages.read(pages.ROOT / ".pre-commit-config.yaml"))
     entries = [hook["entry"] for repo in config["repos"] for hook in repo["hooks"]]
-    # pre-commit names the files, which ruff would check even if they are excluded
+    # pre-commit passes file names, which ruff checks even if its settings exclude them
     hooks = {
         entry.removeprefix(".venv-dev/bin/").removesuffix(" --force-exclude") for entry in entries
     }

@@ -1,4 +1,4 @@
-"""Names on all pages: links, anchors, settings, make targets, modules, files, routes."""
+"""Links, anchors, settings, make targets, modules, files and routes that pages name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILE = re.compile(rf"`((?:{FOLDERS})/[\w./-]+)`")
 
 NAMES = {str(page.relative_to(pages.ROOT)): page for page in pages.PAGES}
 every_page = pytest.mark.parametrize("page", list(NAMES.values()), ids=list(NAMES))
-# the changelog has old names
+# the changelog names files and settings that no longer exist
 CURRENT = {name: page for name, page in NAMES.items() if name != "CHANGELOG.md"}
 every_current_page = pytest.mark.parametrize("page", list(CURRENT.values()), ids=list(CURRENT))
 
@@ -38,7 +38,7 @@ def test_links_lead_to_a_file_and_a_heading(page: Path) -> None:
 @every_current_page
 def test_settings_exist(page: Path) -> None:
     named = set(re.findall(r"FILLMASK_[A-Z0-9_]*[A-Z0-9]", pages.read(page)))
-    assert named <= pages.VARIABLES | {"FILLMASK_API_KEY"}  # the playground's code reads it
+    assert named <= pages.VARIABLES | {"FILLMASK_API_KEY"}  # read by the playground's code
 
 
 @every_current_page

@@ -1,4 +1,4 @@
-"""Small checkpoint and plain sentences for it."""
+"""Fixtures of a small checkpoint and of sentences for it."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tests.model.samples import VERSES, random_encoder, small_config
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread() -> None:
-    """Use one thread, because tensors this small are slower on several."""
+    """Use one thread, because tensors this small are slower on several threads."""
     torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)
 def _few_smoothing_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take a tenth of the smoothing steps, which are 85 % of the time of a tiny int8 export.
+    """Run a tenth of the smoothing steps, which take 85 % of the time of a tiny int8 export.
 
-    The factors are worse, so the accuracy bounds of int8 are harder to meet.
-    tests/model/quantization and the export of tests/docs/test_builtin_model.py take all steps.
+    The factors are less accurate than with all steps, so the accuracy bounds of int8 are harder to
+    meet. tests/model/quantization and the export of tests/docs/test_builtin_model.py run all steps.
     """
     monkeypatch.setattr(smoothing, "STEPS", smoothing.STEPS // 10)
 
 
 @pytest.fixture(scope="session")
 def checkpoint_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random encoder with a tokenizer that knows the verses."""
+    """Checkpoint of a random encoder, with a tokenizer trained on the verses."""
     tokenizer = train_word_pieces(VERSES, vocab_size=200)
     config = small_config(vocab_size=tokenizer.get_vocab_size(), num_layers=3, max_positions=24)
     directory = tmp_path_factory.mktemp("checkpoint") / "tiny"
@@ -42,11 +42,11 @@ def checkpoint_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def checkpoint(checkpoint_path: Path) -> Checkpoint:
-    """The random checkpoint, loaded."""
+    """The loaded random checkpoint."""
     return load_checkpoint(checkpoint_path)
 
 
 @pytest.fixture
 def texts() -> SampleTexts:
-    """Sentences that the tokenizer knows."""
+    """Sentences of words in the tokenizer's vocabulary."""
     return SampleTexts(verification=VERSES, calibration=[verse.upper() for verse in VERSES])

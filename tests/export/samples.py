@@ -76,7 +76,7 @@ CONFIGS: dict[str, EncoderConfig] = {
 class PaddedBatch:
     """Padded batch with masks.
 
-    The arrays are (N, T).
+    The arrays have the shape (N, T) for N texts of at most T tokens.
     """
 
     input_ids: NDArray[np.int64]
@@ -92,7 +92,6 @@ class PaddedBatch:
         }
 
     def logits(self, model: TiedEncoder) -> NDArray[np.float32]:
-        """Compute the logits with PyTorch."""
         with torch.inference_mode():
             result = model(
                 torch.from_numpy(self.input_ids),
@@ -103,7 +102,7 @@ class PaddedBatch:
         return logits
 
     def requests(self, targets: NDArray[np.int64], top_k: int) -> list[ModelPass]:
-        """Return one pass per text, without padding and with its own rows of the targets (M, K)."""
+        """Return one pass per text, without padding and with its rows of the targets (M, K)."""
         requests, start = [], 0
         for ids, keep, masked in zip(
             self.input_ids, self.attention_mask, self.mask_indicator, strict=True
@@ -116,7 +115,7 @@ class PaddedBatch:
 
 
 def padded_batch(vocab_size: int) -> PaddedBatch:
-    """Return four texts of 11, 5, 7 and 3 tokens with five masks, at the ends and in the middle."""
+    """Return four texts of 11, 5, 7 and 3 tokens with five masks, also at the ends."""
     lengths = np.array([11, 5, 7, 3])
     input_ids = np.random.default_rng(0).integers(0, vocab_size, (4, 11))
     attention_mask = (np.arange(11) < lengths[:, None]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Figures of int8 against fp32, compared with a computation per mask in PyTorch."""
+"""Agreement of int8 with fp32, compared with a loop over the masks in PyTorch."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def tokenizer(runtime: Runtime, tmp_path: Path) -> Tokenizer:
 def agreement(
     runtime: Runtime, model: TiedEncoder, texts: Sequence[str], tokenizer: Tokenizer, tokens: int
 ) -> Int8Figures:
-    """Return the agreement of a graph with an encoder."""
     return measure_agreement(runtime, Fp32Predictions.from_texts(model, texts, tokenizer, tokens))
 
 
@@ -54,7 +53,7 @@ def shaken(model: TiedEncoder) -> TiedEncoder:
 def test_the_same_encoder_agrees(
     runtime: Runtime, checkpoint: Checkpoint, tokenizer: Tokenizer
 ) -> None:
-    """The figures cover every token except special tokens, in several batches."""
+    """Every token except special tokens is a mask once, in several batches."""
     figures = agreement(runtime, checkpoint.model, VERSES * 12, tokenizer, 24)
     assert figures.masks == sum(len(tokenizer.encode(verse).input_ids) - 2 for verse in VERSES) * 12
     assert figures.top_1_agreement == 1

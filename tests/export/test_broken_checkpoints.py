@@ -33,7 +33,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def truncate(directory: Path) -> None:
-    """Remove the end of the weights."""
+    """Cut the last 100 bytes off the weights file."""
     path = directory / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
 
@@ -54,7 +54,7 @@ def spoil_value(weights: dict[str, Tensor], value: float) -> None:
 
 
 def more_words(directory: Path) -> None:
-    """Give the tokenizer more tokens than the table has rows."""
+    """Give the tokenizer more tokens than the embedding table has rows."""
     with (directory / "vocab.txt").open("a", encoding="utf-8") as vocabulary:
         vocabulary.write("onemore\nandanother\n")
 
@@ -104,7 +104,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 def export(directory: Path) -> int:
-    """Run the command and return its exit status."""
+    """Run `fillmask-export` and return its exit status."""
     texts = directory.parent / "texts.txt"
     texts.write_text("\n".join(VERSES))
     bundle = directory.parent / "bundle"

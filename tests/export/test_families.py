@@ -35,7 +35,7 @@ class Case:
     Attributes:
         model: the loaded encoder.
         inputs: three texts of different length, padded.
-        expected: (M, V) log-probabilities.
+        expected: log-probabilities (M, V) of transformers.
     """
 
     model: TiedEncoder
@@ -75,7 +75,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
 
 
 def test_the_served_graph_equals_transformers(case: Case, tmp_path: Path) -> None:
-    """The comparison covers the entire vocabulary in fp32."""
+    """The comparison covers the log-probabilities of the entire vocabulary in fp32."""
     builder = GraphBuilder(case.model.config, encoder_weights(case.model))
     served = case.served(builder, tmp_path)
     np.testing.assert_allclose(served, case.expected, rtol=0, atol=TOLERANCE)

@@ -1,4 +1,4 @@
-"""Exact changes of weights before rounding, and rounding errors with outlying channels."""
+"""Exact changes of weights before rounding, and rounding errors with outlier channels."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_float_channels_have_no_part_in_the_rounded_product() -> None:
 
 
 def test_a_gelus_outputs_come_close() -> None:
-    """The zero point of GELU's outputs is 16, and their minimum sets the smallest step."""
+    """The zero point of GELU's outputs is 16. GELU's minimum sets the smallest step."""
     x = gelu_tanh(_inputs())
     int8 = _int8(x, 12, smoothed=False)
     channels = int8.channels(NAME).int8

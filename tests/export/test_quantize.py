@@ -42,7 +42,7 @@ def test_a_weight_that_is_not_finite_is_refused(value: float) -> None:
 
 
 def test_compensation_brings_the_outputs_nearer() -> None:
-    """The Gram matrix comes from the same correlated inputs."""
+    """The Gram matrix and the errors come from the same correlated inputs."""
     generator = np.random.default_rng(2)
     mixing = generator.normal(size=(64, 64)) * np.geomspace(1, 0.01, 64)
     inputs = generator.normal(size=(500, 64)) @ mixing

@@ -72,7 +72,7 @@ def test_parts_lie_in_the_table(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The file contains the table once."""
+    """The weights file contains the table once."""
     monkeypatch.setattr(operators, "PART_ROWS", 40)
     request = ModelPass(np.array([3, 4, 5]), np.array([1]), 2, np.zeros((1, 0), np.int64))
     run(tmp_path / "bundle", random_encoder(BERT), request, int8=int8)

@@ -76,7 +76,7 @@ def test_writes_a_bundle_the_service_reads(
 def test_weights_that_training_has_rounded_are_served_as_they_are(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path
 ) -> None:
-    """The int8 weights equal the checkpoint's weights, and calibration does not run."""
+    """The int8 weights equal the checkpoint's weights. Calibration does not run."""
     trained = RoundedEncoder(checkpoint.model, plan_of(checkpoint.model))
     assert checkpoint.tokenizer_json is not None
     tokenizer_json = checkpoint.tokenizer_json
@@ -101,7 +101,7 @@ def test_weights_that_training_has_rounded_are_served_as_they_are(
     np.testing.assert_allclose(
         in_file(output) * plan[output], weights[f"{output}.weight"], rtol=1e-5, atol=1e-7
     )
-    # the values have the factors by which the output's weights are divided
+    # the output's weights are divided by these factors, the values' weights multiplied
     expected = weights[f"{value}.weight"] * plan[output][:, None]
     in_int8 = plan[value] > 0
     np.testing.assert_allclose(
@@ -159,7 +159,7 @@ def test_the_encoder_is_gone_before_a_graph_is_loaded(
 def test_int8_that_loses_too_much_is_not_written(
     checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error message contains the loss in accuracy and an alternative."""
+    """The error message contains the loss of accuracy and an alternative."""
     monkeypatch.setattr("export.agreement.MIN_AGREEMENT", 1.01)
     with pytest.raises(VerificationError, match=r"int8 must have fp32's top .*--precision fp32"):
         write_bundle(checkpoint, tmp_path / "bundle", _label("int8"), texts)

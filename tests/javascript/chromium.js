@@ -10,14 +10,14 @@ const home = join(packages, ".chromium");
 if (!readdirSync(packages).includes(basename(home))) {
   const scratch = `${home}-${process.pid}`;
   mkdirSync(scratch);
-  process.env.TMPDIR = scratch; // where the package unpacks to
+  process.env.TMPDIR = scratch; // the package unpacks into this directory
   const { inflate } = await import("@sparticuz/chromium");
   const archives = join(packages, "@sparticuz", "chromium", "bin");
   for (const name of ["chromium.br", "fonts.tar.br", "al2023.tar.br"]) {
     await inflate(join(archives, name));
   }
   try {
-    renameSync(scratch, home); // whole or not at all
+    renameSync(scratch, home); // atomic, so that no incomplete directory remains
   } catch { // another process was first
     rmSync(scratch, { recursive: true });
   }

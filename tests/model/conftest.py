@@ -30,7 +30,7 @@ def _one_thread() -> None:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
-    """A WordPiece tokenizer that knows every word of the verses."""
+    """WordPiece tokenizer trained on the verses, with every word of the verses as a token."""
     return train_word_pieces(VERSES, vocab_size=200)
 
 
@@ -49,7 +49,7 @@ def no_curve(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def pretraining(tokenizer: Tokenizer, rows: NDArray[np.int32], tmp_path: Path) -> Any:
-    """Factory of runs with the changes that a test needs."""
+    """Function that returns a tiny run with changed fields of its configuration."""
 
     def make(
         *, weights_seed: int = 0, name: str = "run", held_out_rows: int = 8, **changes: Any

@@ -1,7 +1,7 @@
 """Independent oracle of the encoder, in float64 NumPy.
 
-The oracle follows the papers, with one sequence, one head and one query at a time. Sums leave
-padding out instead of masking it. The code shares nothing with `model`.
+The oracle follows the papers and computes one sequence, one head and one query at a time. Sums
+leave padding out instead of masking it. The code shares nothing with `model`.
 
 Shapes: N batch, T tokens, D d_model, V vocabulary, M masked positions of the entire batch.
 """
@@ -60,10 +60,9 @@ def encoder_hidden(
     """Return the (T, D) last hidden states of one sequence without padding.
 
     Args:
-        config: sizes and choices.
         weights: the encoder's state_dict in float64.
         ids: (T,) tokens.
-        token_types: (T,) types; ignored by an encoder without types.
+        token_types: (T,) types, ignored by an encoder without types.
     """
     norm = _Norms(config, weights)
     x = weights["embeddings.word.weight"][ids] + _positions(config, weights)[: len(ids)]
@@ -102,7 +101,7 @@ def sinusoids(positions: int, width: int) -> Floats:
 
 
 def gelu_tanh(x: Floats) -> Floats:
-    """Compute GELU's approximation (Hendrycks & Gimpel 2016, section 2)."""
+    """Compute GELU's tanh approximation (Hendrycks & Gimpel 2016, section 2)."""
     result: Floats = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x * x * x)))
     return result
 
@@ -152,7 +151,7 @@ def _block(
 
 
 def _attention(q: Floats, k: Floats, v: Floats, num_heads: int) -> Floats:
-    """Compute scaled dot-product attention with heads side by side (Vaswani et al. 2017)."""
+    """Compute scaled dot-product attention with heads in adjacent columns (Vaswani et al. 2017)."""
     width = q.shape[1] // num_heads
     mixed = np.empty_like(q)
     for head in range(num_heads):

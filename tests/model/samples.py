@@ -29,7 +29,7 @@ SMALL: dict[str, Any] = {
 
 ROW_TOKENS = 16  # rows of tiny runs
 
-# neighbours determine every word, so that a small encoder learns it in seconds
+# neighbours determine every word, so that a small encoder learns the text in seconds
 VERSES = (
     "the cat sat on the mat and the dog lay by the door",
     "one day the old fox ran over the green hill to the sea",

@@ -1,4 +1,4 @@
-"""Mistakes on the command line of `fillmask-train`: one line and exit status 2."""
+"""One-line errors of `fillmask-train` with exit status 2 for wrong command lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def text(name: str, content: str) -> Callable[[], Any]:
 
 
 def bigger_tokenizer() -> None:
-    """Make a checkpoint, and a tokenizer with more tokens than the checkpoint's table has rows."""
+    """Save a checkpoint, and a tokenizer with more tokens than rows in the checkpoint's table."""
     save_small("start", None)
     tokenizer = Tokenizer.from_file("tokenizer.json")
     tokenizer.add_special_tokens([AddedToken("[EXTRA]", special=True)])
@@ -178,7 +178,7 @@ def test_a_mistake_is_one_line_and_exit_status_2(
 def test_a_loss_that_is_no_number_is_a_line_too(
     capsys: pytest.CaptureFixture[str], tokenizer: Tokenizer
 ) -> None:
-    """A loss of NaN ends the run with a one-line error that has the step."""
+    """A loss of NaN ends the run with a one-line error that names the step."""
     size = tokenizer.get_vocab_size()
     checkpoint = save_small("start", tokenizer.to_str().encode(), vocab_size=size)
     with torch.no_grad():

@@ -58,7 +58,7 @@ def test_one_row_in_a_hundred_is_set_aside(
 
 
 def test_resuming_keeps_tokenizer_and_weights() -> None:
-    """The resumed run needs the stored tokenizer, because two trainings give different ones."""
+    """The run needs the stored tokenizer, because a second training gives a different tokenizer."""
     assert pretrain("--output=halves", "--vocab-size=90", "--until-step=2") == 0
     tokenizer_json = Path("halves/tokenizer.json").read_bytes()
     assert pretrain("--output=halves", "--vocab-size=90", "--resume") == 0
@@ -72,7 +72,7 @@ def test_resuming_keeps_tokenizer_and_weights() -> None:
 
 
 def test_pretraining_can_start_from_a_checkpoint(tokenizer: Tokenizer) -> None:
-    """The first weights, the sizes and the tokenizer are the checkpoint's."""
+    """The first weights, the sizes and the tokenizer come from the checkpoint."""
     tokenizer_json = tokenizer.to_str().encode()
     start = save_small("start", tokenizer_json, vocab_size=tokenizer.get_vocab_size())
     assert pretrain("--init=start", "--output=run", "--learning-rate=1e-9") == 0
@@ -114,7 +114,7 @@ def test_evaluation_prints_figures(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_short_texts_are_trained_on_and_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
-    """`evaluate` accepts short texts alone."""
+    """`evaluate` also runs on short texts only."""
     assert pretrain("--output=run", "--short-share=0.5", "--row-tokens=16") == 0
     said = re.findall(r"([\d,]+) tokens in short texts", capsys.readouterr().out)
     assert len(said) == 1

@@ -35,7 +35,7 @@ class Packed(NamedTuple):
 def packed(
     *, N: int = 3, T: int = 7, D: int = 12, V: int = 31, blocks: int = 2, heads: int = 3
 ) -> Packed:
-    """Random case with uneven attention and logits of order 1."""
+    """Return random arguments with uneven attention and logits of order 1."""
     generator = torch.Generator().manual_seed(N + 10 * T + 100 * blocks)
     return Packed(
         input_ids=random_ids((N, T), V),
@@ -48,7 +48,7 @@ def packed(
 
 
 def expected(case: Packed, w_head: Tensor | None = None) -> NDArray[np.float64]:
-    """Result of the oracle."""
+    """Return the oracle's logits."""
     w_emb, pos_embed, blocks_weights = (t.double().numpy() for t in case[2:5])
     return oracle.packed_logits(
         case.input_ids.numpy(),
@@ -60,7 +60,7 @@ def expected(case: Packed, w_head: Tensor | None = None) -> NDArray[np.float64]:
 
 
 def untied_head(case: Packed) -> Tensor:
-    """An output projection that is independent of the embedding table."""
+    """Return an output projection that is independent of the embedding table."""
     V, D = case.w_emb.shape
     return torch.randn(D, V, generator=torch.Generator().manual_seed(99)) * 0.5
 
@@ -153,7 +153,7 @@ def test_a_later_token_changes_an_earlier_prediction() -> None:
 
 
 def test_sequences_do_not_mix() -> None:
-    """A sequence's logits are the same alone and beside others, to 1e-5."""
+    """A sequence's logits are the same alone and beside other sequences, to 1e-5."""
     case = packed()._replace(mask_indicator=torch.ones(3, 7))
     alone = case._replace(input_ids=case.input_ids[1:2], mask_indicator=case.mask_indicator[1:2])
     together = mlm_forward_tied(*case).reshape(3, 7, -1)[1]
@@ -208,7 +208,7 @@ BAD: dict[str, tuple[str, Callable[[Packed], Any]]] = {
 
 @pytest.mark.parametrize(("argument", "broken"), BAD.values(), ids=BAD)
 def test_a_bad_argument_is_named(argument: str, broken: Callable[[Packed], Any]) -> None:
-    """Either function raises a ValueError that begins with the argument's name."""
+    """Both functions raise a ValueError that begins with the argument's name."""
     case = packed()
     bad = case._replace(**{argument: broken(case)})
     with pytest.raises(ValueError, match=rf"^{argument} "):

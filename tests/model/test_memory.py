@@ -1,4 +1,4 @@
-"""Memory that is returned to the system or reused, without changes of values."""
+"""Release and reuse of memory, without changes of values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_mapped_weights_leave_memory_and_come_back(tmp_path: Path) -> None:
 
 
 def test_what_no_file_holds_stays() -> None:
-    """Tensors made by code have no file, so their values must stay in memory."""
+    """Tensors that were not read from a file must stay in memory."""
     tensor = torch.arange(VALUES, dtype=torch.float32)
     release_memory([tensor, tensor[:3], torch.empty(0)])
     assert torch.equal(tensor, torch.arange(VALUES, dtype=torch.float32))
@@ -104,7 +104,7 @@ print(faults(kept=False), faults(kept=True))
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the GNU C library's setting")
 def test_what_is_kept_is_not_asked_of_linux_again() -> None:
-    """With the setting, new blocks of 64 MB take few new pages, not 15,625 pages per block."""
+    """A block of 64 MB has 15,625 pages, which `keep_freed_memory` reuses for the next block."""
     done = subprocess.run(
         [sys.executable, "-c", TEN_BLOCKS], capture_output=True, text=True, check=True
     )
@@ -112,7 +112,7 @@ def test_what_is_kept_is_not_asked_of_linux_again() -> None:
     assert kept < asked / 4
 
 
-# Products of 40 shapes, the first one twice. Prints oneDNN's message about the last product.
+# Products of 40 shapes, the first shape twice. Prints oneDNN's message about the last product.
 FORTY_SHAPES = """
 import torch
 from torch.nn import functional as F
@@ -134,7 +134,7 @@ kernel(few={few})
 @pytest.mark.skipif("USE_MKLDNN=ON" not in torch.__config__.show(), reason="no oneDNN in PyTorch")
 @pytest.mark.parametrize(("few", "kernel"), [(False, "cache_hit"), (True, "cache_miss")])
 def test_kernels_of_old_shapes_are_let_go(*, few: bool, kernel: str) -> None:
-    """With the setting, oneDNN's cache drops a kernel after 40 other shapes."""
+    """With `limit_kernel_cache`, oneDNN's cache drops a kernel after 40 other shapes."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ONEDNN_")}
     done = subprocess.run(
         [sys.executable, "-c", FORTY_SHAPES.format(few=few)],

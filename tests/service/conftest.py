@@ -42,7 +42,7 @@ def bundle_copy(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def edit_bundle(bundle_copy: Path) -> EditBundle:
-    """Factory of changes to bundle.json in the copy."""
+    """Function that changes bundle.json in `bundle_copy` and returns the path of the bundle."""
 
     def edit(change: Callable[[dict[str, Any]], object]) -> Path:
         file = bundle_copy / "bundle.json"
@@ -57,7 +57,7 @@ def edit_bundle(bundle_copy: Path) -> EditBundle:
 
 @pytest.fixture(scope="module")
 def client(tiny: Tiny) -> Iterator[TestClient]:
-    """The service in this process, with low limits."""
+    """Client of a service in this process, with low limits."""
     settings = Settings(
         bundle=tiny.path, threads=2, max_texts=4, max_masks=6, max_top_k=20, max_body_bytes=150_000
     )
@@ -67,5 +67,5 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 @pytest.fixture
 def start_server(tiny: Tiny) -> StartServer:
-    """Factory of service processes on free ports, which returns each process with its address."""
+    """Function that starts a service process with the tiny model, like `start_process`."""
     return partial(start_process, "--bundle", str(tiny.path))

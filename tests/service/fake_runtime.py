@@ -76,10 +76,10 @@ async def running_batcher(
     statistics: BatchStatistics | None = None,
     failures: list[str] | None = None,
 ) -> AsyncIterator[Batcher]:
-    """Run a batcher with the fake for at most 20 s.
+    """Run a batcher with the fake runtime for at most 20 s.
 
     Args:
-        failures: list to which the batcher's failures are appended.
+        failures: list that receives the batcher's failures.
     """
     batcher = Batcher(
         fake.run,

@@ -1,4 +1,4 @@
-"""Scrape of /metrics, parsed as Prometheus does."""
+"""Samples of /metrics, parsed by Prometheus's client library."""
 
 from collections.abc import Mapping
 

@@ -16,8 +16,8 @@ def start_process(
     """Start the service, yield the process and its address, and kill it at the end.
 
     Args:
-        flags: flags of fillmask-serve.
-        command: arguments of Python in place of the service's own.
+        flags: command-line flags of fillmask-serve.
+        command: arguments of the Python interpreter that start the service.
     """
     with (
         tempfile.TemporaryFile("w+") as errors,

@@ -17,7 +17,7 @@ from tests.service.tiny import Tiny
 
 
 def start(settings: Settings) -> None:
-    """Run the lifespan of an application from its start to its end."""
+    """Start an application and stop it."""
     with TestClient(create_app(settings)):
         pass
 

@@ -56,7 +56,7 @@ async def test_cancelling_the_group_cancels_each() -> None:
 
 
 async def test_counter_waits_for_all_uses() -> None:
-    """With no use, the wait ends immediately."""
+    """If nothing uses the counter, the wait ends immediately."""
     uses, said = UseCounter(), []
     await uses.wait_until_unused()
 

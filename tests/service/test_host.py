@@ -130,7 +130,7 @@ def test_saturation_of_int8_products(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Products may saturate on x86 CPUs without VNNI or with unknown flags."""
+    """Products of int8 may saturate on x86 CPUs without VNNI or with unknown flags."""
     monkeypatch.setattr(platform, "machine", lambda: machine)
     if flags is not None:
         tree(tmp_path, {"proc/cpuinfo": f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t: vnni\n"})

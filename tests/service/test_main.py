@@ -1,4 +1,4 @@
-"""Start, errors and exit of a real process."""
+"""Start, errors and exit of a service process."""
 
 import asyncio
 import concurrent.futures
@@ -201,7 +201,6 @@ def test_runs_on_the_fast_loop_and_parser(start_server: StartServer) -> None:
 
 
 def test_client_with_a_large_body_reads_413(start_server: StartServer) -> None:
-    """The body is much larger than the limit."""
     with start_server() as (_, url):
         answer = httpx.post(f"{url}/fill-mask", json={"inputs": "x" * 5_000_000})
         assert answer.status_code == 413
@@ -214,7 +213,6 @@ def test_client_with_a_large_body_reads_413(start_server: StartServer) -> None:
 
 
 def test_bad_setting_is_one_sentence() -> None:
-    """The exit code is 2, without a traceback."""
     assert (
         refuse(FILLMASK_PROT="1") == 'Unknown variable "FILLMASK_PROT"; did you mean FILLMASK_PORT?'
     )
@@ -222,7 +220,6 @@ def test_bad_setting_is_one_sentence() -> None:
 
 
 def test_bad_bundle_is_one_sentence(edit_bundle: EditBundle, tmp_path: Path) -> None:
-    """The exit code is 2, without a traceback."""
     assert refuse("--port=0", "--bundle", str(tmp_path / "none")) == (
         f"The bundle is invalid: {tmp_path / 'none'} is not a directory; "
         "set bundle to the directory of a bundle."
@@ -262,9 +259,9 @@ async def test_connections_send_without_delay() -> None:
 
 
 def test_layer_that_rejects_under_overload() -> None:
-    """Usually the connection rejects.
+    """Usually the connection rejects requests under overload.
 
-    The application rejects if CORS or the access log needs it.
+    With CORS or an access log of all requests, the application rejects the requests.
     """
     settings = Settings()
     app = create_app(settings)

@@ -37,6 +37,6 @@ def test_a_start_leaves_no_file_at_home(tiny: Tiny, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the files lie in other places")
 def test_the_check_would_see_telemetry(tiny: Tiny, tmp_path: Path) -> None:
-    """The files appear if onnxruntime is imported before the variable is set."""
+    """The files appear if onnxruntime starts before the service disables telemetry."""
     left = _files_left_at_home(tmp_path / "home", "import onnxruntime", tiny.path / "model.onnx")
     assert "deviceid" in left

@@ -45,7 +45,6 @@ def test_environment_and_flags(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_unknown_variable_is_refused(
     variable: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message suggests the valid variable with the most similar name."""
     monkeypatch.setenv(variable, "1")
     with pytest.raises(SettingsError) as caught:
         read_settings([])
@@ -73,7 +72,6 @@ def test_an_unknown_variable_is_refused(
 def test_a_bad_value_is_refused(
     name: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message contains the flag or variable, the value and the allowed values."""
     flag = "--" + name.replace("_", "-")
     with pytest.raises(SettingsError) as caught:
         read_settings([f"{flag}={value}"])
@@ -120,7 +118,7 @@ def test_a_bad_flag_is_refused(arguments: list[str], sentence: str) -> None:
 def test_the_variables_kubernetes_sets_are_explained(
     variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kubernetes sets such variables for Services named fillmask and fillmask-metrics."""
+    """Kubernetes sets these variables for Services named fillmask and fillmask-metrics."""
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingsError, match="set enableServiceLinks: false in the pod") as caught:
         read_settings([])

@@ -56,7 +56,10 @@ class Tiny:
 
 
 def build_tokenizer() -> Tokenizer:
-    """Return a WordPiece tokenizer like BERT's. Its file asks for truncation and padding."""
+    """Return a WordPiece tokenizer like BERT's.
+
+    The tokenizer's file asks for truncation and padding.
+    """
     vocabulary = {token: i for i, token in enumerate(VOCABULARY)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 - a token of another kind
     tokenizer.normalizer = normalizers.BertNormalizer()
@@ -74,7 +77,7 @@ def build_tokenizer() -> Tokenizer:
 def build_graph(word_table: NDArray[np.float32], position_table: NDArray[np.float32]) -> Any:
     """Return a bag-of-words model that meets the served graph's contract.
 
-    Every input has an effect.
+    Every input of the graph affects its outputs.
     """
     constants: dict[str, NDArray[Any]] = {
         "words": word_table,

@@ -1,4 +1,4 @@
 """Tests of the pure functions in benchmarks/comparison.
 
-The comparison itself checks the contenders.
+The comparison itself checks the contenders' results.
 """

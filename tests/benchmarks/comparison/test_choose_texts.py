@@ -1,4 +1,4 @@
-"""Lengths and order of the texts."""
+"""Lengths and order of the comparison's texts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_choice_is_the_same_for_a_seed_and_differs_between_seeds() -> None:
 
 
 def test_any_stretch_of_the_order_has_all_lengths() -> None:
-    """The mean over any 88 consecutive texts is within 8 % of the mean over all."""
+    """The mean length of any 88 consecutive texts is within 8 % of the mean length of all texts."""
     lengths = sorted(wanted_lengths(200), reverse=True)
     order = [int(text) for text in interleave([str(length) for length in lengths])]
     assert sorted(order, reverse=True) == lengths

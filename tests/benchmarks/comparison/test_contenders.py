@@ -17,7 +17,7 @@ def _by_name(name: str) -> Contender:
 
 
 def test_each_starts_a_module_that_exists_in_an_environment_that_is_known() -> None:
-    """A renamed module would remove a row of the table."""
+    """A contender whose module has been renamed is missing from the table."""
     assert len({contender.name for contender in ALL}) == len(ALL) == 8
     for contender in ALL:
         assert contender.command[1] == "-m"
@@ -26,7 +26,7 @@ def test_each_starts_a_module_that_exists_in_an_environment_that_is_known() -> N
 
 
 def test_fp32_must_agree_and_nothing_else_need() -> None:
-    """Other contenders show their agreement as a figure."""
+    """For int8 and bf16, the page shows the share of masks on which transformers agrees."""
     assert {contender.name for contender in ALL if not contender.exact} == {
         *(OURS_INT8, "OpenVINO bf16, all logits", "OpenVINO int8, all logits"),
     }
@@ -46,7 +46,6 @@ def test_threads_are_tried_both_ways_and_never_exceed_the_cpus() -> None:
 
 
 def test_a_trial_names_the_speed_of_every_setting() -> None:
-    """The page shows the speedup of the fastest setting."""
     one, two = _by_name("transformers pipeline").settings
     assert describe_choice(two, {one: 15.9, two: 23.72}) == (
         "2 concurrent runs with 1 thread each. In a trial with 8 clients this setting reached "

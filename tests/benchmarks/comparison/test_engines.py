@@ -1,4 +1,4 @@
-"""Inputs of graphs with padded rows."""
+"""Padded inputs of the graphs."""
 
 from __future__ import annotations
 

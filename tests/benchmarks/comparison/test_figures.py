@@ -1,4 +1,4 @@
-"""Ratios and spreads over rounds."""
+"""Ratios and spreads over the rounds of a measurement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches by a token budget, and the jobs of threads."""
+"""Batches within a token budget, and the distribution of jobs over threads."""
 
 from __future__ import annotations
 

@@ -23,7 +23,10 @@ def _output(**changes: int) -> str:
 
 
 def test_units_are_seconds_milliseconds_and_microseconds() -> None:
-    """wrk counts in microseconds. 0.1 s of CPU for 400 requests are 250 us each."""
+    """wrk reports latencies in microseconds.
+
+    0.1 s of CPU time for 400 requests is 250 us per request.
+    """
     cell = parse(_output(), cpu_s=0.1)
     assert (cell.requests, cell.requests_per_s) == (400, 200)
     assert (cell.p50_ms, cell.p99_ms) == (4.5, 9)

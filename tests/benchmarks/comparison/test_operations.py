@@ -19,7 +19,7 @@ SIZES = Sizes(num_layers=3, d_model=48, d_ff=80, vocab_size=211)
 
 @pytest.mark.parametrize("tokens", [1, 32])
 def test_equals_torchs_count_where_every_token_is_a_mask(tokens: int) -> None:
-    """The last layer then computes all rows, like the layers before it."""
+    """The last layer computes only the rows of masks, which are all rows here."""
     input_ids = torch.arange(tokens)[None]
     # torch's counter omits fused attention
     written_out = sdpa_kernel(SDPBackend.MATH)

@@ -35,7 +35,7 @@ def _comparison() -> Comparison:
         mean_masks=1.5,
         operations_per_text=1e9,
         chosen=dict.fromkeys(names, "some setting"),
-        # speed of fillmask (the first contender) relative to each other contender
+        # contender number i is 1 + i times as slow as fillmask, the first contender
         visits={
             name: [_visit(speed / (1 + i)) for speed in (600, 300, 500)]
             for i, name in enumerate(names)
@@ -77,7 +77,7 @@ def _scaling() -> Scaling:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache in place of the real one."""
+    """Empty cache in place of the real cache."""
     monkeypatch.setattr(results_module, "CACHE", tmp_path / "cache")
     return tmp_path / "cache"
 
@@ -92,16 +92,16 @@ def test_results_are_read_back_as_they_were_written(cache: Path) -> None:
 
 def test_the_comparison_shows_medians_ratios_and_every_contender() -> None:
     page = comparison_section(_comparison())
-    # 500 / 3 at the third place, three times as slow as ours, (600 - 300) / 500 apart
+    # The third contender's median is 500 / 3, its ratio 3, and its spread (600 - 300) / 500.
     speeds = next(line for line in page.splitlines() if "166.7" in line)
     assert speeds.split(" | ")[0] == "| transformers pipeline"
     assert speeds.endswith("| 2.5 / 7.5 | 2.5 / 7.5 | 3.00x | 60 % |")
     assert "| fillmask int8 | 100 | 0.50 | 300 | 100.0 % |" in page
     assert "not measured" in page
-    # 700 texts/s of 1e9 operations are half of 1,400 GOPS
+    # 700 texts/s with 1e9 operations each are half of 1,400 GOPS.
     assert "| fillmask int8 | 700.0 | 50 % | 1.00x | 1 text per run |" in page
     assert "**LitServe + transformers**" in page
-    # a sum of 60 + 20 x 2, and the first twelve
+    # The times sum to 60 + 20 x 2. The table has the first twelve operators.
     assert "| Gemm | 60 | 60 % |" in page
     assert "| all others | 18 | 18 % |" in page
 
@@ -131,7 +131,7 @@ def test_a_part_that_was_not_measured_is_left_out(cache: Path, tmp_path: Path) -
 
 
 def test_a_table_with_a_cell_missing_is_an_error() -> None:
-    """Markdown would show the figures under wrong headings."""
+    """Without the error, Markdown shows the figures under wrong headings."""
     with pytest.raises(ValueError, match="must have 2 cells"):
         table(["a", "b"], [["1"]])
     assert table(["a", "b"], [["x|y", "1"]]) == "| a | b |\n| --- | --: |\n| x\\|y | 1 |"

@@ -1,4 +1,4 @@
-"""Formula for the number of pods, compared with a simulation of the service's rules."""
+"""Formula for the number of pods, compared with a simulation of the service."""
 
 import statistics
 
@@ -14,7 +14,7 @@ SECONDS = 15.0
 
 
 def pod(**limits: int) -> Pod:
-    """A pod of two CPUs."""
+    """Return a pod of two CPUs."""
     return Pod(POD_TOKENS_PER_S, 2, Settings().model_copy(update=limits))
 
 
@@ -27,7 +27,7 @@ def test_formula_is_work_over_what_a_pod_should_do() -> None:
 
 @pytest.mark.parametrize("rate", [300, RATE])
 def test_formulas_number_refuses_nobody(rate: int) -> None:
-    """The number excludes the spare pod."""
+    """The formula's number of pods excludes the spare pod."""
     tokens = statistics.mean(capacity.text_tokens())
     pods = pods_needed(rate, tokens, POD_TOKENS_PER_S)
     outcome = simulate(rate, pods, POD_TOKENS_PER_S, SECONDS)
@@ -36,7 +36,7 @@ def test_formulas_number_refuses_nobody(rate: int) -> None:
 
 
 def test_a_third_less_refuses() -> None:
-    """The formula's number is not larger than necessary."""
+    """The formula's number of pods is not larger than necessary."""
     tokens = statistics.mean(capacity.text_tokens())
     pods = pods_needed(RATE, tokens, POD_TOKENS_PER_S) * 2 // 3
     outcome = simulate(RATE, pods, POD_TOKENS_PER_S, SECONDS)
@@ -62,10 +62,10 @@ def test_second_worker_takes_the_second_request() -> None:
 
 
 def test_no_more_wait_than_are_admitted() -> None:
-    first = [Arrival(0.0, 100)]  # the batch shows the speed of the pod
+    first = [Arrival(0.0, 100)]  # the pod measures its speed with this batch
     crowd = first + [Arrival(1.0, 100)] * 10
     assert pod(max_waiting_tokens=500).serve(crowd).refused == 5
-    # at that speed 10 ms are 157 tokens
+    # at this speed the pod computes 157 tokens in 10 ms
     assert pod(max_wait_ms=10).serve(crowd).refused == 8
     assert pod().serve(crowd).refused == 0
 
@@ -75,5 +75,5 @@ def test_all_requests_are_answered_or_refused() -> None:
     outcome = pod(max_wait_ms=100).serve(crowd)
     assert outcome.refused > 0
     assert outcome.refused + len(outcome.latencies_s) == len(crowd)
-    # an admitted request takes at most the promised wait and its own batch
+    # An accepted request takes at most the allowed wait and the time of its own batch.
     assert max(outcome.latencies_s) < 0.1 + 2 * pod().batch_s(192)

@@ -11,14 +11,14 @@ from benchmarks.load.pod_size import PodSize
 
 
 class Pod:
-    """A server that answers each request with a status, and records the requests."""
+    """Server that returns one status for every request and records the requests."""
 
     def __init__(self, status: str) -> None:
         self.status = status
         self.inputs: list[str] = []
         self.connections = 0
         self.open = 0
-        self.left = asyncio.Event()  # no client is connected
+        self.left = asyncio.Event()  # set while no client is connected
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -50,7 +50,7 @@ async def loaded(pod: Pod, clients: int) -> pod_size.Load:
 
 @pytest.fixture
 def table() -> list[PodSize]:
-    """Return the rows of the page's table."""
+    """Rows of the table of pod sizes."""
     return pod_size.read_sizes()
 
 
@@ -77,7 +77,7 @@ def test_rows_are_read_as_they_are_written(table: list[PodSize]) -> None:
 
 
 def test_tokens_are_requests_times_their_tokens(table: list[PodSize]) -> None:
-    """Both rates on the page use the same texts."""
+    """Requests per second and tokens per second are measured with the same texts."""
     tokens = pod_size.tokens_per_request()
     rounding = 0.5 * tokens + 0.5
     for size in table:

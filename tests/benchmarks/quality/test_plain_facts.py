@@ -28,7 +28,6 @@ def test_each_of_six_kinds_has_ten_facts_that_the_built_in_model_could_tell() ->
 
 
 def test_no_fact_is_a_prompt_of_the_cloze_probe() -> None:
-    """The plain facts and the cloze probe share no sentence."""
     cloze = SentenceFilter(probe_sentences(PROBE))
     facts = list(probe_sentences(plain_facts.FACTS))
     assert [fact for fact in facts if cloze.matches(fact)] == []
@@ -37,7 +36,7 @@ def test_no_fact_is_a_prompt_of_the_cloze_probe() -> None:
 def test_rates_and_misses_are_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The output has a table by kind, then the missed sentences."""
+    """The output is a table by kind, followed by the missed sentences."""
     monkeypatch.setattr("sys.argv", ["plain_facts", "some/bundle"])
     missed = "We eat soup with a [MASK]. -> lot"
     tallies = {"use": Tally(2, 1, 1, [missed])}

@@ -3,8 +3,8 @@
     python -m tests.deploy.image INSPECTED ROOT
 
 INSPECTED is the output of `buildah inspect --type image`. ROOT is the directory of the mounted
-image. The checks need Linux and root. The image runs in namespaces for processes, mounts and
-network, with a read-only root and without shell or new privileges.
+image. The checks need Linux and root. The service runs in its own namespaces for processes, mounts
+and network, with a read-only root file system, without a shell and without new privileges.
 """
 
 import json
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 MAX_BYTES = 350_000_000
-# user, group, capabilities and no_new_privs in /proc/1/status
+# Expected user, group, capabilities and no_new_privs in /proc/1/status.
 OWNED = "\t".join(["65532"] * 4)
 RIGHTS = f"{OWNED}; {OWNED}; {0:016}; 1"
 READY_S, STOP_S = 60, 40
@@ -131,7 +131,7 @@ def inside(
 
 
 def child_of(pid: int) -> int:
-    """Return the process that `unshare` started, with its id outside of the namespace."""
+    """Return the id of the process that `unshare` started, as seen outside of the namespace."""
     children = Path(f"/proc/{pid}/task/{pid}/children")
     while not (text := children.read_text()):
         time.sleep(0.01)
@@ -139,7 +139,7 @@ def child_of(pid: int) -> int:
 
 
 def output(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the output of a command, which must succeed."""
+    """Return the output of a command, or exit with its error message."""
     if done.returncode:
         raise SystemExit(done.stderr)
     return done.stdout.strip()

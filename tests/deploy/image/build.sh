@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Build the real Dockerfile without a container engine and without a registry: `make image-check`.
+# Build the real Dockerfile without a container engine and without a registry, for `make image-check`.
 #
-# It needs root, buildah, debootstrap and binutils (apt-get install). The script replaces the official base image by one
-# with the same Debian release and this machine's Python, stripped like the official one. The packages of the two base
-# images differ in patch levels. The output shows the size of the base image too.
+# The script needs root, buildah, debootstrap and binutils (apt-get install). It replaces the official base image by an
+# image with the same Debian release and this machine's Python, stripped like the official Python. The packages of the
+# two base images differ in patch levels. The output also shows the size of the base image.
 #
 #   PYTHON        a Python of the base image's minor version (default python3)
 #   BUILD_FLAGS   further flags of `buildah build`, e.g. --volume for the certificates of a proxy
@@ -18,7 +18,7 @@ base=$(sed -n 's/^FROM \(python:\S*\) AS python$/\1/p' Dockerfile)
 version=${base#python:} release=${base##*-}
 version=${version%%-*}
 
-# libraries of the official image's Python, and further packages of its Debian
+# libraries of the official image's Python, and further Debian packages of the official image
 libraries=(ca-certificates libbz2-1.0 libffi8 liblzma5 libncursesw6 libreadline8t64 libsqlite3-0 libssl3t64 libuuid1
     netbase tzdata zlib1g)
 

@@ -1,4 +1,4 @@
-"""Our own checkpoints: exact round trips, and one-line errors for damaged ones."""
+"""Round trips of fillmask's own checkpoints, and one-line errors for damaged checkpoints."""
 
 from __future__ import annotations
 
@@ -105,14 +105,17 @@ def truncate(directory: Path) -> None:
 
 
 def drop(*names: str) -> Callable[[Path], None]:
-    """Remove tensors."""
+    """Return a function that removes tensors."""
     return lambda directory: change_tensors(
         directory, lambda tensors: [tensors.pop(name) for name in names]
     )
 
 
 def put(**tensors: Tensor) -> Callable[[Path], None]:
-    """Add or replace tensors. A double underscore in a name means a dot."""
+    """Return a function that adds or replaces tensors.
+
+    A double underscore in a name means a dot.
+    """
     named = {name.replace("__", "."): tensor for name, tensor in tensors.items()}
     return lambda directory: change_tensors(directory, lambda old: old.update(named))
 
@@ -124,12 +127,12 @@ def spoil_three(tensors: dict[str, Tensor]) -> None:
 
 
 def write(name: str, content: bytes) -> Callable[[Path], Any]:
-    """Replace a file."""
+    """Return a function that replaces a file."""
     return lambda directory: (directory / name).write_bytes(content)
 
 
 def configure(**changes: Any) -> Callable[[Path], None]:
-    """Change fields of config.json."""
+    """Return a function that changes fields of config.json."""
     return lambda directory: change_config(directory, **changes)
 
 

@@ -1,4 +1,4 @@
-"""Weights in one or several files of safetensors or PyTorch. Reading executes no code."""
+"""Weights in one or several files of safetensors or PyTorch, read without running code."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b.bias": torch.ones(4).
 
 
 def single(directory: Path) -> None:
-    """Save as one safetensors file."""
+    """Save the tensors as one safetensors file."""
     save_file(TENSORS, directory / "model.safetensors")
 
 
 def shards(directory: Path) -> None:
-    """Save as two safetensors files and their index."""
+    """Save the tensors as two safetensors files with an index."""
     save_file({"a.weight": TENSORS["a.weight"]}, directory / "model-00001-of-00002.safetensors")
     save_file({"b.bias": TENSORS["b.bias"]}, directory / "model-00002-of-00002.safetensors")
     write_index(directory, "model.safetensors", "safetensors")
 
 
 def pickled(directory: Path) -> None:
-    """Save in PyTorch's own format."""
+    """Save the tensors in PyTorch's own format."""
     torch.save(TENSORS, directory / "pytorch_model.bin")
 
 
 def pickled_shards(directory: Path) -> None:
-    """Save as two files in PyTorch's own format."""
+    """Save the tensors as two files in PyTorch's own format, with an index."""
     torch.save({"a.weight": TENSORS["a.weight"]}, directory / "model-00001-of-00002.bin")
     torch.save({"b.bias": TENSORS["b.bias"]}, directory / "model-00002-of-00002.bin")
     write_index(directory, "pytorch_model.bin", "bin")
 
 
 def write_index(directory: Path, name: str, suffix: str) -> None:
-    """Map tensors to shards in the index."""
+    """Write an index from tensors to files."""
     parts = {f"{key}": f"model-0000{n}-of-00002.{suffix}" for n, key in enumerate(TENSORS, 1)}
     index = {"metadata": {}, "weight_map": parts}
     (directory / f"{name}.index.json").write_text(json.dumps(index))
@@ -91,20 +91,19 @@ def cut_pickled(directory: Path) -> None:
 
 
 def lose_part(directory: Path) -> None:
-    """Write an index of two shards and only one of them."""
+    """Write an index of two files, but only one of the files."""
     shards(directory)
     (directory / "model-00001-of-00002.safetensors").unlink()
 
 
 def other_part(directory: Path) -> None:
-    """Replace a shard by one whose tensor is not in the index."""
+    """Replace a file by another file whose tensor is not in the index."""
     shards(directory)
     other: dict[str, Tensor] = {"c.bias": torch.ones(1)}
     save_file(other, directory / "model-00002-of-00002.safetensors")
 
 
 def index_with(directory: Path, content: str) -> None:
-    """Write an index with this content."""
     (directory / "model.safetensors.index.json").write_text(content)
 
 

@@ -68,7 +68,7 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept_bytes", [0, 20, 60])
 def test_a_broken_xz_file_is_named(tmp_path: Path, kept_bytes: int) -> None:
-    """A truncated archive raises a ValueError with its name."""
+    """A truncated archive raises a ValueError with the archive's name."""
     whole = lzma.compress("\n\n".join(VERSES).encode())
     path = tmp_path / "broken.txt.xz"
     path.write_bytes(whole[:kept_bytes] or b"no archive at all")
@@ -77,7 +77,7 @@ def test_a_broken_xz_file_is_named(tmp_path: Path, kept_bytes: int) -> None:
 
 
 def test_files_are_found_in_directories(tmp_path: Path) -> None:
-    """A directory gives its .txt and .txt.xz files. A named file may have any suffix."""
+    """Files in directories must end in .txt or .txt.xz. A named file may have any suffix."""
     for name in ("b.txt", "a.txt.xz", "c.json", "d.txt.gz"):
         (tmp_path / name).touch()
     found = text_files([tmp_path / "c.json", tmp_path])
@@ -130,7 +130,7 @@ def test_packing_does_not_depend_on_how_documents_are_grouped(
 
 
 def test_no_text_gives_no_row(tokenizer: Tokenizer) -> None:
-    """The text has no documents, or they are too short for a row."""
+    """The text has no documents, or the documents are too short for a row."""
     special = SpecialTokens.from_tokenizer(tokenizer)
     assert pack_rows([], tokenizer, special, 16).shape == (0, 16)
     assert pack_rows(["the cat"], tokenizer, special, 16).shape == (0, 16)

@@ -28,7 +28,7 @@ LONG = "one two three four five six seven eight nine ten eleven twelve thirteen 
     ],
 )
 def test_sentences_are_found_by_their_words(line: str, *, found: bool) -> None:
-    """Short sentences match entirely, long ones by any 13 consecutive words."""
+    """Short sentences match entirely, long sentences by any 13 consecutive words."""
     assert SentenceFilter(["We eat soup with a spoon.", LONG]).matches(line) is found
 
 
@@ -40,13 +40,13 @@ def test_lines_with_a_sentence_are_dropped() -> None:
 
 
 def test_sentences_of_two_words_are_rejected() -> None:
-    """Sentences this short would remove too much other text."""
+    """Sentences of two words match too much other text."""
     with pytest.raises(ValueError, match=r"must have at least 3 words \(got 'Dogs bark\.'\)"):
         SentenceFilter(["Dogs bark."])
 
 
 def test_a_probe_gives_its_texts_with_each_answer(tmp_path: Path) -> None:
-    """Each accepted answer gives one sentence of the probe."""
+    """The probe has one sentence per accepted answer."""
     probe = tmp_path / "probe.tsv"
     probe.write_text("use\tWe sweep with a [MASK].\tbroom brush\n")
     assert list(probe_sentences(probe)) == ["We sweep with a broom.", "We sweep with a brush."]

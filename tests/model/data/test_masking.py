@@ -1,8 +1,8 @@
-"""BERT's corruption: its rates, untouched tokens and seeds.
+"""Rates, untouched tokens and seeds of BERT's corruption.
 
 The tests check rates on about 50,000 ordinary tokens. A count of n draws with probability p has the
-standard deviation sqrt(n p (1 - p)). A bound of five of them fails by chance once in a million,
-and the fixed seed makes the outcome repeatable.
+standard deviation sqrt(n p (1 - p)). A deviation above five standard deviations has a probability
+of about one in a million. The fixed seed makes the outcome repeatable.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from tests.model.samples import random_ids
 
 VOCAB_SIZE = 60
 MASK = 9
-SPECIAL = (0, 1, 4, MASK, 59)  # neither adjacent nor only at the start
+SPECIAL = (0, 1, 4, MASK, 59)  # ids that are neither adjacent nor only at the start
 PAD = 0
 
 
 def corrupt(input_ids: Tensor, seed: int = 0, **changes: Any) -> MaskedBatch:
-    """Return one corruption with the usual masker."""
+    """Return a corrupted batch of the default masker."""
     masker = Masker(VOCAB_SIZE, MASK, SPECIAL, **changes)
     return masker(input_ids, torch.Generator().manual_seed(seed))
 
@@ -37,7 +37,7 @@ def assert_binomial(successes: int, draws: int, chance: float) -> None:
 
 @pytest.fixture(scope="module")
 def original() -> Tensor:
-    """(500, 128) tokens, including special ones and padding."""
+    """(500, 128) tokens, including special tokens and padding."""
     input_ids = random_ids((500, 128), VOCAB_SIZE)
     input_ids[:, 0], input_ids[:, -8:] = 1, PAD
     return input_ids
@@ -45,12 +45,11 @@ def original() -> Tensor:
 
 @pytest.fixture(scope="module")
 def masked(original: Tensor) -> MaskedBatch:
-    """The masked batch."""
     return corrupt(original)
 
 
 def ordinary(input_ids: Tensor) -> Tensor:
-    """Positions of ordinary tokens."""
+    """Return whether each token is ordinary."""
     return torch.tensor([[int(i) not in SPECIAL for i in row] for row in input_ids])
 
 
@@ -150,6 +149,6 @@ def test_a_rate_that_is_no_share_is_refused(rate: float) -> None:
 
 
 def test_the_mask_must_be_special() -> None:
-    """A mask token that is not special could be selected or drawn."""
+    """The masker selects and draws only tokens that are not special."""
     with pytest.raises(ValueError, match="special_token_ids must contain mask_token_id"):
         Masker(VOCAB_SIZE, MASK, (0, 1))

@@ -34,7 +34,10 @@ def test_whole_shares_are_exact() -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 2.25])
 def test_broken_shares_hold_on_average(share: float) -> None:
-    """A share's fraction is the probability of one more copy, to five standard deviations."""
+    """The fraction of a share is the probability of one more copy.
+
+    The tolerance is five standard deviations.
+    """
     copies = Counter(chosen(news=share))
     fraction = share % 1
     bound = 5 * math.sqrt(1000 * fraction * (1 - fraction))
@@ -69,7 +72,7 @@ def test_a_table_of_another_length_is_refused(titles: list[tuple[str, str]]) -> 
 
 
 def test_titles_are_read_in_file_order(tmp_path: Path) -> None:
-    """The table of titles is a plain or a compressed file."""
+    """The table of titles is a plain file or an xz file."""
     table = "books\tEmma\tAusten\t99\nnews\tA: b\t\t7\n"
     (tmp_path / "titles.tsv").write_text(table)
     with lzma.open(tmp_path / "titles.tsv.xz", "wt") as stream:
@@ -80,7 +83,7 @@ def test_titles_are_read_in_file_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("row", ["books\tEmma\tAusten", "books\tEmma\tAusten\t9\t9", ""])
 def test_a_row_of_other_width_is_named(tmp_path: Path, row: str) -> None:
-    """The ValueError has the number of the first line without four columns."""
+    """The ValueError names the first line without four columns."""
     path = tmp_path / "titles.tsv"
     path.write_text(f"news\tA\tB\t7\n{row}\nnews\tA\tB\t7\n")
     with pytest.raises(ValueError, match="line 2 must have 4 columns"):

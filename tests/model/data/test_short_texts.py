@@ -1,4 +1,4 @@
-"""Short texts, their cuts and their batches."""
+"""Cuts and batches of short texts."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ def test_rows_are_framed_and_of_their_length() -> None:
 
 
 def test_texts_that_are_all_too_long_are_an_error() -> None:
-    """The ValueError has the allowed lengths."""
+    """The ValueError contains the allowed lengths."""
     with pytest.raises(ValueError, match="texts of 6 to 64 tokens"):
         short_rows([" ".join(["the"] * 80)], TOKENIZER, SPECIAL, 0)
 
 
 def groups() -> dict[int, NDArray[np.int32]]:
-    """Texts of three lengths, of which one has more texts than a batch."""
+    """Return texts of three lengths. The 100 texts of 6 tokens fill several batches."""
     return {
         tokens: random_ids((count, tokens), 10_000, seed=tokens).int().numpy()
         for tokens, count in ((6, 100), (17, 9), (40, 3))
@@ -129,7 +129,7 @@ def test_passes_of_short_texts_come_at_even_distances(
 
 
 def test_a_run_of_short_texts_alone_learns_from_them(pretraining: Any, no_curve: None) -> None:
-    """The run learns from the short texts, because the packed rows contain other tokens."""
+    """The packed rows contain other tokens, so only the short texts can reduce the loss."""
     run: Pretraining = pretraining(short_share=1.0, learning_rate=1e-2, steps=60)
     text = np.tile(np.arange(5, 17, dtype=np.int32), (8, 1))
     run.short_texts = ShortTexts({12: text}, batch_tokens=96, seed=0)

@@ -1,4 +1,4 @@
-"""Configurations: validation and round trips."""
+"""Validation and round trips of configurations."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_an_encoder_config_survives_json() -> None:
 
 
 def test_from_dict_lists_unknown_fields() -> None:
-    """Otherwise a field with a misspelt name would silently have its default."""
+    """Without the error, a misspelt field silently keeps its default."""
     with pytest.raises(ValueError, match="unknown configuration fields: dff, heads"):
         EncoderConfig.from_dict(small_config().to_dict() | {"heads": 2, "dff": 8})
 

@@ -87,7 +87,7 @@ def test_the_count_is_that_of_the_module(config: EncoderConfig) -> None:
 
 
 def test_published_count_of_a_50001_token_encoder() -> None:
-    """The counts are 20,964,400 if untied and 10,964,602 as a classifier of two classes."""
+    """The counts are 20,964,400 untied parameters, and 10,964,602 with a head of two classes."""
     count = count_parameters(FIFTY_THOUSAND_WORDS)
     assert count.untied == 20_964_400
     assert count.classifier(2) == 10_964_602

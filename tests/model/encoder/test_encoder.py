@@ -47,7 +47,7 @@ LENGTHS = (9, 4, 1)
 
 
 def batch(config: EncoderConfig) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """input_ids, mask_indicator, attention_mask and token_type_ids, all (3, 9), with padding."""
+    """Return ids, mask indicator, attention mask and token types, all (3, 9), with padding."""
     input_ids = random_ids((3, 9), config.vocab_size)
     attention_mask = torch.tensor([[int(t < length) for t in range(9)] for length in LENGTHS])
     mask_indicator = random_ids((3, 9), 2, seed=1) * attention_mask
@@ -57,7 +57,7 @@ def batch(config: EncoderConfig) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def expected(model: TiedEncoder, inputs: tuple[Tensor, ...]) -> tuple[list[oracle.Floats], Any]:
-    """The oracle's logits and hidden states. Hidden states are one array per sequence."""
+    """Return the oracle's hidden states, one array per sequence, and its logits."""
     input_ids, mask_indicator, _, token_type_ids = (tensor.numpy() for tensor in inputs)
     weights = in_float64(model.state_dict())
     hidden = [
@@ -211,7 +211,7 @@ def test_an_input_too_long_is_refused() -> None:
 
 @pytest.mark.parametrize(("positions", "width"), [(1, 2), (50, 24), (600, 6), (9, 7)])
 def test_fixed_positions_are_the_sinusoids_of_the_paper(positions: int, width: int) -> None:
-    """Sines and cosines of pos / 10000^(2i/D) are exact to float32 rounding, for any width."""
+    """Sines and cosines of pos / 10000^(2i/D) agree to 1e-6 for any width."""
     found, expected = sinusoidal_positions(positions, width), oracle.sinusoids(positions, width)
     np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-6)
 
@@ -223,7 +223,7 @@ def test_fixed_positions_are_no_parameters() -> None:
 
 
 def test_first_weights_are_berts() -> None:
-    """Matrices have mean 0 and deviation 0.02, biases are 0, and scales are 1."""
+    """Matrices have mean 0 and deviation 0.02. Biases are 0, and scales of layer norms are 1."""
     torch.manual_seed(0)
     model = TiedEncoder(small_config(vocab_size=2000, d_model=96, d_ff=400))
     for name, parameter in model.named_parameters():

@@ -53,14 +53,14 @@ def assert_tied(model: TiedEncoder) -> None:
 
 
 def by_state_dict(model: TiedEncoder) -> TiedEncoder:
-    """Return a second encoder with the first one's weights."""
+    """Return a copy of the encoder, loaded from its state_dict."""
     second = TiedEncoder(model.config)
     second.load_state_dict(model.state_dict())
     return second
 
 
 def by_assigned_state_dict(model: TiedEncoder) -> TiedEncoder:
-    """Load the weights into another encoder by assignment."""
+    """Return a copy of the encoder, loaded by assignment of its state_dict."""
     second = TiedEncoder(model.config)
     second.load_state_dict(model.state_dict(), assign=True)
     return second
@@ -107,7 +107,6 @@ def test_a_copy_is_tied_to_itself_only() -> None:
 
 
 def test_the_gradient_is_the_sum_of_both_paths() -> None:
-    """The table's gradient is the lookup's plus the projection's."""
     config = EncoderConfig.packed(
         vocab_size=61, d_model=24, num_layers=2, num_heads=3, max_positions=9
     )

@@ -10,7 +10,7 @@ from tests.model.samples import random_encoder, small_config
 
 
 def test_statistics_are_those_of_the_inputs() -> None:
-    """The sample is the query map of the first block, whose inputs are the embeddings."""
+    """The test covers the query map of the first block, whose inputs are the embeddings."""
     model = random_encoder(small_config(num_layers=1))
     texts = [np.array([5, 6, 7, 8]), np.array([9, 10])]
     statistics = collect_statistics(model, texts, mask_token_id=0)

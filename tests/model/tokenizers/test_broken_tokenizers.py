@@ -15,24 +15,24 @@ Break = Callable[[Path], object]
 
 
 def cut(name: str) -> Break:
-    """Keep the first half of a file."""
+    """Return a function that cuts a file to its first half."""
     return lambda d: (d / name).write_bytes(
         (d / name).read_bytes()[: (d / name).stat().st_size // 2]
     )
 
 
 def put(name: str, content: bytes) -> Break:
-    """Replace a file."""
+    """Return a function that replaces a file."""
     return lambda d: (d / name).write_bytes(content)
 
 
 def remove(name: str) -> Break:
-    """Delete a file."""
+    """Return a function that deletes a file."""
     return lambda d: (d / name).unlink()
 
 
 def settings(**fields: Any) -> Break:
-    """Replace tokenizer_config.json."""
+    """Return a function that replaces tokenizer_config.json."""
     return lambda d: write_json(d / "tokenizer_config.json", fields)
 
 

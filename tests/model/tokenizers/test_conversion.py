@@ -77,7 +77,7 @@ def test_nothing_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setattr(socket.socket, "connect", refuse)
     directory = write(tmp_path, "BERT")
-    # by default transformers requests data from its hub for tokenizers above 100,000 tokens
+    # by default transformers requests data from the Hub for tokenizers above 100,000 tokens
     with (directory / "vocab.txt").open("a") as vocabulary:
         vocabulary.writelines(f"word{number}\n" for number in range(100_001))
     assert encode(read(directory, "bert"), "word100000").tokens[1:-1] == ["word100000"]

@@ -66,7 +66,7 @@ def test_two_texts(name: str, pair: str, tmp_path: Path) -> None:
 
 
 def test_ids_of_fairseq(tmp_path: Path) -> None:
-    """CamemBERT has 5 ids more than pieces, and XLM-RoBERTa 2 more (32,005 and 250,002 ids)."""
+    """CamemBERT has 5 more ids than pieces (32,005 ids), XLM-RoBERTa 2 more (250,002 ids)."""
     processor = SentencePieceProcessor(model_proto=sentence_pieces())
     names = [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
     count = len(names)
@@ -130,7 +130,10 @@ def test_tokens_added_beside_the_vocabulary(tmp_path: Path) -> None:
 
 
 def test_extra_special_tokens_are_marked(tmp_path: Path) -> None:
-    """The list has one of two field names. Tokens outside of the vocabulary are not special."""
+    """The list of extra special tokens has one of two field names.
+
+    Tokens outside of the vocabulary are not special.
+    """
     directory = write(tmp_path, "BERT")
     for key in ("additional_special_tokens", "extra_special_tokens"):
         write_json(directory / "tokenizer_config.json", {key: ["the", "[NEW]"]})
@@ -166,7 +169,7 @@ def test_the_mask_of_a_class_unknown(
 
 
 def test_code_of_a_checkpoint_is_not_run(tmp_path: Path) -> None:
-    """A tokenizer class from the directory is only a name."""
+    """The class name in auto_map has no effect."""
     directory = write(tmp_path, "BERT", fast=True)
     plain = read(directory, "bert")
     (directory / "tokenization_own.py").write_text("raise SystemExit\n")
@@ -186,7 +189,7 @@ def test_vocabulary_files_of_a_model_type_unknown(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_carries_its_mask(tmp_path: Path) -> None:
-    """Errors of the tokenizer become errors of the checkpoint."""
+    """An error in the tokenizer raises a CheckpointError."""
     save_checkpoint(tmp_path, random_encoder(small_config()), TOKENIZER_JSON)
     assert load_checkpoint(tmp_path).mask_token == "[MASK]"  # noqa: S105 - a token of another kind
     (tmp_path / "tokenizer.json").write_bytes(TOKENIZER_JSON.replace(b"[MASK]", b"[BLANK]"))

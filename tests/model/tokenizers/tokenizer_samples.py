@@ -36,7 +36,7 @@ SENTENCES = (
 )
 AMINO_ACIDS = (
     *("<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO", ".", "-"),
-    *("<null_1>", "GVS", "<mask>"),  # the last but one, with other tokens, is not ESM's
+    *("<null_1>", "GVS", "<mask>"),  # "GVS", a token of several letters, is not ESM's
 )
 K_MERS = tuple(a + b + c for a in "ACGT" for b in "ACGT" for c in "ACGT")
 BERT_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -52,12 +52,11 @@ TOKENIZER_JSON = (
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write JSON to a file."""
     path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
 
 
 def word_pieces(special: Iterable[str] = BERT_SPECIAL, *, lowercase: bool = True) -> list[str]:
-    """Train a vocabulary and return it in the order of its ids."""
+    """Train a WordPiece vocabulary and return its tokens in the order of their ids."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))  # noqa: S106 - a token of another kind
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -85,7 +84,7 @@ def byte_pairs(special: Iterable[str] = ROBERTA_SPECIAL) -> tuple[dict[str, int]
 
 
 def sentence_pieces(**options: Any) -> bytes:
-    """Train a Unigram model."""
+    """Train a SentencePiece model, by default a Unigram model."""
     stream = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SENTENCES * 3),

@@ -1,4 +1,4 @@
-"""Runs that end early, by request or by force, and resume."""
+"""Runs that stop on request or are killed, and resume."""
 
 from __future__ import annotations
 
@@ -66,11 +66,7 @@ def test_hours_end_a_run_with_status_0(workplace: Path) -> None:
 
 
 class Training:
-    """Process of `pretrain` on text.txt that saves every step.
-
-    Args:
-        arguments: further arguments.
-    """
+    """Process of `pretrain` on text.txt that saves every step."""
 
     def __init__(self, *arguments: str) -> None:
         many = [argument for argument in QUICK if not argument.startswith("--steps")]
@@ -84,7 +80,7 @@ class Training:
         )
 
     def wait_for_step(self, step: int) -> None:
-        """Wait until the log contains this step or a later one."""
+        """Wait until the log contains this step."""
         log, end = Path("run/metrics.jsonl"), time.monotonic() + SLOW_START_S
         while time.monotonic() < end and self.process.poll() is None:
             if log.exists() and f'"step": {step}' in log.read_text():

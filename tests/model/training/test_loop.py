@@ -27,7 +27,7 @@ def fp32(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_learns_and_leaves_what_it_promised(pretraining: Any) -> None:
-    """The loss falls from ln V to less than half.
+    """The loss is above 0.7 ln V at step 10, and halves until step 150.
 
     The run writes a log, a curve and a checkpoint.
     """
@@ -113,7 +113,7 @@ def test_accumulated_passes_make_the_gradient_of_one_batch(pretraining: Any, fp3
     apart = pretraining(name="apart", batch_rows=8, accumulate_passes=2)
     together.rows = apart.rows = random_ids((56, ROW_TOKENS), 50).int().numpy()
     halves = [int(by_content(apart._batch(i), torch.Generator()).selected.sum()) for i in (0, 1)]
-    assert halves[0] != halves[1]  # otherwise a mean of two means passes too
+    assert halves[0] != halves[1]  # with equal halves, a mean of two means passes too
     together.masker = apart.masker = by_content
     assert apart._train_step() == pytest.approx(together._train_step(), abs=1e-5)
     pairs = zip(apart.model.parameters(), together.model.parameters(), strict=True)
@@ -168,7 +168,7 @@ def test_steps_of_several_passes_share_no_row(pretraining: Any) -> None:
 
 
 def test_a_step_with_nothing_selected_goes_on(pretraining: Any, no_curve: None) -> None:
-    """The loss of such a step is 0."""
+    """The loss of a step without selected tokens is 0."""
     run = pretraining(steps=30, row_tokens=16, batch_rows=1, select_rate=0.02)
     run.run()
     assert run.step == 30

@@ -1,4 +1,4 @@
-"""Fused loss, compared with PyTorch's own."""
+"""Fused loss, compared with PyTorch's cross-entropy."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_table_used_twice_gets_both_gradients() -> None:
 
 
 def test_under_autocast_products_are_bfloat16_and_the_rest_float32() -> None:
-    """Loss and gradients are near those of full precision."""
+    """Loss and gradients are near the results in float32."""
     given = inputs(9, torch.float32)
     *differentiable, _ = given
     exact = summed_cross_entropy(*given)

@@ -14,7 +14,7 @@ from tests.model.samples import assert_same_weights, metrics_of, small_config
 
 
 def interrupt_at(run: Pretraining, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kill a run in the middle of a step."""
+    """Interrupt a run in the middle of a step."""
     clip = torch.nn.utils.clip_grad_norm_
 
     def dying(*arguments: Any) -> Any:
@@ -34,8 +34,8 @@ def test_an_interrupted_run_resumes_bit_exact(
 ) -> None:
     """The log is the same as without the interruption.
 
-    40 steps of 8 or 24 rows are several epochs of 56 rows. The kill at step 37 leaves lines after
-    the checkpoint of step 20, which the resumed run repeats.
+    40 steps of 8 or 24 rows are several epochs of 56 rows. The interruption in step 37 leaves log
+    lines after the checkpoint of step 20. The resumed run repeats the steps of these lines.
     """
     whole = pretraining(name="whole", accumulate_passes=accumulate_passes)
     whole.run()

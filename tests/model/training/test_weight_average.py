@@ -27,7 +27,7 @@ def test_each_update_moves_the_average_by_its_share() -> None:
 
 
 def test_a_run_publishes_and_judges_its_average(pretraining: Any, no_curve: None) -> None:
-    """The checkpoint has the average. Training continues from the weights themselves."""
+    """The checkpoint contains the averaged weights. Training continues from the current weights."""
     plain = pretraining(name="plain")
     averaged = pretraining(name="averaged", average_decay=0.9)
     for run in (plain, averaged):

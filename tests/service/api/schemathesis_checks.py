@@ -1,6 +1,7 @@
-"""Check for schemathesis: the schema describes all values that the service rejects.
+"""Check for schemathesis, which sends requests that fit the OpenAPI document.
 
-`service.api.openapi.BEYOND_THE_SCHEMA` matches the errors that no schema can express.
+The service may reject such a request only with an error that matches
+`service.api.openapi.BEYOND_THE_SCHEMA`, because no schema can express the broken rule.
 """
 
 import re
@@ -30,7 +31,7 @@ BEYOND_THE_SCHEMA = re.compile(
 def schema_says_what_is_refused(
     _context: CheckContext, response: Response, case: Case[Any]
 ) -> None:
-    """Reject a response with status 422 whose reason should be in the schema."""
+    """Fail if the service rejects a request for a reason that a schema can express."""
     positive = case.meta is not None and case.meta.generation.mode.is_positive
     if positive and response.status_code == 422:
         sentence = response.json()["error"]

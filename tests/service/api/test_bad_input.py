@@ -1,4 +1,4 @@
-"""Bad input in the body, with the status and the message for every mistake."""
+"""Invalid input in the request body, with the expected status and message of each case."""
 
 import gzip
 import json
@@ -22,7 +22,7 @@ FIELDS = "allowed: inputs, parameters, on_error."
 
 
 def parameters(**values: Any) -> dict[str, Any]:
-    """Return a valid body with these parameters."""
+    """Return a request body with these parameters."""
     return {"inputs": "the [MASK]", "parameters": values}
 
 
@@ -178,7 +178,7 @@ INVALID: dict[str, tuple[Any, str]] = {
     "path", ["/fill-mask", "/score", "/v1/models/tiny:predict", "/v2/models/tiny/infer"]
 )
 def test_every_endpoint_uses_the_strict_reader(path: str, client: TestClient) -> None:
-    """Other JSON readers accept two fields of one name. test_strict_json.py has the cases."""
+    """Other JSON parsers accept a duplicate field. More invalid JSON is in test_strict_json.py."""
     answer = client.post(path, content=b'{"a": 1, "a": 2}', headers=JSON)
     check_refusal(answer, 422, 'The field "a" is a duplicate; each field may appear once.')
 

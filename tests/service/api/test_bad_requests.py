@@ -1,4 +1,4 @@
-"""Requests with a bad path, method, content type or size."""
+"""Requests with an invalid path, method, content type or size."""
 
 import pytest
 from fastapi.testclient import TestClient

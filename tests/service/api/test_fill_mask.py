@@ -1,4 +1,4 @@
-"""Threads that compute POST /fill-mask, and cancellation after a disconnect."""
+"""Threads that run the steps of POST /fill-mask, and cancellation after a disconnect."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ STEPS = {
 
 
 class Watch:
-    """Record of the thread of each step in the last request."""
+    """Record of the thread on which each step of the last request ran."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.where: dict[str, str] = {}
@@ -63,7 +63,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
 
 def post(client: TestClient, body: dict[str, Any], padding: int = 0) -> None:
-    """Send a body with white space at its end."""
+    """Send a body, padded with spaces, and check that the request succeeds."""
     content = json.dumps(body).encode() + b" " * padding
     headers = {"content-type": "application/json"}
     assert client.post("/fill-mask", content=content, headers=headers).status_code == 200
@@ -92,7 +92,7 @@ def test_long_work_does_not_stall_the_event_loop(client: TestClient, watch: Watc
 
 
 def test_many_targets_do_not_stall_the_event_loop(client: TestClient, watch: Watch) -> None:
-    """The text is short, but tokenizing a thousand targets takes long."""
+    """The text is short, but tokenizing a thousand targets takes a long time."""
     targets = [f"word{i}" for i in range(1000)]
     body = {"inputs": "the [MASK]", "parameters": {"targets": targets}}
     assert client.post("/fill-mask", json=body).status_code == 422
@@ -102,7 +102,7 @@ def test_many_targets_do_not_stall_the_event_loop(client: TestClient, watch: Wat
 def test_ranking_many_targets_does_not_stall_the_event_loop(
     client: TestClient, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The request asks for few of the ranked targets, but ranking takes long."""
+    """The request asks for few of the ranked targets, but ranking takes a long time."""
     spied = watch._spy("rank targets", rank_targets)
     monkeypatch.setattr(strategies, "rank_targets", spied)
     for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
@@ -113,7 +113,7 @@ def test_ranking_many_targets_does_not_stall_the_event_loop(
 
 
 class HeldRuntime:
-    """Runtime that waits for the test and records the number of texts in each run."""
+    """Runtime that waits for the event `go` and records the number of texts in each run."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.go = threading.Event()
@@ -162,7 +162,7 @@ async def ask(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds."""
+    """Wait until a condition holds, for at most 20 s."""
     async with asyncio.timeout(20):
         while not condition():  # noqa: ASYNC110 - the server has no such event
             await asyncio.sleep(0.01)
@@ -171,7 +171,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_request_of_a_disconnected_client_is_not_computed(
     tiny: Tiny, held: HeldRuntime, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The second of three clients disconnects while it waits."""
+    """The second of three clients disconnects while its request waits."""
     with caplog.at_level(logging.INFO):
         service = create_app(Settings(bundle=tiny.path, threads=1))
         async with serving(service) as port:

@@ -1,4 +1,4 @@
-"""Request and response bodies: nesting, and limits in the schema."""
+"""Nesting of request and response bodies, and limits in their schema."""
 
 import json
 import math
@@ -38,17 +38,15 @@ def answer(fills: list[list[list[Fill]]], *, single: bool) -> Any:
 
 
 def test_one_text_with_one_mask() -> None:
-    """The response is one list."""
     assert answer([[[fill(1), fill(2)]]], single=True) == [body(1), body(2)]
 
 
 def test_one_text_with_several_masks() -> None:
-    """The response has one list per mask."""
     assert answer([[[fill(1)], [fill(2)]]], single=True) == [[body(1)], [body(2)]]
 
 
 def test_several_texts() -> None:
-    """Texts with several masks have one list per mask."""
+    """A text with several masks has one list of fills per mask."""
     assert answer([[[fill(1)]], [[fill(2)], [fill(3)]]], single=False) == [
         [body(1)],
         [[body(2)], [body(3)]],

@@ -1,7 +1,7 @@
-"""Unusual requests, from the OpenAPI document and from raw bytes.
+"""Unusual requests, generated from the OpenAPI document or as random bytes.
 
-Every response fits the document, comes soon and has a status other than 500. `make fuzz` runs more
-cases.
+Every response must agree with the document, arrive in time and have a status other than 500.
+The command `make fuzz` runs more cases.
 """
 
 import http.client
@@ -40,7 +40,7 @@ TIMEOUT_S = 20
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The service with the built-in model, as a process."""
+    """Address of a service process with the built-in model."""
     log = tmp_path_factory.mktemp("fuzz") / "log"
     with log.open("w") as errors, running_server(errors=errors) as server:
         yield server.url
@@ -49,10 +49,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
-    """Requests are valid and invalid, alone and in sequences.
+    """Schemathesis sends valid and invalid requests, alone and in sequences.
 
-    The project's own check: requests that fit the schema fail only for reasons that no schema can
-    express.
+    In addition to its own checks, schemathesis runs the check in schemathesis_checks.py.
     """
     done = subprocess.run(
         [
@@ -75,7 +74,7 @@ def test_answers_are_as_documented(url: str, tmp_path: Path) -> None:
 
 
 def value(draw: random.Random, depth: int = 0) -> Any:
-    """Return a strategy for any JSON value."""
+    """Return a random JSON value."""
     kind = draw.randrange(9 if depth < 4 else 6)
     if kind == 0:
         return draw.choice([0, -1, 1, 10**30, 2**63, -(2**63) - 1, 0.5, 1e308, -0.0])
@@ -124,7 +123,7 @@ def bodies(draw: random.Random) -> Iterator[bytes]:
 
 
 def test_no_body_breaks_it(url: str) -> None:
-    """Every endpoint responds soon to random bodies."""
+    """Every endpoint responds to each random body within 20 s."""
     draw = random.Random(EXAMPLES)  # noqa: S311 - a choice, not a secret
     types = ["application/json"] * 8
     types += ["text/plain", "", "application/json; charset=utf-16", "multipart/form-data"]
@@ -179,7 +178,7 @@ STATUSES = {b"100", b"200", b"400", b"404", b"405", b"413", b"415", b"422", b"50
 
 
 def test_no_bytes_break_it(url: str) -> None:
-    """The server responds or closes the connection soon."""
+    """The server responds or closes the connection, on average within 0.2 s per request."""
     host, _, port = url.removeprefix("http://").partition(":")
     started_s = time.monotonic()
     for head in HEADS:

@@ -1,4 +1,4 @@
-"""Bodies of up to 1 MB that are costly to process and must fail at low cost."""
+"""Bodies of up to 1 MB that the service must reject in little time and memory."""
 
 import json
 import time
@@ -28,12 +28,12 @@ LONGEST_SENTENCE = 500
 
 
 def tensor(**fields: Any) -> dict[str, Any]:
-    """Return an input of the v2 protocol."""
+    """Return an input tensor of the Open Inference Protocol with these fields."""
     return {"name": "text", "shape": [1], "datatype": "BYTES", "data": ["a [MASK]"], **fields}
 
 
 def nested(depth: int) -> Any:
-    """Return nested lists."""
+    """Return an empty list inside `depth` other lists."""
     value: list[Any] = []
     for _ in range(depth):
         value = [value]
@@ -81,7 +81,7 @@ TEXTS: dict[str, dict[str, Any]] = {
 
 
 def check(read: Callable[[bytes], object], body: bytes) -> None:
-    """Check that the error respects the bounds on time, memory and length."""
+    """Check that reading the body fails within the bounds on time, memory and message length."""
     assert len(body) <= LIMITS.max_body_bytes
     started_s = time.process_time()
     with pytest.raises(FillMaskError) as caught:

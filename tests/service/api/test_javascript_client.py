@@ -1,4 +1,4 @@
-"""The npm package @huggingface/inference with a real process."""
+"""Client of the npm package @huggingface/inference with a service process."""
 
 import json
 import subprocess

@@ -29,7 +29,7 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 
 def fill(client: TestClient, path: str = "/fill-mask", **body: Any) -> Any:
-    """Return the response of the service."""
+    """Send a request and return the parsed response."""
     answer = client.post(path, json=body)
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -45,7 +45,7 @@ def rounded(value: Any) -> Any:
 
 
 def test_each_text_has_its_parameters(client: TestClient) -> None:
-    """Each text gets the same fills as in a request of its own."""
+    """Each text gets the same fills as in a separate request."""
     texts = [TEXT, "a [MASK]", TEXT, TEXT, "the [MASK] and [MASK]", "[MASK] and [MASK]"]
     answer = fill(client, inputs=texts, parameters=LIST_OF_WAYS)
     for text, parameters, own in zip(texts, LIST_OF_WAYS, answer, strict=True):
@@ -75,7 +75,6 @@ def test_bad_texts_are_reported_beside_the_others(client: TestClient) -> None:
 
 
 def test_a_list_of_nothing_but_bad_texts(client: TestClient) -> None:
-    """The model computes nothing."""
     answer = fill(client, inputs=["a", "b"], on_error="report")
     assert answer == [{"error": f"inputs[{index}] {NO_MASK}"} for index in range(2)]
 
@@ -128,7 +127,7 @@ def test_scores_have_parameters_for_each_and_report(client: TestClient) -> None:
 
 
 def test_predictions_report(client: TestClient) -> None:
-    """The response uses the terms of the V1 protocol."""
+    """The response uses the terms of the V1 protocol, such as `predictions`."""
     body = {"instances": ["no mask", TEXT], "parameters": [{}, {"top_k": 1}], "on_error": "report"}
     answer = fill(client, "/v1/models/tiny:predict", **body)
     assert answer["predictions"][0] == {"error": f"instances[0] {NO_MASK}"}

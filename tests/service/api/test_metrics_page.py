@@ -1,4 +1,4 @@
-"""GET /metrics, after real requests."""
+"""Responses of GET /metrics after requests to the service."""
 
 import socket
 from collections.abc import Iterator
@@ -18,14 +18,17 @@ FILL = {"inputs": ["the [MASK]", "a [MASK]"]}
 
 @pytest.fixture
 def client(tiny: Tiny) -> Iterator[TestClient]:
-    """A service without earlier requests."""
+    """Client of a new service, which has received no requests."""
     settings = Settings(bundle=tiny.path, threads=1, max_body_bytes=2048)
     with TestClient(create_app(settings)) as test_client:
         yield test_client
 
 
 def test_requests_are_counted_by_their_route(client: TestClient) -> None:
-    """Some requests bypass FastAPI. Labels contain nothing that clients send."""
+    """The metrics also count requests that bypass FastAPI.
+
+    No label contains text that clients send.
+    """
     name = client.get("/info").json()["name"]
     for path in ("/fill-mask", "/", f"/models/{name}"):
         assert client.post(path, json=FILL).is_success
@@ -84,7 +87,7 @@ def test_a_service_that_stops_is_not_ready(tiny: Tiny) -> None:
 
 
 def test_it_may_have_a_port_of_its_own(start_server: StartServer) -> None:
-    """The public port then has no /metrics."""
+    """If /metrics has a separate port, the service's main port has no /metrics."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with start_server(f"--metrics-port={port}") as (_, url):

@@ -11,7 +11,7 @@ from tests.service.tiny import Tiny
 
 
 def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Yield each operation with its path and its method."""
+    """Return the path, the method and the description of each operation."""
     return [
         (path, method, operation)
         for path, methods in document["paths"].items()
@@ -39,7 +39,7 @@ def test_every_operation_has_a_timeout_and_errors(document: dict[str, Any]) -> N
 
 
 def test_names_and_versions_are_those_that_are_there(document: dict[str, Any]) -> None:
-    """The document has no names of models before they are loaded."""
+    """Before the service has loaded a model, the document names no models."""
     found = [
         (parameter["name"], tuple(parameter["schema"]["enum"]))
         for _, _, operation in operations(document)
@@ -54,7 +54,7 @@ def test_names_and_versions_are_those_that_are_there(document: dict[str, Any]) -
 
 
 def test_rules_beyond_the_schema_are_told(document: dict[str, Any]) -> None:
-    """The rules are in the operations that fill masks or score texts."""
+    """The response descriptions of all operations with a body name rules beyond the schema."""
     told = [
         path
         for path, method, operation in operations(document)

@@ -27,7 +27,7 @@ def expected(tiny: Tiny, text: str, top_k: int) -> list[list[tuple[int, float]]]
 
 
 def check(fills: list[dict[str, Any]], best: list[tuple[int, float]]) -> None:
-    """Compare the fills of one mask with the oracle's."""
+    """Compare the fills of one mask with the oracle's fills."""
     assert [fill["token"] for fill in fills] == [token for token, _ in best]
     for fill, (token, log_prob) in zip(fills, best, strict=True):
         assert math.isclose(fill["score"], math.exp(log_prob), rel_tol=TOLERANCE)
@@ -141,7 +141,7 @@ def test_every_answer_has_a_request_id(client: TestClient) -> None:
 def test_overload_is_429_with_retry_after(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clients repeat a request immediately after 503, not after 429."""
+    """After 503, but not after 429, clients repeat a request immediately."""
     app = client.app
     assert isinstance(app, FastAPI)
     admission = app.state.models.default.fill_mask._strategies._batcher._admission
@@ -174,7 +174,7 @@ def test_failure_of_the_model_is_500_without_its_text(
 
 
 def test_openapi_document_matches_the_endpoint(client: TestClient) -> None:
-    """The document has the limits, an example, and only statuses that occur."""
+    """The document contains the limits, an example and only statuses that can occur."""
     document = client.get("/openapi.json").json()
     assert document["info"]["title"] == "fillmask"
     assert document["info"]["version"] == __version__

@@ -1,4 +1,4 @@
-"""Bundles, valid and invalid."""
+"""Reading of valid and invalid bundles."""
 
 import json
 import os
@@ -160,7 +160,6 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 
 @pytest.mark.parametrize("case", BAD_DESCRIPTIONS)
 def test_refuses(case: str, edit_bundle: EditBundle) -> None:
-    """The message names the invalid field of bundle.json."""
     change, reason = BAD_DESCRIPTIONS[case]
     with pytest.raises(BundleError) as caught:
         read_bundle(edit_bundle(change))
@@ -205,7 +204,7 @@ def test_refuses_a_file_of_another_size(more: int, edit_bundle: EditBundle) -> N
 
 @pytest.mark.parametrize("name", ["model.onnx", "weights.bin", "tokenizer.json"])
 def test_refuses_a_changed_byte(name: str, bundle_copy: Path) -> None:
-    """The size of the file stays the same."""
+    """Only the hash of the file changes, not the size."""
     content = bytearray((bundle_copy / name).read_bytes())
     content[len(content) // 2] ^= 1
     (bundle_copy / name).write_bytes(content)

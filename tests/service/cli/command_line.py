@@ -1,4 +1,4 @@
-"""Runs of the command in this process, and files for the runs."""
+"""Runs of the command in the test's process, and input files for the runs."""
 
 import io
 import json
@@ -26,7 +26,7 @@ class Done:
 
 
 def fillmask(*arguments: object) -> Done:
-    """Run the command."""
+    """Run `fillmask` in this process and return its result."""
     out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline=""), io.StringIO()
     with mock.patch.object(sys, "stdout", out), mock.patch.object(sys, "stderr", err):
         code = execute([str(argument) for argument in arguments])
@@ -52,16 +52,16 @@ def random_texts(count: int, seed: int = 0) -> list[str]:
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Write JSONL."""
+    """Write rows as JSONL and return the path."""
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     return path
 
 
 def numbered(texts: Sequence[str]) -> list[dict[str, Any]]:
-    """Make a row with the text and its number for each text."""
+    """Return one row per text, with the text and its number."""
     return [{"id": number, "inputs": text} for number, text in enumerate(texts)]
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Read JSONL."""
+    """Return the rows of a JSONL file."""
     return [json.loads(line) for line in path.read_bytes().splitlines()]

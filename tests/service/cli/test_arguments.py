@@ -47,7 +47,7 @@ def test_targets_of_both_kinds(tmp_path: Path) -> None:
 
 
 def test_parameters_are_not_validated_yet() -> None:
-    """The request validates them later, with the same messages as over HTTP."""
+    """The request validates parameters later, with the same messages as over HTTP."""
     parameters = {"top_k": "five", "max_word_tokens": "-1", "strategy": "x"}
     parsed = ["--top-k=five", "--max-word-tokens=-1", "--strategy=x"]
     assert parse_arguments([TEXT, *parsed]).command == TextCommand(TEXT, parameters)

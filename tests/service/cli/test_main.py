@@ -1,4 +1,4 @@
-"""Real processes of the command: interruptions, imports and exit codes."""
+"""Interruptions, imports and exit codes of the command in a separate process."""
 
 import json
 import os
@@ -87,7 +87,7 @@ print(*codes)
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """Texts to fill."""
+    """JSONL file of 300 texts to fill."""
     return write_rows(tmp_path / "in.jsonl", numbered(random_texts(300)))
 
 
@@ -129,10 +129,10 @@ def test_killed_at_any_moment_it_writes_the_same(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the process is copied for each crash")
 def test_crashed_before_any_step_it_goes_on(tiny: Tiny, tmp_path: Path) -> None:
-    """The process crashes before any operation on the output or its parts.
+    """The test repeats the job with a crash before each operation on the output or its parts.
 
-    A job ends when the output has its name and the parts are gone. A repeated command is then a new
-    job, which does not replace the output.
+    A job is complete when the output has its final name and the parts are deleted. The same command
+    is then a new job, which must not replace the output.
     """
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(45)))
     whole = tmp_path / "out.jsonl"
@@ -151,7 +151,6 @@ def test_crashed_before_any_step_it_goes_on(tiny: Tiny, tmp_path: Path) -> None:
 def test_told_to_stop_it_keeps_what_is_done(
     tiny: Tiny, source: Path, tmp_path: Path, number: int, code: int
 ) -> None:
-    """The message has the number of completed rows."""
     whole, output = tmp_path / "whole.jsonl", tmp_path / "out.jsonl"
     fillmask(*arguments(source, whole, tiny))
     parts = tmp_path / "out.jsonl.parts"
@@ -191,7 +190,7 @@ def test_it_serves_nothing_and_needs_no_torch(tiny: Tiny, tmp_path: Path) -> Non
 
 
 def test_an_unexpected_error_ends_it_too(tiny: Tiny) -> None:
-    """The output has the traceback and the exit code is 1, even if standard input stays open."""
+    """The process prints the traceback and exits with 1, even if standard input stays open."""
     code = (
         "from service.cli import stream\n"
         "from service.cli.__main__ import main\n"

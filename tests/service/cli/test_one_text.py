@@ -57,7 +57,7 @@ def test_several_masks_have_a_heading_each() -> None:
 
 
 def test_targets_show_their_share_among_themselves() -> None:
-    """The share is shown because a target's probability among all tokens may be nearly 0."""
+    """The table shows shares because a target's probability among all tokens may be nearly 0."""
     one, other = (
         TargetFill(
             score=score,
@@ -98,7 +98,7 @@ def test_window_is_printed() -> None:
 
 @pytest.mark.parametrize("width", range(20, 140, 3))
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    """Wide and combining characters count by the terminal cells that they take."""
+    """A wide character takes two terminal cells, and a combining character takes none."""
     before, after = "a long way 東京 cafe\u0301 " * 5, "it all goes on and on " * 5
     text = f"{before}the [MASK] of {after}"
     fills = [fill(0.5, "東京", text), fill(0.25, "capital", text)]
@@ -253,7 +253,7 @@ def test_errors_are_one_line(tiny: Tiny, text: str, flags: list[str], sentence: 
 
 
 def test_server_limits_do_not_apply(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Environment variables with misspelled settings are still an error."""
+    """An environment variable with a misspelled setting is still an error."""
     monkeypatch.setenv("FILLMASK_MAX_TOP_K", "1")
     monkeypatch.setenv("FILLMASK_MAX_MASKS", "1")
     monkeypatch.setenv("FILLMASK_BUNDLE", str(tiny.path))

@@ -37,8 +37,6 @@ def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_input_without_permission(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message contains the error of the operating system."""
-
     def refuse(_path: Path, _mode: str) -> NoReturn:
         raise PermissionError(13, "Permission denied")
 

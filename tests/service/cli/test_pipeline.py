@@ -29,7 +29,7 @@ Answering = Callable[[str], Any]
 
 
 class FakeFillMask:
-    """Pipeline whose answer is the text itself, after a pause."""
+    """Pipeline that answers each request with the text itself, after a pause."""
 
     def __init__(self, answering: Answering | None = None) -> None:
         self.accepted_tokens = 0
@@ -38,7 +38,7 @@ class FakeFillMask:
         self._answering = answering
 
     async def fill(self, texts: Sequence[str], options: FillOptions, called: str) -> FillResult:
-        """Answer a request with the signature of `FillMaskPipeline`."""
+        """Answer a request like `FillMaskPipeline.fill`, with the same parameters."""
         self.at_work += 1
         self.most_at_work = max(self.most_at_work, self.at_work)
         self.called.add(called)
@@ -137,7 +137,7 @@ async def test_long_answers_are_written_in_order() -> None:
 
 
 async def test_rows_that_cannot_be_filled_are_problems() -> None:
-    """A problem has the place of its row in the order of the output."""
+    """The problem of a row is in the row's place in the output."""
 
     async def answering(text: str) -> None:
         if text == "1":
@@ -152,7 +152,7 @@ async def test_rows_that_cannot_be_filled_are_problems() -> None:
 
 
 async def test_no_more_rows_begin_while_enough_waits() -> None:
-    """Two rows are in work, so that passes are ready when those of the first row end."""
+    """Two rows are in progress, so that the workers have passes when the first row ends."""
     fake = FakeFillMask()
     fake.accepted_tokens = 10**9
     fake._answering = lambda _text: asyncio.sleep(0.001)
@@ -187,7 +187,7 @@ async def test_passes_that_end_make_room() -> None:
 async def test_rows_that_are_not_written_are_bounded(
     monkeypatch: pytest.MonkeyPatch, limit: str, most: int, text: str
 ) -> None:
-    """The unwritten rows have a maximum number and a maximum sum of characters."""
+    """The number of unwritten rows and the sum of their characters are limited."""
     monkeypatch.setattr(pipeline, limit, most)
     begun = 0
     written = Written()
@@ -226,7 +226,7 @@ async def test_rows_that_are_not_written_are_bounded(
 
 
 async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answers that wait for writing have a bound even within one block."""
+    """The size of unwritten answers is limited even within one block."""
     monkeypatch.setattr(pipeline, "_LONG_ANSWERS_BYTES", 150)
     lengths = []
 
@@ -242,7 +242,7 @@ async def test_long_answers_do_not_wait_for_their_block(monkeypatch: pytest.Monk
 async def test_answers_do_not_wait_for_a_row_that_takes_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A kill loses few answers, because finished answers do not stay in memory."""
+    """If the process is killed, few answers are lost, because the others are already on disk."""
     monkeypatch.setattr(pipeline, "_WRITE_EVERY_S", 0.0)
     written = Written()
 
@@ -354,7 +354,7 @@ class Watched:
     ],
 )
 async def test_batches_are_full(tiny: Tiny, options: FillOptions, count: int, waiting: int) -> None:
-    """Rows have one pass or many. The queue holds little more than the workers' next batches."""
+    """A row has one or many passes. The queue holds little more than the workers' next batches."""
     budget, workers = 100, 2
     watched, written, most_waiting = Watched(tiny), Written(), 0
     tokenizer = make_tokenizer(tiny)

@@ -1,4 +1,4 @@
-"""Requests of rows: text, options, and messages for invalid rows."""
+"""Requests made from rows, with their texts and options, and messages for invalid rows."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -53,14 +53,14 @@ def ask(
     reserved: tuple[str, ...] = (),
     **parameters: object,
 ) -> Item:
-    """Read the request of one row of JSONL."""
+    """Return the request of one JSONL row."""
     rows = open_rows(write_rows(tmp_path / "rows.jsonl", [row]), field)
     [(_, [item])] = RowRequestReader(field, parameters, LIMITS, rows, reserved).read(0, None)
     return item
 
 
 def test_a_text_and_the_parameters_of_all(tmp_path: Path) -> None:
-    """The field of the text may have any name."""
+    """The field with the text may have any name."""
     item = ask(tmp_path, {"x": "a [MASK]", "y": [1]}, "x", top_k=3)
     assert item == RowRequest("a [MASK]", FillOptions(top_k=3))
 
@@ -133,7 +133,7 @@ def test_messages_name_at_most_eight_fields(tmp_path: Path) -> None:
 
 
 def test_reserved_field_name_is_a_problem(tmp_path: Path) -> None:
-    """The output of such a row has none of its fields."""
+    """The output for a row with a reserved field has none of the row's fields."""
     item = ask(tmp_path, {"inputs": "a", "fills": 1}, reserved=("fills", "error"))
     assert item == Problem(
         'The row has a field "fills", but the output adds that field; rename it in the input.',
@@ -163,7 +163,6 @@ def test_missing_column(tmp_path: Path) -> None:
 
 
 def test_parquet_values_that_are_not_text(tmp_path: Path) -> None:
-    """The message names the type of the value."""
     path = tmp_path / "rows.parquet"
     columns = {
         "inputs": pa.array([Decimal(1)]),

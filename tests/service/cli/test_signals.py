@@ -1,4 +1,7 @@
-"""Signals. The command is cancelled immediately and abandoned after one second."""
+"""Signals, each of which cancels the command's coroutine.
+
+After one second the command ends even if the coroutine does not.
+"""
 
 import asyncio
 import os
@@ -74,7 +77,7 @@ def test_a_signal_cancels(number: int) -> None:
 def never_ends(
     started: threading.Event, go: threading.Event
 ) -> Callable[[], Coroutine[Any, Any, None]]:
-    """Block the event loop, as loading a model does."""
+    """Return a coroutine function that blocks the event loop, as loading a model does."""
 
     async def main() -> None:
         started.set()

@@ -35,7 +35,7 @@ def test_no_rows(tiny: Tiny) -> None:
 
 
 def test_invalid_row_ends_the_stream(tiny: Tiny) -> None:
-    """The output has the rows before the invalid one.
+    """The output has the rows before the invalid row.
 
     With --on-error report the stream continues.
     """
@@ -65,7 +65,7 @@ def test_trailing_blank_lines_are_ignored(tiny: Tiny) -> None:
 
 @pytest.mark.parametrize("bad", [False, True])
 def test_answers_do_not_wait_for_the_next_row(tiny: Tiny, bad: bool) -> None:  # noqa: FBT001 - pytest passes it
-    """An error comes immediately too, before the end of the stream."""
+    """An error also appears before the end of the stream."""
     command, pipe = [*COMMAND, *FLAGS, str(tiny.path)], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None
@@ -84,7 +84,7 @@ def test_answers_do_not_wait_for_the_next_row(tiny: Tiny, bad: bool) -> None:  #
 
 
 def test_closed_pipe_ends_the_process_silently(tiny: Tiny, tmp_path: Path) -> None:
-    """The exit code is not 0."""
+    """The exit code is not 0, because the output lacks rows."""
     source = write_rows(tmp_path / "in.jsonl", numbered(random_texts(3000)))
     command = [*COMMAND, "--input", str(source), "--output=-", "--bundle", str(tiny.path)]
     pipe = subprocess.PIPE

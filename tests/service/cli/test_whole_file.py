@@ -40,13 +40,13 @@ MIXED: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def unlimited(tiny: Tiny) -> Iterator[TestClient]:
-    """Start a server without limits."""
+    """Client of a service whose limits the rows do not reach."""
     with TestClient(create_app(Settings(bundle=tiny.path, max_passes=10_000))) as client:
         yield client
 
 
 def fill(tiny: Tiny, source: Path, output: Path, *flags: object) -> Done:
-    """Run the command."""
+    """Run the command on a file."""
     return fillmask("--input", source, "--output", output, "--bundle", tiny.path, *flags)
 
 
@@ -199,7 +199,7 @@ def test_invalid_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
 
 
 def test_invalid_rows_are_reported_in_order(tiny: Tiny, tmp_path: Path) -> None:
-    """Unreadable rows are reported too."""
+    """The output also has the errors of unreadable rows."""
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_bytes(
         b'{"inputs": "a [MASK]"}\nno JSON\n{"inputs": null, "x": 1}\n{"inputs": "[MASK]", '
@@ -222,7 +222,7 @@ def test_invalid_rows_are_reported_in_order(tiny: Tiny, tmp_path: Path) -> None:
 def test_reported_errors_are_errors_without_the_flag(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job with --on-error report can continue without the flag."""
+    """A job that began with --on-error report can continue without the flag."""
     rows = [{"inputs": "a dog"}, *numbered(random_texts(5))]
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
     with monkeypatch.context() as patch:
@@ -234,7 +234,7 @@ def test_reported_errors_are_errors_without_the_flag(
 
 
 def stop(*_: object) -> NoReturn:
-    """Fail like a broken disk."""
+    """Raise the error of a broken disk."""
     raise OSError(5, "Input/output error")
 
 
@@ -243,7 +243,7 @@ def stop(*_: object) -> NoReturn:
 def test_interrupted_job_writes_the_same_output(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, seed: int
 ) -> None:
-    """Sizes of parts and batches and the moments of interruption do not matter."""
+    """The sizes of parts and batches and the times of interruptions do not change the output."""
     rows = numbered(random_texts(120, seed))
     source = write_rows(tmp_path / "in.jsonl", rows)
     undisturbed, output = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"
@@ -308,7 +308,10 @@ def test_continuing_computes_nothing_twice(
 
 @pytest.mark.parametrize("change", ["input", "parameters", "field", "shard"])
 def test_another_job_does_not_continue(tiny: Tiny, tmp_path: Path, change: str) -> None:
-    """The message has the differences. With --restart the command discards the saved answers."""
+    """The message lists the differences between the jobs.
+
+    With --restart the command discards the saved answers.
+    """
     rows = [row | {"text": row["inputs"]} for row in numbered(random_texts(10))]
     rows[8]["inputs"] = rows[8]["text"] = "a dog"
     source, output = write_rows(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
@@ -328,7 +331,7 @@ def test_another_job_does_not_continue(tiny: Tiny, tmp_path: Path, change: str) 
 
 
 def test_existing_output_is_not_replaced(tiny: Tiny, tmp_path: Path) -> None:
-    """With --overwrite the old output stays until the new one is complete."""
+    """With --overwrite the old output stays until the new output is complete."""
     source = write_rows(tmp_path / "in.jsonl", [{"inputs": "a dog"}])
     output = tmp_path / "out.jsonl"
     output.write_text("old")
@@ -427,7 +430,7 @@ def test_a_model_that_fails_fails_the_command(
 def test_rows_with_reserved_field_names_are_reported(
     tiny: Tiny, tmp_path: Path, ending: str
 ) -> None:
-    """The output of such a row has only the error."""
+    """The output for a row with a reserved field name has only the error."""
     rows = numbered(random_texts(4))
     rows[1] |= {"fills": 1, "score": 2}
     rows[2] |= {"error": "before", "score": 3}

@@ -49,7 +49,7 @@ def test_old_batches_are_forgotten() -> None:
 
 
 async def test_overload_is_rejected_at_once() -> None:
-    """The limit counts both waiting and running tokens. The response has a Retry-After."""
+    """The limit counts both waiting and running tokens. The response has a Retry-After header."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:
@@ -89,7 +89,7 @@ async def test_request_above_the_limit_is_invalid() -> None:
 
 
 async def test_cancelled_requests_are_not_computed() -> None:
-    """The tokens of the request are free immediately."""
+    """The tokens of a cancelled request stop counting immediately."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10) as batcher:
@@ -143,7 +143,7 @@ async def test_bulk_passes_do_not_delay_interactive_requests() -> None:
 
 
 async def test_cancelled_bulk_request_gives_back_its_tokens() -> None:
-    """The tokens of the request are free immediately."""
+    """The tokens of a cancelled request stop counting immediately."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_waiting_tokens=10, max_bulk_tokens=10) as batcher:
@@ -163,7 +163,7 @@ async def test_cancelled_bulk_request_gives_back_its_tokens() -> None:
 
 
 async def test_wait_that_would_be_too_long_is_rejected() -> None:
-    """The recent throughput determines the wait. The request may have any number of tokens."""
+    """The estimated wait depends on throughput and waiting tokens, not on the rejected request."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_wait_s=4) as batcher:
@@ -218,7 +218,7 @@ async def test_rejections_are_counted_by_reason() -> None:
 
 
 async def test_requests_that_are_still_being_read_count() -> None:
-    """Without their tokens, the service would read many requests and then reject them."""
+    """If only parsed requests counted, the service would read and then reject many requests."""
     fake = FakeRuntime()
 
     async with running_batcher(fake, max_wait_s=4) as batcher:

@@ -44,7 +44,7 @@ def test_pack_of_two_texts() -> None:
 
 
 def test_pack_of_texts_that_share_a_row() -> None:
-    """The second text of a row starts at the next multiple of 16."""
+    """The second text of a row starts at the next multiple of 16 slots."""
     batch = Batch.pack(
         [model_pass([1] * 20, [0]), model_pass([2] * 3, [1]), model_pass([3] * 2, [0, 1])]
     )
@@ -68,7 +68,7 @@ def test_pack_of_one_text_without_targets() -> None:
 
 
 def test_pack_makes_int64_arrays() -> None:
-    """The graph takes only int64."""
+    """The graph accepts only int64."""
     batch = Batch.pack([model_pass([5, 6], [1]), model_pass([5], [0])])
     for name in Batch.__dataclass_fields__:
         if name != "passes":
@@ -77,7 +77,6 @@ def test_pack_makes_int64_arrays() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_indices_lead_back_to_the_passes(seed: int) -> None:
-    """The batches are random."""
     rng = np.random.default_rng(seed)
     passes = []
     for _ in range(rng.integers(1, 9)):

@@ -30,7 +30,10 @@ class RecordedLibrary:
 
 
 def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The call excludes the partial pages of an array. Bytes of rejected calls do not count."""
+    """The function madvise gets only whole pages of an array.
+
+    Bytes of rejected calls do not count.
+    """
     array = np.ones(BYTES, np.uint8)
     library = RecordedLibrary()
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
@@ -50,7 +53,7 @@ def test_large_allocations_are_named_in_whole_pages(monkeypatch: pytest.MonkeyPa
 
 
 def test_content_of_memory_stays() -> None:
-    """The call is real, and the kernel may reject it."""
+    """The test calls the real madvise, which the kernel may reject."""
     array = np.random.default_rng(0).integers(0, 255, BYTES, np.uint8)
     before = array.tobytes()
     assert collapse_heap() >= 0
@@ -68,7 +71,7 @@ def test_other_systems_than_linux_do_nothing(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_memory_is_returned_after_a_burst_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small requests cause no return of memory. Each burst causes one."""
+    """Small requests cause no return of memory. Each burst causes one return."""
     taken, returned = 0, 0
 
     def count() -> None:

@@ -10,7 +10,7 @@ from tests.service.fake_runtime import text
 
 
 def fills() -> PassOutputs:
-    """Return outputs that differ from all others."""
+    """Return outputs, which the test compares by identity."""
     ids = text(1).input_ids[None, :]
     return PassOutputs(ids, ids.astype("float32"), ids.astype("float32"))
 

@@ -28,7 +28,7 @@ async def test_model_that_has_just_answered_is_not_probed() -> None:
 
 
 async def test_silent_model_is_probed_once_for_all_callers() -> None:
-    """The result of a probe stays valid for a short time."""
+    """A later check counts the test pass as recent traffic."""
     fake = FakeRuntime()
 
     async with running_batcher(fake) as batcher:

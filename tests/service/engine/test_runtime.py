@@ -1,4 +1,4 @@
-"""Runtime: comparison with the oracle, and rejection of graphs that break its contract."""
+"""Results of the runtime, compared with the oracle, and rejection of invalid graphs."""
 
 import platform
 import subprocess
@@ -27,7 +27,7 @@ def random_pass(rng: np.random.Generator) -> ModelPass:
 
 
 def check(tiny: Tiny, runtime: Runtime, passes: list[ModelPass]) -> None:
-    """Run passes as one batch, and compare each result with the oracle's for that pass alone."""
+    """Run passes as one batch, and compare each result with the oracle's result for the pass."""
     batch = Batch.pack(passes)
     for one, outputs in zip(passes, batch.unpack(runtime.run(batch)), strict=True):
         assert outputs.top_ids.shape == (len(one.mask_positions), one.top_k)
@@ -49,7 +49,7 @@ def test_results_do_not_depend_on_neighbours(seed: int, tiny: Tiny) -> None:
 
 
 def test_weights_are_moved_to_huge_pages(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each loaded graph moves its weights once."""
+    """The runtime moves the weights once per loaded graph."""
     calls = []
     monkeypatch.setattr("service.engine.runtime.collapse_heap", lambda: calls.append(1))
     runtime = Runtime(tiny.path / "model.onnx")
@@ -97,7 +97,10 @@ worker.join()
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other CPUs have no slow path for them")
 def test_threads_flush_denormals_to_zero(tiny: Tiny) -> None:
-    """Denormals would slow arithmetic a hundredfold in threads that start after the runtime."""
+    """Without flushing to zero, arithmetic with denormals is a hundred times slower.
+
+    The runtime changes the mode of threads that start later.
+    """
     command = [sys.executable, "-c", FLUSHED, str(tiny.path / "model.onnx")]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     before, after = map(float, printed)
@@ -163,7 +166,6 @@ def rename(model: onnx.ModelProto, old: str, new: str) -> None:
 def test_a_graph_with_other_inputs_or_outputs_is_rejected(
     old: str, new: str, reason: str, tiny: Tiny, tmp_path: Path
 ) -> None:
-    """The message names the missing or additional inputs and outputs."""
     model = onnx.load(tiny.path / "model.onnx")
     rename(model, old, new)
     onnx.save(model, tmp_path / "model.onnx")
@@ -172,7 +174,6 @@ def test_a_graph_with_other_inputs_or_outputs_is_rejected(
 
 
 def test_an_input_of_another_type_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
-    """The message names the required type of the input."""
     model = onnx.load(tiny.path / "model.onnx")
     [unpad_index] = [value for value in model.graph.input if value.name == "unpad_index"]
     unpad_index.type.tensor_type.shape.dim.add().dim_value = 1

@@ -1,4 +1,4 @@
-"""Warm-up batches."""
+"""Warm-up batches at the start of the service."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from service.errors import BundleError
 
 
 class Recorder:
-    """Recorder of batches, which raises an error on request."""
+    """Runtime that records its batches and raises a given error."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.batches: list[Batch] = []

@@ -72,7 +72,7 @@ def read(client: socket.socket) -> bytes:
 
 
 def check(answer: bytes, status: int, fact: str) -> None:
-    """Check an error in the usual shape and the end of the connection."""
+    """Check that the response is an error in the usual shape and closes the connection."""
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status), answer
     assert b"connection: close" in head.lower()
@@ -173,7 +173,7 @@ def test_unread_response_is_aborted(address: tuple[str, int]) -> None:
 
 
 def test_overload_is_rejected_by_the_connection(start_server: StartServer) -> None:
-    """The response equals the application's own. The connection stays usable."""
+    """The connection sends the same response as the application and stays usable."""
     flags = ("--threads=1", "--max-waiting-tokens=32")
     long, short = {"inputs": "the " * 25 + "[MASK]"}, {"inputs": "a [MASK] of the dog"}
     with (
@@ -234,7 +234,7 @@ def test_line_ends_do_not_extend_keep_alive(start_server: StartServer) -> None:
 
 
 def test_rejected_request_gets_one_response(address: tuple[str, int]) -> None:
-    """A request with too large a length gets no second response when its body does not arrive."""
+    """If the Content-Length is too large, the client gets one error even if no body arrives."""
     answer = exchange(address, HEAD + b"Content-Length: 99999999\r\n\r\n", b"x" * 1000)
     assert answer.count(b"HTTP/1.1 ") == 1
     assert answer.startswith(b"HTTP/1.1 413 ")

@@ -10,7 +10,7 @@ from service.http.disconnect import CancelOnDisconnect, ClientDisconnectedError
 
 
 class Connection:
-    """Connection that ends when the test says so."""
+    """Connection that ends when the test sets the event `ended`."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
@@ -47,7 +47,10 @@ async def test_fast_answer_starts_no_watch(connection: Connection) -> None:
 
 @pytest.mark.usefixtures("_no_patience")
 async def test_work_for_a_disconnected_client_is_cancelled(connection: Connection) -> None:
-    """The work ends before the call returns. The calling task has no cancellation left."""
+    """The work ends before the context manager raises its error.
+
+    The calling task has no pending cancellation.
+    """
     async with asyncio.timeout(20):
         work = asyncio.get_running_loop().create_future()
         connection.ended.set()

@@ -23,7 +23,7 @@ EXPANDING = {
 
 @pytest.mark.parametrize("content", EXPANDING.values(), ids=EXPANDING)
 def test_body_with_too_many_values_is_rejected(content: bytes) -> None:
-    """The check takes milliseconds and little more memory than the body."""
+    """The rejection takes at most 0.3 s of CPU time and 4 MiB of memory."""
     tracemalloc.start()
     with pytest.raises(InvalidRequestError) as caught:
         read_json(content, "application/json")
@@ -62,6 +62,6 @@ def test_count_is_exact(extra: int) -> None:
 
 
 def test_ten_thousand_targets_are_allowed() -> None:
-    """A request with 64 lists of a thousand targets is valid too."""
+    """64 lists of a thousand targets are also within the limit."""
     for value in (["word"] * 10_000, [["word"] * 1_000] * 64):
         check_value_count(json.dumps(value).encode() + b" " * MIB, "The body")

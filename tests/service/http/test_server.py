@@ -1,4 +1,4 @@
-"""Connection filter of the shutdown."""
+"""Socket filter that drops new connections during the shutdown."""
 
 import socket
 import sys

@@ -65,7 +65,7 @@ def keys(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def process(tiny: Tiny, *flags: str, output: Any) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start the service with bugs, and write all its output to one file."""
+    """Start a service with deliberate bugs and write all its output to one file."""
     with subprocess.Popen(
         [sys.executable, "-c", BUGGY, "--port=0", f"--bundle={tiny.path}", *flags],
         stdout=output,
@@ -158,7 +158,7 @@ def test_no_secret_is_logged(style: str, keys: Path, tiny: Tiny) -> None:
 
 
 def test_log_texts_logs_bodies(tiny: Tiny) -> None:
-    """The service logs a warning at the start. The log contains no headers."""
+    """With log_texts the service logs a warning at the start. The log contains no headers."""
     flags = ("--log-level=debug", "--log-texts=true", "--log-format=json")
     with tempfile.TemporaryFile("w+") as output:
         with process(tiny, *flags, output=output) as (_, url):

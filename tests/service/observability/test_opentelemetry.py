@@ -83,7 +83,7 @@ def test_request_and_child_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> 
 
 
 def test_scores_have_the_same_spans(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """FastAPI routes /score. The template of the path is the name of the span."""
+    """The name of the span has the template of the path, not the requested path."""
     body = {"inputs": "the dog"}
     server, *parts = spans_of(tiny, exporter, ("POST", "/models/tiny/score", body))
     assert server.name == "POST /models/{name}/score"
@@ -91,7 +91,7 @@ def test_scores_have_the_same_spans(tiny: Tiny, exporter: InMemorySpanExporter) 
 
 
 def test_spans_have_no_text_of_clients(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """Spans contain no texts, paths and queries, whichever part of a request fails."""
+    """Spans contain no texts, paths or queries, whichever part of a request fails."""
     found = spans_of(
         tiny,
         exporter,
@@ -138,7 +138,7 @@ def test_only_server_errors_mark_the_span(
 
 
 def test_probes_are_not_traced(tiny: Tiny, exporter: InMemorySpanExporter) -> None:
-    """Requests of scrapers have no spans either."""
+    """Neither health probes nor requests for /metrics have spans."""
     paths = ("/health/live", "/health/ready", "/v2/health/ready", "/metrics")
     assert spans_of(tiny, exporter, *(("GET", path, None) for path in paths)) == []
 
@@ -164,8 +164,7 @@ class Collector:
     """Collector of OTLP over HTTP.
 
     Attributes:
-        url: address of the collector.
-        received: received requests.
+        received: export requests, in order of arrival.
     """
 
     def __init__(self) -> None:
@@ -253,7 +252,6 @@ sys.exit(main())
 
 
 def test_missing_package_stops_the_start(tiny: Tiny) -> None:
-    """The message names the package to install."""
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, f"--bundle={tiny.path}", "--port=0", "--traces=on"],
         capture_output=True,
@@ -291,7 +289,10 @@ print(json.dumps([len(exporter.get_finished_spans()), name in sys.modules]))
 
 
 def test_off(tiny: Tiny) -> None:
-    """Spans made by FastAPI itself would contain queries and the messages of exceptions."""
+    """Tracing is off by default.
+
+    Spans of FastAPI's own instrumentation would contain queries and the messages of exceptions.
+    """
     done = subprocess.run(
         [sys.executable, "-c", OFF, str(tiny.path)], capture_output=True, text=True, check=True
     )

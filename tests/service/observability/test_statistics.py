@@ -15,7 +15,7 @@ from service.observability.statistics import (
 
 
 def test_values_are_counted_by_bucket() -> None:
-    """A value equal to a bound belongs to the bucket below it. The last bucket has no bound."""
+    """A bucket includes values equal to its upper bound. The last bucket has no upper bound."""
     histogram = Histogram((1, 2, 5))
     for value in (0.5, 1, 1.5, 2, 5, 5.1, 100):
         histogram.record(value)
@@ -71,7 +71,7 @@ def test_request_rejected_on_arrival_has_no_duration() -> None:
 
 
 def test_batch_is_counted() -> None:
-    """Each sequence of a batch has a separate queueing time."""
+    """Each pass of a batch has a separate queueing time."""
     statistics = BatchStatistics()
     statistics.record_batch(tokens=30, slots=48, queue_s=[0.001, 0.002, 0.003], compute_s=0.01)
     statistics.record_batch(tokens=5, slots=16, queue_s=[0.5], compute_s=0.02)

@@ -1,4 +1,4 @@
-"""The accessibility checker axe, run on an open page."""
+"""Accessibility checks of an open page with axe."""
 
 from typing import Any
 

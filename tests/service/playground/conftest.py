@@ -23,7 +23,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Headless Chromium of this package.
+    """Headless Chromium, which runs only during the tests of this package.
 
     Its event loop would disturb later tests of the session.
     """
@@ -42,11 +42,11 @@ def shared_context(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def open_page(browser: Browser, shared_context: BrowserContext, url: str) -> Iterator[OpenPage]:
-    """Factory of open pages, which must have no errors at the end.
+    """Yield a function that opens pages, which must have no errors at the end of the test.
 
-    The arguments are the path of the page, a step before it opens, whether requests may fail,
-    whether the page needs a separate browser context (for its clock or storage), the address of
-    another service, and options of the context. Options also cause a separate context.
+    The function `prepare` runs before the page opens. With `failing_requests`, the page may log
+    failed requests. With `own_context` or with options of a browser context, the page has a
+    separate context, for example for its clock or storage.
     """
     closing: list[Page | BrowserContext] = []
     complaints: list[str] = []
@@ -109,7 +109,7 @@ def playground(open_page: OpenPage) -> Playground:
 
 @pytest.fixture
 def refusing(open_page: OpenPage) -> Playground:
-    """The page with the fills of its first example, in which requests may fail."""
+    """The page with the fills of its first example. Requests of the page may fail."""
     playground = open_page(failing_requests=True)
     playground.wait_until_answered()
     return playground

@@ -22,9 +22,7 @@ class Playground:
     """Page object of the playground.
 
     Attributes:
-        page: page of Playwright.
-        url: address of the service.
-        headers: headers of requests to the service.
+        headers: headers of the requests that `ask` sends to the service.
     """
 
     page: Page
@@ -65,7 +63,7 @@ class Playground:
         self.wait_until_answered()
 
     def wait_until_answered(self) -> None:
-        """Wait until the results belong to the text."""
+        """Wait until the page shows the results of the current text."""
         self.page.locator("#view:not([inert]) > :is(.lists, .score):not(.stale)").wait_for()
 
     def ask(self, path: str, body: dict[str, Any]) -> Any:

@@ -1,6 +1,6 @@
 """Screenshots of the playground for docs/.
 
-Run with `python -m tests.service.playground.screenshots`.
+Run this module with `python -m tests.service.playground.screenshots`.
 """
 
 from collections.abc import Callable, Iterator

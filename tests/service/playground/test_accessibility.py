@@ -15,7 +15,7 @@ def nothing(playground: Playground) -> None:
 
 
 def several(playground: Playground) -> None:
-    """Show several masks, with the pointer on the fill of one mask."""
+    """Show several masks, with the pointer on a fill of the second mask."""
     playground.write("The [MASK] barked at the [MASK] in the [MASK].")
     playground.fills_of(2).nth(1).hover()
 
@@ -47,7 +47,7 @@ def refused(playground: Playground) -> None:
 
 
 def waiting(playground: Playground) -> None:
-    """Disconnect the network."""
+    """Let requests for scores fail as without a network."""
     playground.page.route("**/score", lambda route: route.abort())
     playground.text.fill("A text.")
     expect(playground.problem).to_be_visible()
@@ -115,9 +115,9 @@ def test_structure_as_it_is_read_out(playground: Playground) -> None:
             - list "Fills":
               - listitem:
                 - button /dog/
-          - region "The same in code":
-            - heading "The same in code" [level=2]
-            - tablist "The same in code":
+          - region "The request as code":
+            - heading "The request as code" [level=2]
+            - tablist "The request as code":
               - tab "curl" [selected]
               - tab "Python"
               - tab "JavaScript"
@@ -142,7 +142,7 @@ def test_answers_are_announced(playground: Playground) -> None:
 
 
 def test_theme(open_page: OpenPage, url: str) -> None:
-    """The default is the system's theme. The page stores a choice that differs from it."""
+    """The default is the system's theme. The page stores only a choice of the other theme."""
     ground = "getComputedStyle(document.body).backgroundColor"
     playground = open_page(color_scheme="dark")
     page = playground.page

@@ -21,7 +21,7 @@ AWKWARD = "It's \"a [MASK]\" \\ $HOME `date` \\n %s 😀 — naïve\n\tsecond 'l
 
 
 def plain(playground: Playground) -> None:
-    """Fill one mask between characters that are special in shells and languages."""
+    """Fill one mask between characters that are special in shells and programming languages."""
     playground.write(AWKWARD)
 
 
@@ -44,7 +44,7 @@ def targets_of_several(playground: Playground) -> None:
 
 
 def words(playground: Playground) -> None:
-    """Fill words in a window."""
+    """Fill a mask with words, in a long text that the model reads in a window."""
     playground.mode("Whole words")
     playground.page.get_by_label("words of up to").select_option("1 token")
     playground.page.get_by_label("read around the masks").check()
@@ -121,7 +121,7 @@ def test_the_code_gives_what_is_shown(
 
 
 def test_python_uses_hugging_faces_client_where_that_can_ask_it(playground: Playground) -> None:
-    """Requests that Hugging Face's client does not support use httpx."""
+    """The code uses httpx for requests that Hugging Face's client does not support."""
     assert "InferenceClient" in code_of(playground, "Python")
     playground.mode("Whole words")
     expect(playground.page.get_by_role("tabpanel")).to_contain_text("httpx")

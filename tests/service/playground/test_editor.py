@@ -147,7 +147,7 @@ def test_what_the_page_put_in_is_taken_back(playground: Playground) -> None:
 
 
 def test_masks_are_numbered_where_there_are_several(playground: Playground) -> None:
-    """The mask has a highlight while the pointer is on one of its fills."""
+    """A mask has a highlight while the pointer is on one of its fills."""
     playground.write("The [MASK] barked at the [MASK].")
     masks = playground.page.locator("#mirror .mask")
     expect(masks).to_have_count(2)

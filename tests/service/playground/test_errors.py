@@ -13,12 +13,15 @@ BUSY = "Too much is waiting."
 
 
 def refuse(status: int, sentence: str, **headers: str) -> Callable[[Route], None]:
-    """Return an error for every request."""
+    """Return a route handler that answers every request with an error."""
     return lambda route: route.fulfill(status=status, json={"error": sentence}, headers=headers)
 
 
 def test_a_request_that_is_not_done(refusing: Playground) -> None:
-    """The service's message is the description of the text field. Old fills are disabled."""
+    """The service's message is the accessible description of the text field.
+
+    The fills of the previous text are disabled.
+    """
     masks = "[MASK] " * 129
     refusing.text.fill(masks)
     expect(refusing.problem).to_have_text("The request has 129 masks; at most 128 are allowed.")
@@ -36,7 +39,7 @@ def test_a_request_that_is_not_done(refusing: Playground) -> None:
 
 
 def test_an_overloaded_service_is_asked_once_more(open_page: OpenPage) -> None:
-    """The page waits as long as Retry-After says and shows the remaining time."""
+    """The page waits for the time in Retry-After and shows the remaining time."""
     refusing = open_page(failing_requests=True, own_context=True)
     refusing.wait_until_answered()
     asked: list[Route] = []
@@ -83,7 +86,10 @@ def test_a_service_that_stays_overloaded(refusing: Playground) -> None:
 
 
 def test_a_failure_may_be_asked_about_again(refusing: Playground) -> None:
-    """The page shows the message and a button. It does not mark the text as invalid."""
+    """The page shows the service's message and a button to retry.
+
+    The page does not mark the text as invalid.
+    """
     refusing.page.route("**/fill-mask", refuse(500, "Internal error. Request id: 7"))
     refusing.text.fill(TEXT)
     expect(refusing.problem).to_contain_text("Internal error. Request id: 7")

@@ -1,4 +1,4 @@
-"""Fills in the list and in the text."""
+"""Fills in the page's lists, and their insertion into the text."""
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -18,7 +18,7 @@ def test_fills_follow_what_is_typed(playground: Playground) -> None:
 
 
 def test_a_chosen_fill_is_put_into_the_text(playground: Playground) -> None:
-    """The text is the service's own sequence. Without a mask the page shows its surprisal."""
+    """The new text is the service's own sequence. The page shows the surprisal of the new text."""
     fills = playground.service_fills(DRANK)
     playground.write(DRANK)
     playground.fills.nth(1).click()
@@ -28,7 +28,7 @@ def test_a_chosen_fill_is_put_into_the_text(playground: Playground) -> None:
 
 
 def test_several_masks_have_a_list_each(playground: Playground) -> None:
-    """A choice fills one mask. The page then requests new fills for the other mask."""
+    """A click on a fill fills one mask. The page then requests new fills for the other mask."""
     text = "The [MASK] barked at the [MASK]."
     playground.write(text)
     first, second = playground.service_fills(text)
@@ -46,7 +46,7 @@ def test_several_masks_have_a_list_each(playground: Playground) -> None:
 
 
 def test_bars_of_all_masks_have_one_scale(playground: Playground) -> None:
-    """The length of a bar is the fill's probability relative to that of a full bar."""
+    """The length of a bar is the fill's probability divided by the probability of a full bar."""
     text = "He lives in [MASK] [MASK], California."
     playground.write(text)
     shares = [fill["score"] for fills in playground.service_fills(text) for fill in fills]
@@ -104,7 +104,7 @@ def test_masks_together(playground: Playground) -> None:
 
 
 def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
-    """Above the model's limit, the service returns an error unless the visitor allows windows."""
+    """For a long text the service returns an error unless the visitor allows windows."""
     playground = refusing
     text = "It was very " + "very " * 300 + "[MASK]."
     playground.text.fill(text)
@@ -115,13 +115,13 @@ def test_a_long_text_is_read_around_its_masks(refusing: Playground) -> None:
     playground.expect_fills(playground.fills, fills)
     start, end = fills[0]["window"]
     expect(playground.page.locator(".window")).to_have_text(
-        f"Read from character {start:,} to {end:,}."
+        f"The model read characters {start:,} to {end:,}."
     )
     expect(playground.problem).to_be_hidden()
 
 
 def test_fills_of_nothing_but_space_can_be_seen(playground: Playground) -> None:
-    """A visible sign represents a token of white space."""
+    """The page shows a token of white space as a visible sign."""
     fills = [
         {"score": score, "token": token, "token_str": text, "sequence": f"A{text}."}
         for token, (text, score) in enumerate([(" ", 0.5), (" house", 0.25), ("\n", 0.125)])

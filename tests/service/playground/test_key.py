@@ -26,7 +26,7 @@ KEY = "schlüssel of the shop ж 4711"
 OLD_KEY = "a-key-that-is-taken-back"
 TEXT = "The [MASK] barked."
 WANTED = "The service requires an API key. This page keeps it until you close it."
-REFUSED = "The API key is invalid. Enter another one."
+REFUSED = "The API key is invalid. Enter another key."
 VARIABLE = {"FILLMASK_API_KEY": "a-key-for-programs"}
 START = "Paris is the [MASK] of France."
 
@@ -36,8 +36,7 @@ class Keyed:
     """Service with API keys.
 
     Attributes:
-        url: address of the service.
-        file: file with its keys.
+        file: file with the service's API keys.
     """
 
     url: str
@@ -45,13 +44,13 @@ class Keyed:
 
 
 def bearer(key: str) -> dict[str, str]:
-    """Return the header with a key as a client sends it without encoding."""
+    """Return the Authorization header with the UTF-8 bytes of a key."""
     return {"Authorization": f"Bearer {key}".encode().decode("latin-1")}
 
 
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
-    """A service with three keys. One test revokes one of them."""
+    """A service with three keys. One test revokes one of the keys."""
     file = tmp_path_factory.mktemp("keys") / "keys"
     keys = [KEY, VARIABLE["FILLMASK_API_KEY"], OLD_KEY]
     file.write_text("\n".join(keys), encoding="utf-8")
@@ -61,7 +60,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
 
 @pytest.fixture
 def locked(open_page: OpenPage, keyed: Keyed) -> Playground:
-    """The page without a key."""
+    """The page of a service with API keys, before the visitor enters a key."""
     playground = open_page(url=keyed.url, failing_requests=True)
     expect(field(playground)).to_be_visible()
     return replace(playground, headers=bearer(VARIABLE["FILLMASK_API_KEY"]))
@@ -155,7 +154,7 @@ def test_one_that_is_refused_is_asked_for_again(locked: Playground) -> None:
 
 
 def test_one_that_is_taken_back_while_the_page_is_open(locked: Playground, keyed: Keyed) -> None:
-    """The visitor continues to write. After a new key, the page sends the latest text."""
+    """The visitor continues to write. With a new key, the page sends the latest text."""
     give(locked, OLD_KEY)
     locked.wait_until_answered()
     keys = keyed.file.read_text(encoding="utf-8")
@@ -233,7 +232,7 @@ def test_one_that_is_wanted_no_more(refusing: Playground) -> None:
 
 
 def test_a_proxy_that_wants_something_else(refusing: Playground) -> None:
-    """The page does not ask for a key, which would not help."""
+    """The page asks for no key, because a key would not help."""
     refusing.page.route(
         "**/fill-mask",
         lambda route: route.fulfill(
@@ -246,7 +245,10 @@ def test_a_proxy_that_wants_something_else(refusing: Playground) -> None:
 
 
 def test_the_code_has_the_key_from_where_it_runs(locked: Playground, tmp_path: Path) -> None:
-    """The code reads the key from an environment variable. In a browser it prompts for the key."""
+    """The code reads the key from an environment variable.
+
+    In a browser the code prompts for the key.
+    """
     give(locked, KEY)
     locked.wait_until_answered()
     locked.page.on("dialog", lambda dialog: dialog.accept(VARIABLE["FILLMASK_API_KEY"]))

@@ -9,7 +9,7 @@ TEXT = "Paris is the [MASK] of France."
 
 
 def requests_of(playground: Playground) -> list[str]:
-    """Return a list that grows with each later request of the page."""
+    """Return a list to which each later request of the page adds its address."""
     asked: list[str] = []
     playground.page.on("request", lambda request: asked.append(request.url))
     return asked
@@ -41,7 +41,7 @@ def test_a_number_that_is_not_allowed(playground: Playground) -> None:
 
 
 def test_no_targets_yet_is_no_error(playground: Playground) -> None:
-    """The page sends no request."""
+    """The page sends no request before the visitor writes a target."""
     asked = requests_of(playground)
     playground.mode("Your words")
     expect(playground.page.get_by_text("Write the words to rank")).to_be_visible()
@@ -53,7 +53,6 @@ def test_no_targets_yet_is_no_error(playground: Playground) -> None:
 
 
 def test_a_target_that_is_given_twice(refusing: Playground) -> None:
-    """The page shows the service's message."""
     refusing.mode("Your words")
     refusing.page.get_by_label("Rank only these").fill("tea, sand, tea")
     expect(refusing.problem).to_have_text('The target "tea" is a duplicate; list it once.')

@@ -16,7 +16,10 @@ def test_begins_with_an_example_that_is_answered(playground: Playground) -> None
 
 
 def test_says_which_model_is_served_and_its_limits(playground: Playground) -> None:
-    """Name, precision and limits come from GET /models. For one model the page has no list."""
+    """Name, precision and limits come from GET /models.
+
+    With a single model, the page has no list of models.
+    """
     expect(playground.page.get_by_role("banner")).to_contain_text("fillmask-minilm-en int8")
     expect(playground.page.get_by_role("combobox", name="Model")).to_have_count(0)
     facts = playground.page.get_by_role("contentinfo")
@@ -36,7 +39,7 @@ def test_every_example_is_answered(playground: Playground) -> None:
 
 
 def test_works_below_a_prefix_of_a_proxy(open_page: OpenPage, url: str) -> None:
-    """All addresses in the page, its modules and the code panel respect the prefix."""
+    """All addresses in the page, its modules and the code panel include the prefix."""
 
     def behind_a_proxy(page: Page) -> None:
         page.route(

@@ -33,12 +33,12 @@ def overwrite(file: Path) -> None:
 
 
 def truncate(file: Path) -> None:
-    """Truncate a file, as the start of a copy onto the file does."""
+    """Truncate a file, as `cp` does before it overwrites the file."""
     os.truncate(file, 0)
 
 
 def answers(url: str) -> list[object]:
-    """Return the fills of many words, for which the graph reads many rows of the table."""
+    """Return the fills of texts with many words, for which the graph reads many embeddings."""
     texts = [f"{word} is the [MASK] of {other}" for word in WORDS for other in WORDS]
     found: list[object] = []
     for start in range(0, len(texts), 50):
@@ -52,7 +52,7 @@ def answers(url: str) -> list[object]:
 def test_weights_that_change_under_the_process(
     harm: Callable[[Path], None], start_server: StartServer, tmp_path: Path
 ) -> None:
-    """A reload rejects the changed bundle. The log has the reason."""
+    """A reload rejects the changed bundle and logs the reason."""
     bundle = tmp_path / "bundle"
     shutil.copytree(default_bundle_path(), bundle)
     with start_server("--bundle", str(bundle), "--threads=1") as (process, url):
@@ -90,7 +90,7 @@ sys.exit(main())
 def test_weights_too_large_for_a_copy_are_watched(
     harm: Callable[[Path], None], bundle_copy: Path
 ) -> None:
-    """After a change, the service exits within seconds. The log has the reason."""
+    """After a change of the weights, the service logs the reason and exits within 10 s."""
     command = [sys.executable, "-c", LARGE, "--port=0", "--bundle", str(bundle_copy)]
     with Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
         assert process.stdout is not None
@@ -120,7 +120,7 @@ def test_watched_weights_may_be_replaced(start_server: StartServer, bundle_copy:
 def test_a_file_replaced_while_it_is_read(
     name: str, bundle_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise the verified file could differ from the served file."""
+    """If the service accepted the file, the verified file could differ from the served file."""
 
     def replaced(model_path: Path, threads_per_run: int) -> Runtime:
         runtime = Runtime(model_path, threads_per_run)

@@ -25,7 +25,7 @@ FIGURES = {"mean_log_prob_difference": 0.03, "p99_log_prob_difference": 0.12}
 def tolerance(edit_bundle: EditBundle, **changes: Any) -> GoldenTolerance:
     """Return the tolerance of the tiny bundle with these changes.
 
-    The golden prompts have three masks.
+    The golden prompts of the tiny bundle have three masks.
     """
     return GoldenTolerance.of(read_bundle(edit_bundle(lambda bundle: bundle.update(changes))))
 
@@ -73,7 +73,6 @@ def test_int8_without_figures_keeps_the_tolerance_it_names(edit_bundle: EditBund
 def test_figures_that_are_not_numbers_are_rejected(
     figures: object, message: str, edit_bundle: EditBundle
 ) -> None:
-    """The error names the invalid field."""
     with pytest.raises(BundleError, match=message):
         tolerance(edit_bundle, precision="int8", verification={"int8": figures})
 
@@ -118,7 +117,6 @@ def shift(bundle: dict[str, Any], by: float) -> None:
 
 
 async def test_other_log_prob_is_rejected(edit_bundle: EditBundle) -> None:
-    """The error names the prompt, the token and the difference."""
     path = edit_bundle(lambda bundle: shift(bundle, 0.01))
     with pytest.raises(BundleError, match=r"golden prompt 0, mask 0 differs by 0.01 in the log-"):
         await check_bundle(path)
@@ -136,7 +134,7 @@ def in_int8(bundle: dict[str, Any], mean: float = 0.03, p99: float = 0.1) -> Non
 
 
 def shift_all(bundle: dict[str, Any], by: float) -> None:
-    """Raise and lower the expected log-probabilities of fills by turns."""
+    """Raise and lower the expected log-probabilities of fills alternately."""
     for prompt in bundle["golden"]["prompts"]:
         for mask in prompt["fills"]:
             for place, fill in enumerate(mask):
@@ -232,7 +230,7 @@ async def test_fills_may_be_more_than_half_of_the_tokens(
 async def test_unlisted_token_with_low_expectation_has_no_difference(
     others_by: float, tiny: Tiny, edit_bundle: EditBundle
 ) -> None:
-    """Such a token neither adds to the mean nor hides the differences of other fills."""
+    """An unlisted token neither adds to the mean nor hides the differences of other fills."""
     token = (await actual_fills(tiny.path, 11))[-1].token
 
     def change(bundle: dict[str, Any]) -> None:
@@ -248,8 +246,6 @@ async def test_unlisted_token_with_low_expectation_has_no_difference(
 
 
 async def test_other_token_is_rejected(edit_bundle: EditBundle) -> None:
-    """The error names the expected and the actual token."""
-
     def change(bundle: dict[str, Any]) -> None:
         first_fills(bundle)[0]["token"] = 0
 
@@ -266,7 +262,6 @@ async def test_fewer_masks_are_rejected(edit_bundle: EditBundle) -> None:
 
 
 async def test_prompt_that_cannot_be_filled_is_rejected(edit_bundle: EditBundle) -> None:
-    """The error contains the reason, such as a missing mask."""
     path = edit_bundle(lambda bundle: bundle["golden"]["prompts"][0].update(text="no mask"))
     with pytest.raises(BundleError, match=r"golden prompt 0 cannot be filled: inputs has no mask"):
         await check_bundle(path)

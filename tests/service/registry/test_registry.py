@@ -62,7 +62,6 @@ def test_each_model_has_its_paths(client: TestClient) -> None:
 
 
 def test_name_that_is_not_served(client: TestClient) -> None:
-    """The error names the available models."""
     expected = {"error": 'Unknown model "third"; served models: "first", "org/second".'}
     for path in ("/models/third", "/models/third/score", "/v2/models/third/infer"):
         answer = client.post(path, json=BODY)
@@ -143,7 +142,7 @@ def test_changes_are_found_by_polling(tiny: Tiny, bundles: Path) -> None:
 def test_bad_change_is_ignored(
     harm: str, bundles: Path, tiny: Tiny, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log has the reason. A later valid bundle replaces the old model."""
+    """The log has the reason for the rejection. A later valid bundle replaces the old model."""
     settings = Settings(bundle=bundles, threads=1)
     service = create_app(settings)
     with TestClient(service) as client, caplog.at_level(logging.ERROR):

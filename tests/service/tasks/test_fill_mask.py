@@ -109,7 +109,6 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
 async def test_rejects(
     texts: list[str], targets: list[str] | None, reason: str, tiny: Tiny
 ) -> None:
-    """The error names the index of the text and the limit."""
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, texts, targets=targets, max_masks=20)
     assert caught.value.text == reason

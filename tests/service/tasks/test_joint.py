@@ -83,7 +83,7 @@ def test_one_mask_is_answered_as_ever(client: TestClient) -> None:
 
 
 def test_the_text_is_the_users_but_for_the_masks(client: TestClient) -> None:
-    """A continuation joins the word before it, and that word may be a fill too."""
+    """A continuation joins the word before it, which may be a fill too."""
     for one in fill(client, TEXT, top_k=20):
         first, second = one["token_strs"]
         joined = [name.removeprefix("##") for name in (first, second)]

@@ -93,7 +93,7 @@ async def test_answer_is_never_larger_than_estimated(
 ) -> None:
     """The estimate covers every wire format.
 
-    For long responses it is less than three times the size.
+    For long responses the estimate is less than three times the size of the JSON.
     """
     size = size_of(tiny, texts, options)
     found, reserved_bytes, _ = await fill(tiny, texts, options)

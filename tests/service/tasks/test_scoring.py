@@ -118,7 +118,6 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
 
 
 def test_tokens_over_all_passes_are_bounded(tiny: Tiny) -> None:
-    """The limit applies to the sum of tokens over all passes of a request."""
     settings = Settings(bundle=tiny.path, threads=1, max_bulk_tokens=30)
     with TestClient(create_app(settings)) as client:
         assert client.post("/score", json={"inputs": "a dog ."}).status_code == 200  # 3 x 5 tokens

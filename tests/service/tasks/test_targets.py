@@ -1,4 +1,4 @@
-"""Targets of one or several tokens, compared with one masked pass per token."""
+"""Scores of targets, compared with scores from one masked pass per token."""
 
 import math
 import tracemalloc
@@ -32,7 +32,7 @@ async def fill(
 def reference(tiny: Tiny, text: str, mask: int, token_ids: Sequence[int]) -> float:
     """Score a target with one pass per token.
 
-    Earlier tokens are in place, and later tokens are masks.
+    In each pass the earlier tokens are in place, and the later tokens are masks.
     """
     encoded = make_tokenizer(tiny).encode(text)
     position = int(encoded.mask_positions[mask])
@@ -148,7 +148,7 @@ async def test_text_must_have_room_for_the_longest_target(tiny: Tiny) -> None:
     ],
 )
 async def test_targets_that_cannot_be_used(tiny: Tiny, targets: list[str], reason: str) -> None:
-    """The service does not replace an invalid target by another."""
+    """The service does not replace an invalid target with another target."""
     with pytest.raises(InvalidRequestError) as caught:
         await fill(tiny, ["the [MASK]"], targets)
     assert reason in caught.value.text
@@ -196,7 +196,7 @@ async def test_targets_are_bounded_in_bytes(tiny: Tiny) -> None:
 
 
 def test_size_of_targets_is_close_to_their_memory(tiny: Tiny) -> None:
-    """The estimate is never too small. It also counts integers that Python shares."""
+    """The estimate is never too small. The estimate also counts integers that Python shares."""
     tokenizer = make_tokenizer(tiny)
     words = [word for word in VOCABULARY if word.isalpha()]
     texts = [f"{a} {b}" for a in words for b in words]

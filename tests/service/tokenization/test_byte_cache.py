@@ -28,7 +28,7 @@ def test_a_used_entry_stays() -> None:
 
 
 def test_an_entry_above_the_limit_is_not_stored() -> None:
-    """Such an entry would evict all other entries, and then itself."""
+    """An entry above the limit would evict all other entries, and then itself."""
     cache: ByteCache[str, int] = ByteCache(10)
     cache.put("a", 1, 5)
     cache.put("b", 2, 11)

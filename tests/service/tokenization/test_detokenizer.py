@@ -110,7 +110,7 @@ def test_sequence(kind: str, text: str, token: str, sequence: str) -> None:
 
 
 def test_a_mask_that_does_not_include_the_space_before_it() -> None:
-    """The space before the mask is then a separate token."""
+    """If the mask excludes the space before it, the space is a separate token."""
     tokenizer = byte_level(lstrip=False)
     assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("Paris")) == "a Paris."
     assert fill(tokenizer, "a <mask>.", BYTE_LEVEL.index("ĠParis")) == "a  Paris."

@@ -186,7 +186,7 @@ def test_a_continuation_keeps_its_mark_as_a_token(tokenizer: Tokenizer) -> None:
     ],
 )
 def test_sequence(text: str, token: str, sequence: str, tokenizer: Tokenizer) -> None:
-    """A continuation joins the word before it. Without such a word, it keeps its mark."""
+    """A continuation joins the word before it. Otherwise a continuation keeps its mark."""
     span = tokenizer.encode(text).mask_spans[0]
     assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token)) == (token, sequence)
     assert tokenizer.mask_slot(text, span).fill(VOCABULARY.index(token))[1] == sequence

@@ -35,7 +35,7 @@ def pieces(extra: list[str], seed: int) -> list[tuple[str, float]]:
 
 
 def both(vocabulary: list[tuple[str, float]], *, byte_fallback: bool) -> tuple[Tokenizer, Unigram]:
-    """Make the library's tokenizer, which cannot reach the special pieces, and ours."""
+    """Make the library's tokenizer, which cannot produce special pieces, and our unigram model."""
     hidden = [(f"{name} ", score) for name, score in vocabulary[: len(SPECIAL)]]
     reached = [*hidden, *vocabulary[len(SPECIAL) :]]
     library = Tokenizer(models.Unigram(reached, unk_id=2, byte_fallback=byte_fallback))

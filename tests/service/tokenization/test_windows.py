@@ -110,7 +110,7 @@ def test_several_windows_of_a_text(client: TestClient) -> None:
 
 
 def test_a_text_that_fits_is_one_window(client: TestClient) -> None:
-    """The response equals the response without the parameter."""
+    """The response equals the response without the parameter `on_long_text`."""
     body = {"inputs": "the [MASK] barked"}
     assert (
         fill_in_windows(client, body["inputs"]).json()

@@ -1,4 +1,4 @@
-"""Two small checkpoints of each family, which transformers makes with random weights."""
+"""Two small checkpoints of each family, which transformers creates with random weights."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ _ESM = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Checkpoint to make.
+    """Description of a small checkpoint.
 
     Attributes:
-        family: name of the classes in transformers.
+        family: prefix of the class names in transformers.
         fields: differences from the default configuration.
         own_mask: id of a mask token that changes the embeddings of the other tokens.
     """
@@ -71,7 +71,7 @@ class Sample:
     own_mask: int | None = None
 
     def make(self, seed: int = 3) -> Any:
-        """Return a model in evaluation mode."""
+        """Return a model of transformers with random weights, in evaluation mode."""
         config = getattr(transformers, f"{self.family}Config")(**self.fields)
         model = getattr(transformers, f"{self.family}ForMaskedLM")(config).eval()
         randomise(model, seed)
@@ -158,7 +158,7 @@ SAMPLES: dict[str, Sample] = {
 class Inputs:
     """Three texts of different length with masks, also at their ends.
 
-    The tensors are (N, T).
+    The tensors have the shape (N, T) for N texts of at most T tokens.
     """
 
     input_ids: Tensor

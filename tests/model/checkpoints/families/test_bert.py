@@ -1,4 +1,4 @@
-"""Names and values in BERT checkpoints, accepted and rejected."""
+"""Accepted and rejected names and values in BERT checkpoints."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_wrong_tensors_are_listed(
     ],
 )
 def test_a_value_that_changes_the_maths_is_refused(directory: Path, field: str, value: Any) -> None:
-    """The error names the field and its value."""
+    """The error names the file and the value."""
     change_config(directory, **{field: value})
     shown = str(value) if field == "hidden_size" else repr(value)
     with pytest.raises(CheckpointError, match=rf"config\.json: .*{re.escape(shown)}"):

@@ -56,7 +56,7 @@ def bert(request: pytest.FixtureRequest) -> Any:
 
 
 def padded_batch(config: Any) -> dict[str, Tensor]:
-    """Return three sequences of different length with token types, as transformers takes them."""
+    """Return three sequences of different length with token types, as arguments of transformers."""
     T = config.max_position_embeddings
     lengths = (T, T // 2, 3)
     return {

@@ -50,7 +50,7 @@ def test_parameters_are_counted_from_the_configuration(name: str, tmp_path: Path
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_tensors_have_their_names_of_the_checkpoint(name: str, tmp_path: Path) -> None:
-    """Names in error messages are names in the file."""
+    """Error messages use the names in the checkpoint's file."""
     theirs = SAMPLES[name].make()
     theirs.save_pretrained(tmp_path)
     family = FAMILIES[theirs.config.model_type]

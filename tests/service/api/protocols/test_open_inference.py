@@ -1,4 +1,4 @@
-"""Open Inference Protocol v2: Triton's own client with a real process, and bad requests."""
+"""Requests of the Open Inference Protocol v2, sent by Triton's client or as plain JSON."""
 
 import json
 from collections.abc import Iterator
@@ -36,14 +36,14 @@ def server(start_server: StartServer) -> Iterator[str]:
 
 @pytest.fixture
 def client_of_triton(server: str) -> Iterator[triton.InferenceServerClient]:
-    """Triton's client of the service."""
+    """Client from Triton's Python package, connected to the service."""
     client = triton.InferenceServerClient(server)
     yield client
     client.close()
 
 
 def tensor(name: str, texts: list[str], *, binary: bool, shape: list[int] | None = None) -> Any:
-    """Return a tensor of texts, as users of the client make it."""
+    """Return a tensor of texts as an input of Triton's client."""
     values: NDArray[np.object_] = np.array(texts, dtype=np.object_).reshape(shape or [len(texts)])
     made = triton.InferInput(name, list(values.shape), "BYTES")
     made.set_data_from_numpy(values, binary_data=binary)
@@ -83,7 +83,7 @@ def test_the_server_and_the_model_are_described(client_of_triton: Any) -> None:
 @pytest.mark.parametrize("binary_out", [False, True])
 @pytest.mark.parametrize("binary_in", [False, True])
 def test_infer(client_of_triton: Any, server: str, *, binary_in: bool, binary_out: bool) -> None:
-    """Each mask of each text has a row with the fills that /fill-mask returns."""
+    """An output tensor has one row per mask, with the fills that /fill-mask returns."""
     result = client_of_triton.infer(
         "tiny",
         [tensor("text", TEXTS, binary=binary_in)],
@@ -109,7 +109,7 @@ def test_infer(client_of_triton: Any, server: str, *, binary_in: bool, binary_ou
 
 @pytest.mark.parametrize("binary", [False, True])
 def test_targets_are_a_second_tensor(client_of_triton: Any, *, binary: bool) -> None:
-    """The tensors of texts and targets may have any order and shape."""
+    """The tensors of texts and of targets may be in either order."""
     inputs = [
         tensor("targets", ["city", "capital"], binary=binary),
         tensor("text", TEXTS[:1], binary=binary, shape=[1, 1]),
@@ -120,7 +120,7 @@ def test_targets_are_a_second_tensor(client_of_triton: Any, *, binary: bool) -> 
 
 
 def test_only_what_is_asked_for_is_sent(client_of_triton: Any) -> None:
-    """The outputs have the requested order."""
+    """The outputs are in the requested order."""
     outputs = [triton.InferRequestedOutput(name) for name in ("score", "token_str")]
     result = client_of_triton.infer("tiny", [tensor("t", TEXTS, binary=True)], outputs=outputs)
     assert [output["name"] for output in result.get_response()["outputs"]] == ["score", "token_str"]
@@ -128,7 +128,6 @@ def test_only_what_is_asked_for_is_sent(client_of_triton: Any) -> None:
 
 
 def test_errors_reach_the_client(client_of_triton: Any) -> None:
-    """The client shows the status and the message."""
     with pytest.raises(InferenceServerException, match=r"text\[1\] has no mask; write") as caught:
         client_of_triton.infer("tiny", [tensor("text", [TEXTS[0], "No mask."], binary=True)])
     assert caught.value.status() == "422"
@@ -139,7 +138,7 @@ def test_errors_reach_the_client(client_of_triton: Any) -> None:
 
 
 def body(**changes: Any) -> dict[str, Any]:
-    """Return a valid request with changes."""
+    """Return the JSON object of a valid request with these changes."""
     text = {"name": "text", "shape": [1], "datatype": "BYTES", "data": TEXTS[:1]}
     return {"inputs": [{**text, **changes.pop("tensor", {})}], **changes}
 
@@ -217,7 +216,7 @@ def test_every_mask_has_as_many_fills(client: TestClient, tiny: Tiny) -> None:
 
 
 def test_masks_filled_together(client: TestClient) -> None:
-    """With the strategy `joint` each text has one row."""
+    """With the strategy `joint`, an output tensor has one row per text."""
     inputs = [{"name": "t", "shape": [2], "datatype": "BYTES", "data": TEXTS}]
     parameters = {"strategy": "joint", "top_k": 2}
     answer = client.post(INFER, json={"inputs": inputs, "parameters": parameters}).json()

@@ -1,4 +1,4 @@
-"""V1 protocol, `:predict`."""
+"""Requests of the V1 inference protocol (`:predict`)."""
 
 from typing import Any
 
@@ -25,7 +25,6 @@ def test_one_instance_is_a_list_too(client: TestClient) -> None:
 
 
 def test_models(client: TestClient) -> None:
-    """The response tells if the model is ready."""
     assert client.get("/v1/models").json() == {"models": ["tiny"]}
     assert client.get("/v1/models/tiny").json() == {"name": "tiny", "ready": True}
     for answer in (client.get("/v1/models/other"), client.post("/v1/models/other:predict")):
@@ -47,7 +46,7 @@ def test_models(client: TestClient) -> None:
     ],
 )
 def test_bad_requests(client: TestClient, body: Any, reason: str) -> None:
-    """The message uses the protocol's own terms."""
+    """The message uses the protocol's terms, such as `instances`."""
     answer = client.post(PREDICT, json=body)
     assert answer.status_code == 422
     assert reason in answer.json()["error"]

@@ -1,4 +1,4 @@
-"""Answers to rows: fills or a problem."""
+"""Parsing of a row's answer, which is either fills or a problem."""
 
 import json
 

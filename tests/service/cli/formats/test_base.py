@@ -1,4 +1,4 @@
-"""Rows: slices, trailing blanks and JSON values."""
+"""Slices of rows, trailing blank rows, and conversion of values to JSON."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def test_slice_batches_stops_reading_at_the_stop() -> None:
 
 
 def test_values_as_json() -> None:
-    """Values without a JSON type have a fixed form."""
+    """Values without a JSON type have a fixed representation, such as base64 for bytes."""
     assert as_json({"a": [1, 2.5, None, True, "é"]}) == '{"a":[1,2.5,null,true,"é"]}'.encode()
     assert as_json(float("nan")) == b"null"
     assert as_json(b"\xff\xfe") == b'"__4="'

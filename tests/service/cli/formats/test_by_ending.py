@@ -21,7 +21,7 @@ GIVEN = OutputOptions(FillOptions(), report_errors=False)
     [("a.jsonl", JsonRows), ("a.NDJSON", JsonRows), ("a.csv", CsvRows), ("a.txt", TextRows)],
 )
 def test_endings_that_can_be_read(tmp_path: Path, name: str, kind: type) -> None:
-    """Suffixes in upper and lower case are equal."""
+    """The case of the suffix does not matter."""
     path = tmp_path / name
     path.write_text("inputs\n")
     assert type(open_rows(path, "inputs")) is kind
@@ -45,7 +45,6 @@ def test_endings_that_can_be_written(tmp_path: Path, name: str, kind: type) -> N
 
 @pytest.mark.parametrize("name", ["a", "a.json", "a.tsv", "a.jsonl.gz", ".csv"])
 def test_other_endings_are_rejected(name: str) -> None:
-    """The message lists the allowed suffixes."""
     with pytest.raises(CommandError, match=r"cannot be read; the name must end in .jsonl,"):
         check_ending(Path(name), READ)
     with pytest.raises(CommandError, match=r"cannot be written; .* .csv or .parquet\."):

@@ -88,7 +88,7 @@ def test_a_first_row_that_names_no_columns(tmp_path: Path, content: bytes, sente
     ],
 )
 def test_quotes_that_do_not_end(tmp_path: Path, content: bytes, sentence: str) -> None:
-    """The start of the row after open quotes is unknown, so the entire file is invalid."""
+    """After an unclosed quote the next row has no known start, so the entire file is invalid."""
     with pytest.raises(CommandError) as caught:
         CsvRows(csv_file(tmp_path, content)).count()
     assert str(caught.value) == sentence
@@ -159,7 +159,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_output_has_a_line_for_each_fill(source: Path) -> None:
-    """A line has the cells of its row, the numbers of row, mask and rank from 1, and the fill."""
+    """A line has the cells of its row, the row, mask and rank numbers from 1, and the fill."""
     other = FILL | {"token": 8, "score": 1e-7}
     header, *lines = write(source, [[[FILL, other], [FILL]], [other]])
     assert header == ["id", "inputs", *ALWAYS]
@@ -184,7 +184,7 @@ def test_output_has_a_line_for_each_fill(source: Path) -> None:
 def test_the_header_has_what_the_options_give(
     source: Path, options: FillOptions, more: list[str]
 ) -> None:
-    """The options, not the answers, decide the header, so that all shards have the same header."""
+    """The header depends on options, not on answers, so that all shards have the same header."""
     given = {"log_prob": -1.5, "target_score": 0.25, "tokens": [1, 2], "token_strs": ["x", "y"]}
     fill = FILL | given | {"window": [3, 9]}
     header, line, *_ = write(source, [[fill], [fill]], options)
@@ -194,7 +194,7 @@ def test_the_header_has_what_the_options_give(
 
 
 def test_errors_have_a_column(source: Path) -> None:
-    """In lines with a fill the column is empty."""
+    """The column `error` is empty in lines with a fill."""
     header, *lines = write(source, [Problem("so"), [FILL]], errors=True)
     assert header == ["id", "inputs", *ALWAYS, "error"]
     assert lines == [

@@ -151,7 +151,10 @@ def test_problems_are_in_a_field_of_their_own() -> None:
 
 
 def test_a_column_of_the_same_name_is_refused(tmp_path: Path) -> None:
-    """In CSV the error precedes all rows. In JSONL each row with such a field is an error."""
+    """For CSV input the writer raises an error.
+
+    For JSONL input each row with the field is an error.
+    """
     path = tmp_path / "rows.csv"
     path.write_text("inputs,error\na,b\n")
     rows = open_rows(path, "inputs")

@@ -1,4 +1,4 @@
-"""Lines of a byte stream, with various line endings, lengths and chunks."""
+"""Lines of a byte stream, with various line endings, line lengths and read sizes."""
 
 import io
 
@@ -21,7 +21,7 @@ class Trickle:
 
 
 def lines_of(content: bytes, most: int = 2**20, max_bytes: int = 100) -> list[bytes | None]:
-    """Read all lines."""
+    """Return all lines of the content."""
     return [line for some in read_lines(Trickle(content, most), max_bytes) for line in some]
 
 

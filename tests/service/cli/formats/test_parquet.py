@@ -1,4 +1,4 @@
-"""Parquet input from any part of a file, and output with typed fills."""
+"""Reading of entire Parquet files and parts, and writing of fills in typed columns."""
 
 import datetime as dt
 import json
@@ -52,7 +52,7 @@ def test_any_part_of_a_file(tmp_path: Path, group_rows: int) -> None:
 
 
 def test_only_columns_that_are_needed_are_read(tmp_path: Path) -> None:
-    """The reader ignores columns that the file lacks."""
+    """The reader ignores requested columns that the file lacks."""
     rows = ParquetRows(parquet_file(tmp_path, {"a": ["x"], "b": [1], "c": [2]}))
     [block] = rows.blocks(only=("b", "parameters"))
     assert block.fields() == [{"b": 1}]
@@ -71,7 +71,7 @@ def test_parts_of_a_block(tmp_path: Path) -> None:
 
 
 def test_values_that_are_no_json(tmp_path: Path) -> None:
-    """In JSON, times are texts to the nanosecond, bytes are base64, and NaN is null."""
+    """In JSON, times are texts with nanoseconds, bytes are base64, and NaN is null."""
     columns = {
         "time": pa.array([1], pa.timestamp("ns")),
         "day": pa.array([dt.date(2020, 1, 2)]),
@@ -95,7 +95,7 @@ def test_a_text_that_is_no_utf8_is_a_bad_row(tmp_path: Path) -> None:
 
 
 def test_a_value_without_a_place_outside_is_an_error(tmp_path: Path) -> None:
-    """A struct with two fields of one name has no form in JSON."""
+    """A struct with two fields of one name has no representation in JSON."""
     twins = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["b", "b"])
     [block] = ParquetRows(parquet_file(tmp_path, {"a": twins})).blocks()
     with pytest.raises(CommandError, match="Row 1 has a value that cannot be read: "):
@@ -217,7 +217,7 @@ def test_rows_of_json_become_columns(tmp_path: Path) -> None:
     ],
 )
 def test_values_that_no_column_holds_are_rejected(tmp_path: Path, rows: list[Any]) -> None:
-    """The error comes before the first answer."""
+    """The writer raises the error before it writes the first answer."""
     path = write_rows(tmp_path / "rows.jsonl", rows)
     with pytest.raises(CommandError) as caught:
         write(path, [])

@@ -1,4 +1,4 @@
-"""Jobs: identity, directory and completion."""
+"""Identity, directory and completion of jobs."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ from tests.service.tiny import Tiny
 
 
 def test_the_same_content_is_the_same_job(tiny: Tiny, tmp_path: Path) -> None:
-    """The name and the age of the input do not matter."""
+    """The name and the modification time of the input file do not matter."""
     bundle = read_bundle(tiny.path)
     prints = []
     for name in ("a.jsonl", "b.jsonl"):
@@ -48,7 +48,7 @@ def test_changes_that_make_another_job(
 
 
 def test_another_model_is_another_job(tiny: Tiny, tmp_path: Path, edit_bundle: EditBundle) -> None:
-    """A change of any file in the bundle makes another job."""
+    """A change to any file of the bundle makes another job."""
     path = tmp_path / "a.jsonl"
     path.touch()
     other = edit_bundle(lambda bundle: bundle.update(name="other"))
@@ -62,7 +62,7 @@ DESCRIPTION = {"version": "1", "input": "abc", "field": "inputs", "parameters": 
 
 
 def touch_part(output: Path) -> Path:
-    """Create a part."""
+    """Create an empty part file and return its path."""
     part = parts_directory(output) / "000000000000-000000000001.jsonl"
     part.touch()
     return part
@@ -100,7 +100,6 @@ def test_same_job_continues(output: Path) -> None:
     ],
 )
 def test_another_job_is_rejected(output: Path, change: dict[str, Any], sentence: str) -> None:
-    """The message lists the differences and the next steps."""
     begin(output)
     touch_part(output)
     with pytest.raises(CommandError) as caught:
@@ -203,7 +202,7 @@ with locked(Path(sys.argv[1])):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files are locked otherwise there")
 def test_two_processes_do_not_work_on_one_output(output: Path) -> None:
-    """The second process ends immediately with an error that allows a retry."""
+    """The second process ends immediately. The user can repeat the command later."""
     command = [sys.executable, "-c", LOCK, str(output)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as other:

@@ -1,4 +1,7 @@
-"""Part files, which are complete or absent and cover the rows from the first one without gaps."""
+"""Part files, each of which is complete or absent.
+
+Together the part files cover the rows from the first row without gaps.
+"""
 
 import errno
 import io
@@ -32,7 +35,7 @@ from tests.service.tiny import Tiny
 
 
 def test_json_is_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The old content stays until the new one is complete."""
+    """The old content stays until the new content is complete."""
     path = tmp_path / "a.json"
     write_json(path, {"é": 1})
     assert json.loads(path.read_text(encoding="utf-8")) == {"é": 1}
@@ -66,7 +69,7 @@ TOO_LARGE = os.strerror(errno.EFBIG)
 
 @contextmanager
 def limited_files(size_bytes: int) -> Iterator[None]:
-    """Make the system reject writes beyond a size, like a full disk."""
+    """Let the system reject writes beyond a file size, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
     try:
@@ -96,7 +99,7 @@ def test_full_disk_error_names_the_output(tmp_path: Path, ending: str, size_byte
 
 
 def test_full_disk_error_names_the_part(tmp_path: Path) -> None:
-    """A buffered part may fail only at its end."""
+    """Writes to a part are buffered, so the error may come only at the commit."""
     parts = PartFiles(tmp_path, 0)
     parts.write(JsonBlock(0, [b"{}"]), [b"[]"])
     with limited_files(0), pytest.raises(OSError, match=TOO_LARGE) as caught:
@@ -105,7 +108,7 @@ def test_full_disk_error_names_the_part(tmp_path: Path) -> None:
 
 
 def test_full_disk_error_names_the_json_file(tmp_path: Path) -> None:
-    """The error names the draft file that precedes the JSON file."""
+    """The error names the draft, which `write_json` renames to the JSON file."""
     with limited_files(0), pytest.raises(OSError, match=TOO_LARGE) as caught:
         write_json(tmp_path / "a.json", {})
     assert caught.value.filename == str(tmp_path / "a.json.draft")
@@ -138,7 +141,7 @@ FULL = Path("/dev/full")
     "arguments", [["the [MASK]"], ["the [MASK]", "--json"], ["--input", "-", "--output", "-"]]
 )
 def test_full_disk_error_names_standard_output(tiny: Tiny, arguments: list[str]) -> None:
-    """The exit code is 1, which allows a retry."""
+    """The exit code is 1, because the same command may succeed next time."""
     command = [sys.executable, "-m", "service.cli", "--bundle", str(tiny.path), *arguments]
     with FULL.open("wb") as full:
         done = subprocess.run(

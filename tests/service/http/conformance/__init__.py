@@ -1,1 +1,0 @@
-"""Conformance with the RFCs of HTTP."""

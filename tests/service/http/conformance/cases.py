@@ -32,8 +32,8 @@ class Case:
         rule: section of the RFC, and the rule in a few words.
         sent: parts of the bytes, in order.
         statuses: statuses of all responses in order, including interim responses.
-        closed: the server closes the connection; otherwise it must answer one more request.
-        half_close: the client closes its writing side after the last part.
+        closed: whether the server closes the connection instead of answering one more request.
+        half_close: whether the client closes its writing side after the last part.
     """
 
     rule: str

@@ -24,11 +24,7 @@ def address(tiny: Tiny) -> Iterator[tuple[str, int]]:
 
 
 def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:
-    """Return the status and the body of the next response.
-
-    Returns:
-        None at the end of the connection.
-    """
+    """Return the status and the body of the next response, or None at the end of the connection."""
     line = stream.readline()
     if not line:
         return None
@@ -40,7 +36,7 @@ def read_answer(stream: BinaryIO, method: str) -> tuple[int, bytes] | None:
 
 
 def send(client: socket.socket, parts: tuple[bytes, ...]) -> None:
-    """Send the parts until the server closes the connection."""
+    """Send all parts, or fewer if the server closes the connection."""
     with contextlib.suppress(ConnectionError):
         for part in parts:
             client.sendall(part)

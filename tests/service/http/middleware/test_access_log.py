@@ -45,17 +45,17 @@ def counted(statistics: RequestStatistics) -> dict[tuple[str, str], dict[int, in
 
 
 async def teapot(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """Application that responds."""
+    """Application that responds with status 418."""
     await send({"type": "http.response.start", "status": 418, "headers": []})
     await send({"type": "http.response.body", "body": b""})
 
 
 async def silent(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """Application whose client has disconnected."""
+    """Application that sends no response, because its client has disconnected."""
 
 
 async def failing(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    """Application with a bug."""
+    """Application that raises an exception."""
     raise RuntimeError
 
 
@@ -96,7 +96,7 @@ async def test_exception_is_raised_and_counted() -> None:
 
 
 async def test_other_connections_pass() -> None:
-    """The middleware does not count the lifespan as a request."""
+    """The middleware does not count the lifespan of the application as a request."""
     assert counted(await call(silent, type="lifespan")) == {}
 
 
@@ -111,7 +111,7 @@ async def test_other_connections_pass() -> None:
 async def test_setting_decides_which_requests_are_logged(
     logged: LoggedRequests, levels: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Responses with status 503 are warnings, and other 5xx are errors."""
+    """The level is warning for status 503 and error for other 5xx statuses."""
 
     async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": scope["answer"], "headers": []})
@@ -154,7 +154,7 @@ async def test_fields_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def send_body(body: bytes) -> bytes:
-    """Send one body through the middleware and return the application's body."""
+    """Send one body through the middleware and return the body that the application receives."""
     received = []
 
     async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
@@ -175,7 +175,7 @@ async def send_body(body: bytes) -> bytes:
 
 
 async def test_body_is_logged_and_passed_on(caplog: pytest.LogCaptureFixture) -> None:
-    """The log level is debug. The log marks bytes that are not UTF-8."""
+    """At the level debug, the log has the body and marks bytes that are not UTF-8."""
     with caplog.at_level(logging.DEBUG):
         assert await send_body(b"caf\xc3\xa9 \xff") == b"caf\xc3\xa9 \xff"
     [record] = [

@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(tiny: Tiny, file: Path) -> Iterator[TestClient]:
-    """Start the service with API keys."""
+    """Client of a service with API keys."""
     settings = Settings(bundle=tiny.path, threads=1, api_keys_file=file)
     with TestClient(create_app(settings)) as test_client:
         yield test_client
@@ -64,7 +64,7 @@ def test_requests_need_a_valid_key(path: str, client: TestClient) -> None:
 
 
 def test_the_scheme_is_not_case_sensitive(client: TestClient) -> None:
-    """The rule is in RFC 9110, section 11.1."""
+    """RFC 9110, section 11.1, defines the scheme's name as case-insensitive."""
     headers = {"Authorization": f"bearer  {KEYS[0]}"}
     assert client.post("/fill-mask", json=BODY, headers=headers).is_success
 
@@ -107,7 +107,7 @@ def test_invalid_file_keeps_the_previous_keys(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The log has the reason and never a key."""
+    """The log has the reason for the rejection of the file and never a key."""
     keys = ApiKeys(file)
     monkeypatch.setattr(authentication, "CHECK_INTERVAL_S", 0)
     spoil(file)

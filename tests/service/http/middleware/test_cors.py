@@ -24,7 +24,7 @@ def preflight(client: TestClient, origin: str) -> dict[str, str]:
 
 
 def test_no_origin_is_allowed_by_default(tiny: Tiny) -> None:
-    """Without a CORS header, browsers let no page read a response."""
+    """Without a CORS header, browsers let no page of another origin read a response."""
     with TestClient(create_app(Settings(bundle=tiny.path, threads=1))) as client:
         assert preflight(client, ALLOWED) == {}
         answer = client.post("/fill-mask", json=BODY, headers={"Origin": ALLOWED})

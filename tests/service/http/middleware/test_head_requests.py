@@ -1,4 +1,4 @@
-"""HEAD: the response to GET without its body (RFC 9110, 9.3.2)."""
+"""Responses to HEAD, which equal responses to GET without the body (RFC 9110, section 9.3.2)."""
 
 import http.client
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def client(tiny: Tiny) -> Iterator[TestClient]:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
-    """Status and headers are those of GET, also for errors."""
+    """Status and headers equal those of GET, even for errors."""
     got, head = client.get(path), client.head(path)
     assert (head.status_code, head.content) == (got.status_code, b"")
     assert got.status_code == (404 if "nothing" in path else 200)
@@ -57,7 +57,6 @@ def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
 def test_allow_has_head_where_it_has_get(
     client: TestClient, method: str, path: str, allowed: str
 ) -> None:
-    """The Allow header and the error message list the same methods."""
     answer = client.request(method, path)
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
     if method != "HEAD":
