@@ -1,0 +1,182 @@
+"""The text-classification task, which returns the labels of texts with their scores."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.arrays import FloatArray
+from service.bundles.description import Classification
+from service.engine.batch_arrays import ModelPass
+from service.engine.batcher import Batcher
+from service.errors import InvalidRequestError
+from service.observability.tracing import Tracer
+from service.tasks.response_size import Reserve, reserve_nothing
+from service.tasks.results import RejectedText
+from service.tokenization.encoded_text import EncodedText, InputText
+from service.tokenization.reader import TextReader, text_label
+from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
+
+FunctionToApply = Literal["softmax", "sigmoid", "none"]
+
+# functions of transformers' text-classification pipeline by problem type
+_DEFAULT_FUNCTIONS: dict[str, FunctionToApply] = {
+    "single_label_classification": "softmax",
+    "multi_label_classification": "sigmoid",
+    "regression": "none",
+}
+# one pass with its arrays, and a label's score as an object and as JSON without its name
+_PASS_BYTES, _SCORE_BYTES = 2_000, 200
+
+
+@dataclass(frozen=True, slots=True)
+class ClassificationOptions:
+    """Options for classifying a text.
+
+    Attributes:
+        top_k: maximum number of labels. None means all labels.
+        function_to_apply: function from logits to scores. None means the function of the model's
+            problem type.
+    """
+
+    top_k: int | None = None
+    function_to_apply: FunctionToApply | None = None
+
+
+@dataclass(slots=True)
+class LabelScore:
+    """A label of a text.
+
+    Attributes:
+        label: name of the label.
+        score: probability, or the logit for function "none".
+    """
+
+    label: str
+    score: float
+
+
+class ClassificationPipeline:
+    """Pipeline that classifies texts.
+
+    Args:
+        tokenizer: the model's tokenizer.
+        batcher: computes the passes.
+        head: labels and choices of the classification head.
+        max_tokens: maximum length of a text in tokens, including special tokens.
+        tracer: records a span for tokenization. The batcher records its own spans.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        batcher: Batcher,
+        head: Classification,
+        max_tokens: int,
+        tracer: Tracer | None = None,
+    ) -> None:
+        self._reader = TextReader(tokenizer, max_tokens)
+        self._batcher = batcher
+        self._head = head
+        self._tracer = tracer
+
+    async def classify(
+        self,
+        texts: Sequence[InputText],
+        options: Sequence[ClassificationOptions],
+        label: str = "inputs",
+        *,
+        report_errors: bool = False,
+        reserve: Reserve = reserve_nothing,
+    ) -> list[list[LabelScore] | RejectedText]:
+        """Return the labels of each text, best first.
+
+        Args:
+            texts: one or more texts or pairs.
+            options: options of each text.
+            label: the client's name for the texts, for error messages.
+            report_errors: True if the result contains the errors of invalid texts.
+            reserve: function that reserves the request's memory before the first pass.
+
+        Raises:
+            InvalidRequestError: without `report_errors`, a text is invalid.
+            FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
+        """
+        logits = await self.logits(texts, label, report_errors=report_errors, reserve=reserve)
+        return [
+            one if isinstance(one, RejectedText) else self._rank(one, chosen)
+            for one, chosen in zip(logits, options, strict=True)
+        ]
+
+    async def logits(
+        self,
+        texts: Sequence[InputText],
+        label: str = "inputs",
+        *,
+        report_errors: bool = False,
+        reserve: Reserve = reserve_nothing,
+    ) -> list[FloatArray | RejectedText]:
+        """Return the logits (L,) of each text.
+
+        Arguments and errors are those of `classify`.
+        """
+        if sum(map(len, texts)) < LONG_TEXT_CHARS:
+            encoded = self._tokenize_all(texts, label, report_errors=report_errors)
+        else:
+            encoded = await asyncio.to_thread(
+                self._tokenize_all, texts, label, report_errors=report_errors
+            )
+        accepted = [one for one in encoded if isinstance(one, EncodedText)]
+        labels_bytes = sum(_SCORE_BYTES + len(name) for name in self._head.labels)
+        reserve(sum(_PASS_BYTES + labels_bytes + one.input_ids.nbytes for one in accepted))
+        passes = [
+            ModelPass.for_labels(one.input_ids, one.token_types, self._head.pooling)
+            for one in accepted
+        ]
+        outputs = iter(await self._batcher.submit(passes) if passes else [])
+        return [
+            one if isinstance(one, RejectedText) else next(outputs).label_logits[0]
+            for one in encoded
+        ]
+
+    @property
+    def _tokenize_all(self) -> Callable[..., list[EncodedText | RejectedText]]:
+        # This is a property, because an attribute with a bound method of its own object is a
+        # reference cycle. A pipeline with such a cycle outlives the model.
+        tokenize = self._tokenize
+        return tokenize if self._tracer is None else self._tracer.traced("tokenize", tokenize)
+
+    def _tokenize(
+        self, texts: Sequence[InputText], label: str, *, report_errors: bool
+    ) -> list[EncodedText | RejectedText]:
+        encoded: list[EncodedText | RejectedText] = []
+        for index, text in enumerate(texts):
+            try:
+                encoded.append(self._reader.read_plain(text, text_label(label, index, texts)))
+            except InvalidRequestError as error:
+                if not report_errors:
+                    raise
+                encoded.append(RejectedText(error.text))
+        return encoded
+
+    def _rank(self, logits_L: FloatArray, options: ClassificationOptions) -> list[LabelScore]:
+        function = options.function_to_apply or _DEFAULT_FUNCTIONS[self._head.problem_type]
+        scores_L = _apply(function, logits_L.astype(np.float64))
+        best = np.argsort(-scores_L, kind="stable")[: options.top_k]
+        return [LabelScore(self._head.labels[i], float(scores_L[i])) for i in best.tolist()]
+
+
+def _apply(function: FunctionToApply, logits_L: NDArray[np.float64]) -> NDArray[np.float64]:
+    if function == "none":
+        return logits_L
+    if function == "sigmoid":
+        # the exponential of a negative number cannot overflow
+        powers_L = np.exp(-np.abs(logits_L))
+        scores_L: NDArray[np.float64] = np.where(logits_L >= 0, 1, powers_L) / (1 + powers_L)
+    else:
+        powers_L = np.exp(logits_L - logits_L.max())
+        scores_L = powers_L / powers_L.sum()
+    return scores_L
