@@ -194,11 +194,17 @@ def _read(
 
 
 def _check_tasks(bundle: Bundle, runtime: Runtime) -> None:
-    """Check that the graph has the outputs of the bundle's tasks."""
+    """Check that the graph has the outputs and the pooling of the bundle's tasks."""
     if set(runtime.tasks) != set(bundle.tasks):
         raise BundleError(
             f"The bundle is invalid: tasks must be {', '.join(runtime.tasks)}, the outputs of "
             f"{MODEL_FILE} (got {', '.join(bundle.tasks)}); export the bundle again."
+        )
+    head = bundle.classification
+    if head is not None and head.pooling != runtime.pooling:
+        raise BundleError(
+            f"The bundle is invalid: classification.pooling must be {runtime.pooling}, as in "
+            f"{MODEL_FILE} (got {head.pooling}); export the bundle again."
         )
 
 

@@ -96,8 +96,8 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "no prompts": (
         lambda b: b["golden"].update(prompts=[]),
         (
-            "golden.prompts must have entries if and only if tasks contains fill-mask (got 0 with the "
-            "tasks fill-mask)"
+            "golden.prompts must have entries if and only if tasks contains fill-mask "
+            "(got 0 with the tasks fill-mask)"
         ),
     ),
     "no fills": (
