@@ -370,7 +370,7 @@ def test_targets_are_checked_before_the_first_row(tiny: Tiny, tmp_path: Path) ->
     done = fill(tiny, source, tmp_path / "out.jsonl", "--target=é", "--on-error=report")
     assert done.code == 2
     assert done.err == (
-        'The target "é" has characters that the model\'s vocabulary lacks; remove it.\n'
+        'The target "é" has characters that the model\'s vocabulary lacks; remove the target.\n'
     )
     assert fill(tiny, source, tmp_path / "out.jsonl", "--target=dog").code == 0
 

@@ -130,7 +130,10 @@ async def test_text_must_have_room_for_the_longest_target(tiny: Tiny) -> None:
     [
         (
             ["Timbuktu"],
-            'The target "Timbuktu" has characters that the model\'s vocabulary lacks; remove it.',
+            (
+                'The target "Timbuktu" has characters that the model\'s vocabulary lacks; remove '
+                "the target."
+            ),
         ),
         (
             ["dog", "[SEP]"],

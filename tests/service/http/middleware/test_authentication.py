@@ -123,9 +123,9 @@ def test_invalid_file_keeps_the_previous_keys(
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda file: file.unlink(), "api_keys_file does not exist"),
-        (lambda file: file.write_text(""), "api_keys_file has no key"),
-        (lambda file: file.write_text("# nobody\n"), "api_keys_file has no key"),
+        (lambda file: file.unlink(), "does not exist; create it"),
+        (lambda file: file.write_text(""), "has no key; write one key per line"),
+        (lambda file: file.write_text("# nobody\n"), "has no key; write one key per line"),
     ],
     ids=["gone", "empty", "only a comment"],
 )
