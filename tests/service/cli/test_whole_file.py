@@ -183,7 +183,8 @@ def test_invalid_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
     assert (done.code, done.out) == (2, "")
     assert done.err == (
         "in.jsonl, row 18: inputs has no mask; write [MASK] in place of a word. The rows "
-        "before it are saved; add --on-error report to continue with the rows after it.\n"
+        "before the invalid row are saved; add --on-error report to continue with the rows after "
+        "it.\n"
     )
     assert not output.exists()
     done = fill(tiny, source, output, "--on-error=report")
