@@ -32,7 +32,7 @@ def _field(default: Any, meaning: str) -> Any:
 class TrainConfig:
     """Hyperparameters of a pretraining run.
 
-    Each field is a flag of `fillmask-train pretrain`, with this help text.
+    Each field is a flag of `fillmask-train pretrain` with the help text that follows its default.
     """
 
     steps: int = _field(10_000, "number of optimizer steps")
