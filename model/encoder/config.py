@@ -127,10 +127,10 @@ class EncoderConfig:
                     )
         if self.d_model % self.num_heads:
             raise ValueError(
-                f"d_model ({self.d_model}) must be a multiple of num_heads ({self.num_heads})"
+                f"d_model must be a multiple of num_heads (got {self.d_model} and {self.num_heads})"
             )
         if not isinstance(self.norm_eps, float) or not 0 < self.norm_eps < 1:
-            raise ValueError(f"norm_eps must be between 0 and 1 (got {self.norm_eps!r})")
+            raise ValueError(f"norm_eps must be above 0 and below 1 (got {self.norm_eps!r})")
         if self.embedding_size not in {0, self.d_model} and not self.head_transform:
             raise ValueError(
                 f"embedding_size must be 0 or d_model, {self.d_model}, without head_transform "
