@@ -66,8 +66,9 @@ def pretrain_command(options: argparse.Namespace) -> None:
     model = start.model if start else TiedEncoder(_encoder_config(options, tokenizer, config))
     if tokenizer.get_vocab_size() > model.config.vocab_size:
         raise ValueError(
-            f"the tokenizer must have at most {model.config.vocab_size} tokens, the rows of the "
-            f"checkpoint's table (got {tokenizer.get_vocab_size()}); remove --tokenizer"
+            f"the tokenizer must have at most {model.config.vocab_size} tokens, one for each token "
+            f"embedding of the checkpoint (got {tokenizer.get_vocab_size()}); use the checkpoint's "
+            "own tokenizer"
         )
     print(f"{count_parameters(model.config).tied:,} parameters", flush=True)
     held_out = text_files([options.held_out]) if options.held_out else []

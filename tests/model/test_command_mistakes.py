@@ -79,7 +79,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "a tokenizer too big": (
         bigger_tokenizer,
         [*START, "--init=start", "--tokenizer=bigger.json"],
-        "at most 61 tokens, the rows of the checkpoint's table",
+        "at most 61 tokens, one for each token embedding of the checkpoint",
     ),
     "a start and a configuration": (list, [*TRAIN, "--init=start"], "remove --config"),
     "a size the tokenizer decides": (
