@@ -156,7 +156,8 @@ class EncoderConfig:
                 isinstance(numbers, tuple) and all(type(n) is int and n in layers for n in numbers)
             ):
                 raise ValueError(
-                    f"{name} must contain whole numbers below {len(layers)} (got {numbers!r})"
+                    f"{name} must contain whole numbers from 0 to {len(layers) - 1} "
+                    f"(got {numbers!r})"
                 )
         if self.block_order and len(self.block_order) != self.num_layers:
             raise ValueError(
@@ -200,7 +201,8 @@ class EncoderConfig:
         token = self.token_dropout_id
         if token is not None and not (type(token) is int and 0 <= token < self.vocab_size):
             raise ValueError(
-                f"token_dropout_id must be a whole number below {self.vocab_size} (got {token!r})"
+                f"token_dropout_id must be a whole number from 0 to {self.vocab_size - 1} "
+                f"(got {token!r})"
             )
 
     @property

@@ -150,7 +150,7 @@ class ModelRegistry:
             )
             return
         self._statistics.reloads["taken"] += 1
-        _log.info("the bundle %s is reloaded as the model %s", path.name, new.name)
+        _log.info("the registry has loaded the bundle %s as the model %s", path.name, new.name)
         self._on_change()
         if old is not None:
             self._keep_task(asyncio.create_task(old.retire()))
