@@ -60,7 +60,7 @@ def golden_prompts(
     if not prompts:
         raise ValueError(
             f"all verification texts have more than {max_tokens} tokens; "
-            "give shorter ones with --texts"
+            "give shorter texts with --texts"
         )
     return {"log_prob_tolerance": log_prob_tolerance(figures), "prompts": prompts}
 

@@ -108,9 +108,7 @@ def write_bundle(
         raise ValueError(f"{output} exists but is not a bundle; choose another directory")
     max_tokens = metadata.max_tokens or config.max_positions
     if not 3 <= max_tokens <= config.max_positions:
-        raise ValueError(
-            f"max_tokens must be between 3 and {config.max_positions} (got {max_tokens})"
-        )
+        raise ValueError(f"max_tokens must be from 3 to {config.max_positions} (got {max_tokens})")
     tokenizer_json, mask_token = checkpoint.tokenizer_json, checkpoint.mask_token
     special = _special_tokens(tokenizer_json, mask_token, config)
     tokenizer = Tokenizer(tokenizer_json, mask_token, special.mask, special.all)
