@@ -123,7 +123,7 @@ def test_tensors_of_a_head_have_their_names_of_the_checkpoint(name: str, tmp_pat
     sample, changes = HEADS[name]
     theirs = make(sample, tmp_path, **changes)
     mapping = FAMILIES[theirs.config.model_type]
-    family = mapping.with_head(mapping.label_heads[SEQUENCE])
+    family = mapping.with_classifier(mapping.classifiers[SEQUENCE])
     stored = {
         n.replace(".gamma", ".weight").replace(".beta", ".bias") for n in TensorFiles(tmp_path)
     }
@@ -205,9 +205,9 @@ def test_a_checkpoint_may_have_both_heads(tmp_path: Path) -> None:
     assert torch.equal(loaded.model.head_bias, head["cls.predictions.bias"])
 
 
-@pytest.mark.parametrize("architectures", [["BertForMaskedLM"], ["BertModel"], None])
+@pytest.mark.parametrize("architectures", [["BertForMaskedLM"], ["BertModel"], [3], None])
 def test_a_masked_language_model_ignores_the_next_sentence_head(
-    architectures: list[str] | None, tmp_path: Path
+    architectures: Any, tmp_path: Path
 ) -> None:
     """Published checkpoints for masked language modelling also contain this head."""
     make(BERT, tmp_path, "ForPreTraining")
@@ -225,6 +225,12 @@ def test_a_head_ignores_an_unused_pooler(tmp_path: Path) -> None:
     change_tensors(tmp_path, lambda tensors: tensors.update(pooler))
     after = load_checkpoint(tmp_path).model.state_dict()["classifier.dense.weight"]
     assert torch.equal(before, after)
+
+
+def test_architectures_may_be_a_text(tmp_path: Path) -> None:
+    make(BERT, tmp_path)
+    change_config(tmp_path, architectures="BertForSequenceClassification")
+    assert load_checkpoint(tmp_path).tasks == ("text-classification",)
 
 
 def test_fields_of_published_classifiers_are_accepted(tmp_path: Path) -> None:
