@@ -143,7 +143,7 @@ def _inputs(
     if not found:
         raise ValueError(
             f"all verification texts have more than {max_tokens} tokens; "
-            "give shorter ones with --texts"
+            "give shorter texts with --texts"
         )
     return found
 

@@ -107,7 +107,7 @@ class ExpectedLabels:
         if not inputs:
             raise VerificationError(
                 f"all verification texts have more than {max_tokens} tokens; "
-                "give shorter ones with --texts"
+                "give shorter texts with --texts"
             )
         requests = [ModelPass.for_labels(one.input_ids, one.token_types, pooling) for one in inputs]
         generator = np.random.default_rng(1)

@@ -156,8 +156,8 @@ def _info(bundle: Bundle, limits: Limits, threads: int) -> ModelInfo:
 
 def _fail_for_changed_weights(name: str, on_failure: Callable[[str], None]) -> None:
     _log.critical(
-        "%s of the model %s changed on disk; the process stops, because responses may be wrong. "
-        "Replace a bundle by renaming its directory.",
+        "%s of the model %s changed on disk, so responses may be wrong. The process stops. "
+        "To replace a bundle, rename the new directory to the name of the old one.",
         WEIGHTS_FILE,
         name,
     )

@@ -156,7 +156,7 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "hash": (
         lambda b: b["files"]["model.onnx"].update(sha256="0" * 64),
-        "the SHA-256 of model.onnx differs from the one in bundle.json" + COPY_AGAIN,
+        "the SHA-256 of model.onnx differs from the SHA-256 in bundle.json" + COPY_AGAIN,
     ),
 }
 
