@@ -4,8 +4,8 @@ import asyncio
 
 from starlette.types import Receive, Scope, Send
 
-from service.api.fill_request import FillMaskRequest
-from service.api.fill_response import fills_to_json
+from service.api.bodies.fill_request import FillMaskRequest
+from service.api.bodies.fill_response import fills_to_json
 from service.errors import FillMaskError
 from service.http.disconnect import CancelOnDisconnect, ClientDisconnectedError
 from service.http.middleware.request_memory import LONG_BODY_BYTES

@@ -6,12 +6,12 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
+from service.api.bodies.fill_request import FillMaskRequest
+from service.api.bodies.fill_response import FillMaskResponse
+from service.api.bodies.request_body import ErrorResponse
+from service.api.bodies.score import ScoreRequest, ScoreResponse, scores_to_json
 from service.api.dependencies import get_model, get_ready_model, get_registry
-from service.api.fill_request import FillMaskRequest
-from service.api.fill_response import FillMaskResponse
 from service.api.openapi import BEYOND_THE_SCHEMA, json_request_body
-from service.api.request_body import ErrorResponse
-from service.api.score import ScoreRequest, ScoreResponse, scores_to_json
 from service.errors import NotReadyError
 from service.http.disconnect import CancelOnDisconnect
 from service.observability.health import Health

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from service.api.fill_request import FillMaskRequest
+from service.api.bodies.fill_request import FillMaskRequest
 from service.api.openapi import inline_refs
 from service.api.protocols.open_inference import OUTPUTS, InferBody
 from service.api.protocols.tensors import MAX_AXES

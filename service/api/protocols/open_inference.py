@@ -20,16 +20,16 @@ from pydantic import (
 )
 from pydantic_core import to_json
 
-from service.api.fill_request import FillMaskRequest
-from service.api.protocols.tensors import WireTensor, check_shape, read_texts, split_body
-from service.api.request_body import (
+from service.api.bodies.fill_request import FillMaskRequest
+from service.api.bodies.request_body import (
     CLIENT_ERROR,
     ValidationContext,
     client_error,
     describe,
     integer_of,
 )
-from service.api.strict_json import read_json
+from service.api.bodies.strict_json import read_json
+from service.api.protocols.tensors import WireTensor, check_shape, read_texts, split_body
 from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
 from service.tasks.options import Limits
 from service.tasks.results import NO_SINGLE_TOKEN, Fill

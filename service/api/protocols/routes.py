@@ -6,8 +6,9 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from service import __version__
+from service.api.bodies.fill_request import FillMaskRequest
+from service.api.bodies.request_body import ErrorResponse
 from service.api.dependencies import get_model, get_ready_model, get_registry
-from service.api.fill_request import FillMaskRequest
 from service.api.openapi import BEYOND_THE_SCHEMA, json_request_body
 from service.api.protocols.infer_schema import infer_schema
 from service.api.protocols.open_inference import (
@@ -17,7 +18,6 @@ from service.api.protocols.open_inference import (
     response_body,
 )
 from service.api.protocols.predict_v1 import parse_request, request_schema, response_json
-from service.api.request_body import ErrorResponse
 from service.errors import NotFoundError, quote
 from service.http.disconnect import CancelOnDisconnect
 from service.observability.request_context import RESERVE

@@ -14,7 +14,7 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 from service.api import fill_mask
-from service.api.fill_request import FillMaskRequest
+from service.api.bodies.fill_request import FillMaskRequest
 from service.app import FillMaskApp, create_app
 from service.engine.batch_arrays import Batch, BatchOutputs
 from service.engine.runtime import Runtime

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from service.api.fill_request import FillMaskRequest
+from service.api.bodies.fill_request import FillMaskRequest
+from service.api.bodies.score import ScoreRequest
 from service.api.protocols.open_inference import InferRequest
 from service.api.protocols.predict_v1 import parse_request
-from service.api.score import ScoreRequest
 from service.errors import FillMaskError
 from service.tasks.options import Limits
 

@@ -14,7 +14,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from service.api.strict_json import read_json
+from service.api.bodies.strict_json import read_json
 from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
 from service.tasks.options import Limits
 

@@ -13,7 +13,7 @@ from pydantic import (
     field_validator,
 )
 
-from service.api.request_body import (
+from service.api.bodies.request_body import (
     ErrorResponse,
     TextsRequest,
     client_error,

@@ -12,7 +12,7 @@ from pydantic import (
     model_validator,
 )
 
-from service.api.request_body import (
+from service.api.bodies.request_body import (
     TextsRequest,
     client_error,
     describe,
@@ -30,7 +30,7 @@ from service.tasks.options import (
     Order,
     Strategy,
 )
-from service.tasks.targets import MAX_TARGETS
+from service.tasks.targets.targets import MAX_TARGETS
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "granularity": get_args(Granularity),
