@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.api.bodies.fill_request import FillMaskRequest
-from service.api.bodies.request_body import ValidationContext, describe
+from service.api.bodies.request_body import ValidationContext
+from service.api.bodies.values import describe
 from service.bundles.bundle import Bundle
 from service.cli.errors import CommandError
 from service.cli.formats.answers import Problem
