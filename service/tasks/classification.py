@@ -12,8 +12,8 @@ from pydantic_core import to_json
 
 from service.arrays import FloatArray
 from service.bundles.description import Classification
-from service.engine.batch_arrays import ModelPass
 from service.engine.batcher import Batcher
+from service.engine.passes import ModelPass
 from service.errors import InvalidRequestError
 from service.observability.tracing import Tracer
 from service.tasks.response_size import (
