@@ -184,7 +184,7 @@ async def fill_text(command: TextCommand, settings: Settings) -> None:
         raise CommandError(f"{_LABEL} is not valid UTF-8; encode it as UTF-8.")
     async with aclosing(await load_model(without_limits(settings), lambda _: None)) as model:
         options = read_options(command.parameters, limits_of(model.bundle))
-        result = await model.fill_mask.fill([command.text], options, _LABEL)
+        result = await model.require_fill_mask().fill([command.text], options, _LABEL)
     with name_in_errors(STANDARD_OUTPUT):
         if command.as_json:
             sys.stdout.buffer.write(fills_to_json(result, single=True) + b"\n")

@@ -59,11 +59,10 @@ async def fill_stream(command: StreamCommand, settings: Settings) -> None:
 
         problems = ErrorPolicy(write, rows.name, row_options.on_error)
         async with aclosing(await load_model(without_limits(settings), lambda _: None)) as model:
-            model.fill_mask.check_targets(options)
+            fill_mask = model.require_fill_mask()
+            fill_mask.check_targets(options)
             batch_tokens = settings.threads * settings.max_batch_tokens
-            pipeline = RowPipeline(
-                model.fill_mask, row_options.field, bundle.mask_token, batch_tokens
-            )
+            pipeline = RowPipeline(fill_mask, row_options.field, bundle.mask_token, batch_tokens)
             await pipeline.run(reader.read(start, stop), problems.write)
     print_status(f"{rows.name}: {problems}.")
 

@@ -174,11 +174,10 @@ async def _fill_rows(
             progress.update(len(block))
 
         async with aclosing(await load_model(without_limits(settings), lambda _: None)) as model:
-            model.fill_mask.check_targets(plan.reader.options)
+            fill_mask = model.require_fill_mask()
+            fill_mask.check_targets(plan.reader.options)
             batch_tokens = settings.threads * settings.max_batch_tokens
-            pipeline = RowPipeline(
-                model.fill_mask, row_options.field, plan.mask_token, batch_tokens
-            )
+            pipeline = RowPipeline(fill_mask, row_options.field, plan.mask_token, batch_tokens)
             unanswered = plan.reader.read(parts.next_row, plan.stop)
             try:
                 await pipeline.run(

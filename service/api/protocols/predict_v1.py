@@ -10,8 +10,8 @@ from service.api.bodies.strict_json import read_json
 from service.api.bodies.values import describe
 from service.bundles.description import Task
 from service.errors import InvalidRequestError, quote
-from service.tasks.options import Limits
 from service.tasks.classification import ClassificationResult
+from service.tasks.options import Limits
 from service.tasks.results import FillResult
 
 _FIELDS = ("instances", "parameters", "on_error")

@@ -11,9 +11,9 @@ from service.api.bodies.fill_request import FillMaskRequest
 from service.api.bodies.request_body import ErrorResponse
 from service.api.dependencies import get_model, get_ready_model, get_registry
 from service.api.openapi import BEYOND_THE_SCHEMA, json_request_body
-from service.api.protocols.infer_schema import infer_schema
 from service.api.protocols.infer_request import InferRequest
 from service.api.protocols.infer_response import fill_tensors, label_tensors, response_body
+from service.api.protocols.infer_schema import infer_schema
 from service.api.protocols.metadata import MODEL_VERSION, metadata
 from service.api.protocols.predict_v1 import parse_request, request_schema, response_json
 from service.errors import NotFoundError, quote
