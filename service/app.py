@@ -7,17 +7,16 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import JSONResponse
-from starlette.exceptions import HTTPException
+from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
 from service.api.classify import classify
 from service.api.docs_page import add_docs_page
+from service.api.error_responses import add_error_responses
 from service.api.fill_mask import fill_masks
 from service.api.metrics_page import add_metrics_page
-from service.api.openapi import allowed_methods, with_common_parts
+from service.api.openapi import with_common_parts
 from service.api.playground_page import add_playground_page
 from service.api.protocols.metadata import MODEL_VERSION
 from service.api.protocols.routes import create_protocol_router
@@ -30,11 +29,11 @@ from service.api.routes import (
     create_router,
 )
 from service.api.task_endpoint import Respond, TaskEndpoint
+from service.api.task_schemas import ServedTasks, TaskSchemas
 from service.bundles.description import Task
 from service.engine.batcher import Batcher
 from service.engine.memory import return_after_bursts
-from service.errors import FillMaskError, OverloadedError, SettingsError
-from service.http.disconnect import ClientDisconnectedError
+from service.errors import SettingsError
 from service.http.memory_budget import MemoryBudget
 from service.http.middleware.access_log import AccessLogMiddleware, BodyLogMiddleware
 from service.http.middleware.authentication import ApiKeys, AuthenticationMiddleware
@@ -84,9 +83,11 @@ class FillMaskApp(FastAPI):
     including tokenization, costs 45 us of CPU time per request.
 
     Attributes:
+        task_schemas: request bodies in the OpenAPI document that depend on tasks.
         task_endpoints: endpoints of POST requests for fills and labels, by path.
     """
 
+    task_schemas: TaskSchemas
     task_endpoints: Mapping[str, _Endpoint] = {}
     _layers: Sequence[Layer] = ()
 
@@ -102,7 +103,9 @@ class FillMaskApp(FastAPI):
             models: ModelRegistry | None = getattr(self.state, "models", None)
             names = [] if models is None else list(models.by_name)
             allowed = {"name": names, "version": [MODEL_VERSION]}
-            self.openapi_schema = with_common_parts(super().openapi(), allowed)
+            document = with_common_parts(super().openapi(), allowed)
+            self.task_schemas.apply(document, ServedTasks.of(models))
+            self.openapi_schema = document
         return self.openapi_schema
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -236,13 +239,12 @@ def create_app(settings: Settings) -> FillMaskApp:
     service.add_middleware(HeadMiddleware)
     service.add_layers([*_tracing(tracer), *_layers(settings, statistics, memory)])
     service.include_router(create_router(health, settings.max_texts, settings.max_top_k))
-    service.include_router(create_protocol_router(settings.max_texts, settings.max_top_k))
+    service.include_router(create_protocol_router())
+    service.task_schemas = TaskSchemas(settings.max_texts, settings.max_top_k)
     add_docs_page(service)
     add_metrics_page(service, statistics, health, settings.metrics_port or None)
     add_playground_page(service)
-    service.add_exception_handler(FillMaskError, _fill_mask_error)
-    service.add_exception_handler(ClientDisconnectedError, _client_disconnected)
-    service.add_exception_handler(HTTPException, _http_error)
+    add_error_responses(service)
     return service
 
 
@@ -283,33 +285,3 @@ def _layers(settings: Settings, statistics: ProcessStatistics, memory: Layer) ->
     if settings.log_texts:
         layers.append(BodyLogMiddleware)
     return layers
-
-
-async def _fill_mask_error(_request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, FillMaskError)  # noqa: S101 - registered for this type only
-    headers = None
-    if isinstance(error, OverloadedError):
-        headers = {"Retry-After": str(error.retry_after_s)}
-    return JSONResponse({"error": error.text}, error.status, headers)
-
-
-async def _client_disconnected(_request: Request, _error: Exception) -> Response:
-    return Response(status_code=499)  # the status that nginx logs for a closed connection
-
-
-async def _http_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this type only
-    message = f"{error.detail}."
-    if error.status_code == 404:
-        message = "Unknown path; GET /docs lists all endpoints, such as POST /fill-mask."
-    headers = error.headers
-    if error.status_code == 405 and headers:
-        # Starlette's own header contains only the methods of the first matching route
-        documented = allowed_methods(request.app.openapi(), request.url.path)
-        methods = {*headers["Allow"].split(", "), *documented}
-        if "GET" in methods:
-            methods.add("HEAD")
-        allowed = ", ".join(sorted(methods))
-        message = f"The method {request.method[:20]} is not allowed for this path; use {allowed}."
-        headers = {"Allow": allowed}
-    return JSONResponse({"error": message}, error.status_code, headers)

@@ -76,18 +76,23 @@ def _add_fills(router: APIRouter, health: Health, max_texts: int, max_top_k: int
         ),
     }
     responses = {200: {"model": FillMaskResponse}, **_ERRORS}
+    # TaskSchemas documents the bodies of paths whose task depends on the model
+    first: dict[str, Any] = {
+        "summary": "Fill the masks of texts, or classify texts",
+        "description": "A model with the task fill-mask fills masks. Any other model classifies.",
+        "openapi_extra": json_request_body({}),
+        "tags": ["Hugging Face"],
+    }
 
     @router.post(FILL_MASK_PATH, tags=["Fills"], responses=responses, **fills)
     async def fill_mask(request: Request) -> None:
         _raise_not_ready(request, health, None, "fill-mask")
 
-    @router.post(ROOT_PATH, tags=["Hugging Face"], responses=responses, **fills)
+    @router.post(ROOT_PATH, responses=responses, **first)
     async def first_task(request: Request) -> None:
         _raise_not_ready(request, health, None, None)
 
-    @router.post(
-        "/models/{name:path}", tags=["Hugging Face"], responses=responses | _NO_SUCH_MODEL, **fills
-    )
+    @router.post("/models/{name:path}", responses=responses | _NO_SUCH_MODEL, **first)
     async def first_task_of_model(request: Request, name: str) -> None:
         _raise_not_ready(request, health, name, None)
 

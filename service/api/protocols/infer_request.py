@@ -127,7 +127,7 @@ class InferRequest:
             raise InvalidRequestError(_message(error)) from None
         tensors = dict(_texts(request.inputs, tail))
         parameters = dict(request.parameters)
-        task = _task(parameters.pop(_TASK, default_task))
+        task = _task(parameters.pop(_TASK, None), default_task)
         binary = _flag(parameters, _BINARY_BY_DEFAULT, "parameters", default=False)
         seconds = tensors.pop(TEXT_PAIR, None)
         if task == "fill-mask" and TARGETS in tensors:
@@ -151,7 +151,9 @@ class InferRequest:
         return cls(request.id, checked, name, outputs)
 
 
-def _task(value: object) -> Task:
+def _task(value: object, default: Task) -> Task:
+    if value is None:
+        return default
     for task in _TASKS:
         if value == task:
             return task

@@ -17,15 +17,19 @@ from service.tasks.results import FillResult
 _FIELDS = ("instances", "parameters", "on_error")
 
 
-def request_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
-    """Return the JSON schema of a request without references and with this server's limits."""
-    schema = FillMaskRequest.schema_with_limits(max_texts, max_top_k)
-    properties = schema["properties"]
+def request_schema(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of a request without references and with this server's limits.
+
+    Args:
+        body: schema of a request for the same task in the service's own format.
+    """
+    properties = dict(body["properties"])
     [*_, texts] = properties.pop("inputs")["anyOf"]
-    return schema | {
+    [example, *_] = body["examples"]
+    return body | {
         "title": "PredictRequest",
         "required": ["instances"],
-        "examples": [{"instances": ["Paris is the [MASK] of France."]}],
+        "examples": [{"instances": [example["inputs"]]}],
         "properties": {"instances": texts, **properties},
     }
 

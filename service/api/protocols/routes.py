@@ -13,15 +13,18 @@ from service.api.dependencies import get_model, get_ready_model, get_registry
 from service.api.openapi import BEYOND_THE_SCHEMA, json_request_body
 from service.api.protocols.infer_request import InferRequest
 from service.api.protocols.infer_response import fill_tensors, label_tensors, response_body
-from service.api.protocols.infer_schema import infer_schema
 from service.api.protocols.metadata import MODEL_VERSION, metadata
-from service.api.protocols.predict_v1 import parse_request, request_schema, response_json
+from service.api.protocols.predict_v1 import parse_request, response_json
 from service.errors import NotFoundError, quote
 from service.http.disconnect import CancelOnDisconnect
 from service.observability.request_context import RESERVE
 from service.registry.served_model import ServedModel
 from service.tasks.classification import ClassificationResult
 from service.tasks.results import FillResult
+
+PREDICT_PATH = "/v1/models/{name}:predict"
+_MODEL, _VERSION = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
+INFER_PATHS = (f"{_MODEL}/infer", f"{_VERSION}/infer")
 
 _JSON = "application/json"
 _JSON_BYTES = "inference-header-content-length"
@@ -39,17 +42,19 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_protocol_router(max_texts: int, max_top_k: int) -> APIRouter:
-    """Create the endpoints, which use the model registry at `app.state.models`."""
+def create_protocol_router() -> APIRouter:
+    """Create the endpoints, which use the model registry at `app.state.models`.
+
+    TaskSchemas documents their request bodies.
+    """
     router = APIRouter(responses=_ERRORS)
-    _add_open_inference(router, max_texts, max_top_k)
-    _add_predict(router, max_texts, max_top_k)
+    _add_open_inference(router)
+    _add_predict(router)
     return router
 
 
-def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> None:
+def _add_open_inference(router: APIRouter) -> None:
     tags: list[Any] = ["Open Inference Protocol v2"]
-    model, version = "/v2/models/{name}", "/v2/models/{name}/versions/{version}"
 
     @router.get("/v2", summary="Describe the server", tags=tags)
     async def server() -> dict[str, Any]:
@@ -73,8 +78,8 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
             for name in get_registry(request.app).by_name
         ]
 
-    @router.get(model, summary="Describe the model", tags=tags)
-    @router.get(version, summary="Describe the model", tags=tags)
+    @router.get(_MODEL, summary="Describe the model", tags=tags)
+    @router.get(_VERSION, summary="Describe the model", tags=tags)
     async def model_metadata(
         request: Request, name: str, version: str = MODEL_VERSION
     ) -> dict[str, Any]:
@@ -82,8 +87,8 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
         _check_version(version)
         return metadata(name, info.tasks, pairs=info.pairs)
 
-    @router.get(f"{model}/ready", summary="Check that the model is ready", tags=tags)
-    @router.get(f"{version}/ready", summary="Check that the model is ready", tags=tags)
+    @router.get(f"{_MODEL}/ready", summary="Check that the model is ready", tags=tags)
+    @router.get(f"{_VERSION}/ready", summary="Check that the model is ready", tags=tags)
     async def model_ready(
         request: Request, name: str, version: str = MODEL_VERSION
     ) -> dict[str, Any]:
@@ -92,12 +97,12 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
         return {"name": name, "ready": True}
 
     infers: dict[str, Any] = {
-        "summary": "Fill masks",
-        "openapi_extra": json_request_body(infer_schema(max_texts, max_top_k)),
+        "summary": "Fill masks or classify texts",
+        "openapi_extra": json_request_body({}),
     }
 
-    @router.post(f"{model}/infer", tags=tags, **infers)
-    @router.post(f"{version}/infer", tags=tags, **infers)
+    @router.post(INFER_PATHS[0], tags=tags, **infers)
+    @router.post(INFER_PATHS[1], tags=tags, **infers)
     async def infer(request: Request, name: str, version: str = MODEL_VERSION) -> Response:
         body, json_bytes = await request.body(), request.headers.get(_JSON_BYTES)
         served = get_model(request, name, None)
@@ -116,15 +121,15 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
         return Response(content, media_type="application/octet-stream", headers=headers)
 
 
-def _add_predict(router: APIRouter, max_texts: int, max_top_k: int) -> None:
+def _add_predict(router: APIRouter) -> None:
     tags: list[Any] = ["V1 protocol"]
 
     # This route comes first, because Starlette takes the Allow header from the first match.
     @router.post(
-        "/v1/models/{name}:predict",
-        summary="Fill masks",
+        PREDICT_PATH,
+        summary="Fill masks or classify texts",
         tags=tags,
-        openapi_extra=json_request_body(request_schema(max_texts, max_top_k)),
+        openapi_extra=json_request_body({}),
     )
     async def predict(request: Request, name: str) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type")

@@ -107,7 +107,7 @@ def test_ranking_many_targets_does_not_stall_the_event_loop(
     spied = watch._spy("rank targets", rank_targets)
     monkeypatch.setattr(strategies, "rank_targets", spied)
     for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
-        monkeypatch.setattr(response_size, "_LARGE_RANKING", limit)
+        monkeypatch.setattr(response_size, "LARGE_RANKING", limit)
         parameters = {"targets": ["dog", "cat", "tea"], "top_k": 1}
         post(client, {"inputs": "the [MASK] and [MASK]", "parameters": parameters})
         assert watch.where["rank targets"] == where
