@@ -78,7 +78,7 @@ def _read_labels(fields: Fields, output: str, stored: Mapping[str, Tensor]) -> t
             "correct architectures or add the tensor"
         )
     shape = stored[output].shape
-    if not stored[output].numel() or not shape:
+    if not shape or not all(shape):
         raise ValueError(
             f"{output} must be a matrix with a row for each label (got {tuple(shape)})"
         )

@@ -20,14 +20,19 @@ from model.checkpoints.families.registry import FAMILIES
 from model.checkpoints.families.tensors import stored_name
 from model.checkpoints.tensor_files import TensorFiles
 from tests.model.checkpoints.families.samples import SAMPLES, Inputs, Sample, reading_tokens
-from tests.model.samples import assert_same_weights, change_config, random_ids
+from tests.model.samples import (
+    assert_same_weights,
+    change_config,
+    change_tensors,
+    random_ids,
+)
 from tests.model.tokenizers.tokenizer_samples import TOKENIZER_JSON
 
 TOLERANCE = 1e-5
 
 LABELS = ["sport", "news", "science"]
 SEQUENCE = "ForSequenceClassification"
-NAMED = {"id2label": dict(enumerate(LABELS))}
+NAMED: dict[str, Any] = {"id2label": dict(enumerate(LABELS))}
 BERT = "BERT, three heads"
 # transformers pools ModernBERT's first token by default
 HEADS: dict[str, tuple[str, dict[str, Any]]] = {name: (name, NAMED) for name in SAMPLES} | {
@@ -184,3 +189,57 @@ def test_labels_without_names_are_numbered(number: int | None, tmp_path: Path) -
     model = load_checkpoint(tmp_path).model
     assert model.classifier is not None
     assert model.classifier.config.labels == ("LABEL_0", "LABEL_1")
+
+
+def test_a_checkpoint_may_have_both_heads(tmp_path: Path) -> None:
+    """The class names only the classification head, and the weights have both heads."""
+    make(BERT, tmp_path / "fills", "ForMaskedLM")
+    theirs = make(BERT, tmp_path, **NAMED)
+    fills = TensorFiles(tmp_path / "fills")
+    head = {name: fills[name] for name in fills if name.startswith("cls.")}
+    change_tensors(tmp_path, lambda tensors: tensors.update(head))
+    loaded = load_checkpoint(tmp_path)
+    assert loaded.tasks == ("fill-mask", "text-classification")
+    bias = theirs.state_dict()["classifier.bias"]
+    assert torch.equal(loaded.model.state_dict()["classifier.output.bias"], bias)
+    assert torch.equal(loaded.model.head_bias, head["cls.predictions.bias"])
+
+
+@pytest.mark.parametrize("architectures", [["BertForMaskedLM"], ["BertModel"], None])
+def test_a_masked_language_model_ignores_the_next_sentence_head(
+    architectures: list[str] | None, tmp_path: Path
+) -> None:
+    """Published checkpoints for masked language modelling also contain this head."""
+    make(BERT, tmp_path, "ForPreTraining")
+    change_config(tmp_path, architectures=architectures)
+    loaded = load_checkpoint(tmp_path)
+    assert loaded.tasks == ("fill-mask",)
+    assert loaded.model.classifier is None
+
+
+def test_a_head_ignores_an_unused_pooler(tmp_path: Path) -> None:
+    """Checkpoints from older versions of transformers also contain RoBERTa's pooler."""
+    make("RoBERTa, one type", tmp_path, **NAMED)
+    before = load_checkpoint(tmp_path).model.state_dict()["classifier.dense.weight"]
+    pooler = {"roberta.pooler.dense.weight": torch.zeros(33, 33)}
+    change_tensors(tmp_path, lambda tensors: tensors.update(pooler))
+    after = load_checkpoint(tmp_path).model.state_dict()["classifier.dense.weight"]
+    assert torch.equal(before, after)
+
+
+def test_fields_of_published_classifiers_are_accepted(tmp_path: Path) -> None:
+    """Older versions of transformers and other libraries write these fields."""
+    make("DistilBERT, three heads", tmp_path, **NAMED)
+    change_config(
+        tmp_path,
+        _num_labels=5,
+        tie_weights_=True,
+        xla_device="cpu",
+        eos_token_ids=[0],
+        finetuning_task="sst-2",
+        sbert_ce_default_activation_function="torch.nn.modules.linear.Identity",
+        sentence_transformers={"activation_fn": "torch.nn.modules.linear.Identity"},
+    )
+    model = load_checkpoint(tmp_path).model
+    assert model.classifier is not None
+    assert model.classifier.config.labels == tuple(LABELS)
