@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from model.checkpoints.checkpoint import CheckpointError, load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError, load_checkpoint, read_own_config
 from model.data.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer, text_files
 from model.data.decontamination import SentenceFilter, evaluation_sentences
 from model.data.masking import Masker
@@ -130,8 +130,8 @@ def mix_command(options: argparse.Namespace) -> None:
 def parameters_command(options: argparse.Namespace) -> None:
     """Print the number of parameters of a configuration by part."""
     fields = _read_fields(options.config)
-    fields.pop("model_type", None)
-    print(count_parameters(EncoderConfig.from_dict(fields)).table())
+    config, classifier = read_own_config(fields)
+    print(count_parameters(config, classifier).table())
 
 
 def _tokenizer(

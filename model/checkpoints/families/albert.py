@@ -1,9 +1,14 @@
-"""Mapping of ALBERT checkpoints (Lan et al. 2020) from AlbertForMaskedLM."""
+"""Mapping of ALBERT checkpoints (Lan et al. 2020) with a head for texts."""
 
 from __future__ import annotations
 
 from model.checkpoints.families import bert
-from model.checkpoints.families.family import Family, ParsedConfig
+from model.checkpoints.families.family import (
+    SEQUENCE_CLASSIFICATION,
+    Family,
+    LabelHead,
+    ParsedConfig,
+)
 from model.checkpoints.families.fields import Fields
 from model.encoder.config import EncoderConfig
 
@@ -64,4 +69,5 @@ FAMILY = Family(
     decoder="predictions.decoder",
     bias="predictions.bias",
     ignored=(*bert.IGNORED, r"sop_classifier\..*"),
+    label_heads={SEQUENCE_CLASSIFICATION: LabelHead(dense="pooler", output="classifier")},
 )

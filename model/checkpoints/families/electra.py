@@ -1,11 +1,16 @@
-"""Mapping of ELECTRA generators (Clark et al. 2020) from ElectraForMaskedLM."""
+"""Mapping of ELECTRA generators and classifiers (Clark et al. 2020)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from model.checkpoints.families import bert
-from model.checkpoints.families.family import Family, ParsedConfig
+from model.checkpoints.families.family import (
+    SEQUENCE_CLASSIFICATION,
+    Family,
+    LabelHead,
+    ParsedConfig,
+)
 from model.checkpoints.families.fields import Fields
 
 
@@ -32,4 +37,9 @@ FAMILY = Family(
     },
     decoder="generator_lm_head",
     ignored=(*bert.IGNORED, r"discriminator_predictions\..*"),
+    label_heads={
+        SEQUENCE_CLASSIFICATION: LabelHead(
+            dense="classifier.dense", output="classifier.out_proj", activation="gelu_erf"
+        )
+    },
 )

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from model.checkpoints.families.family import Family, ParsedConfig
 from model.checkpoints.families.fields import Fields
-from model.checkpoints.families.roberta import HEAD, PAD_TOKEN_ID, offset_positions
+from model.checkpoints.families.roberta import (
+    HEAD,
+    LABEL_HEADS,
+    PAD_TOKEN_ID,
+    offset_positions,
+)
 from model.encoder.config import EncoderConfig
 
 _POSITIONS = ("absolute", "rotary")
@@ -69,4 +74,5 @@ FAMILY = Family(
         r"contact_head\..*",
         r"pooler\..*",
     ),
+    label_heads=LABEL_HEADS,
 )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from model.checkpoints.families.fields import Fields
+from model.encoder.classifier import HeadActivation
 from model.encoder.config import EncoderConfig
 
 # checkpoints converted from TensorFlow call a layer norm's parameters gamma and beta
 _OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
+SEQUENCE_CLASSIFICATION = "ForSequenceClassification"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,34 @@ class ParsedConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LabelHead:
+    """Mapping of a family's classification head to `ClassificationHead`.
+
+    Attributes:
+        dense: module of the dense layer in a checkpoint.
+        output: module of the output layer in a checkpoint.
+        norm: module of the layer norm in a checkpoint. Empty without a layer norm.
+        activation: activation after the dense layer.
+        choices: function that returns the fields of `ClassifierConfig` that depend on config.json.
+            None for a head without such fields.
+        labels: labels that the architecture determines. Empty for labels in config.json.
+    """
+
+    dense: str
+    output: str
+    norm: str = ""
+    activation: HeadActivation = "tanh"
+    choices: Callable[[Fields, EncoderConfig], dict[str, Any]] | None = None
+    labels: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Names of the encoder by module of the checkpoint."""
+        names = {self.dense: "classifier.dense", self.output: "classifier.output"}
+        return names | ({self.norm: "classifier.norm"} if self.norm else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """Mapping of a checkpoint family to `TiedEncoder`.
 
@@ -40,6 +71,8 @@ class Family:
             the weight of this module.
         bias: name of the output projection's bias. The default is `{decoder}.bias`.
         ignored: patterns of tensors to ignore. A pattern matches the full name after the prefix.
+        label_heads: classification heads by the end of the architecture's name, such as
+            ForSequenceClassification.
     """
 
     read: Callable[[Fields], ParsedConfig]
@@ -48,6 +81,15 @@ class Family:
     decoder: str
     bias: str = ""
     ignored: tuple[str, ...] = ()
+    label_heads: Mapping[str, LabelHead] = field(default_factory=dict)
+
+    def with_head(self, head: LabelHead) -> Self:
+        """Return the mapping of a checkpoint with a classification head.
+
+        A module of the classification head replaces a module of the same name, because ModernBERT
+        gives the masked-language-model head and the classification head the same names.
+        """
+        return replace(self, names={**self.names, **head.names})
 
     def strip_prefix(self, name: str) -> str:
         """Return a tensor's name without the prefix of the family.
@@ -60,7 +102,7 @@ class Family:
         return name.removeprefix(self.prefix)
 
     def is_ignored(self, name: str) -> bool:
-        """Return whether a tensor is irrelevant to masked-language modelling."""
+        """Return whether a tensor is irrelevant to the tasks of the encoder."""
         return any(re.fullmatch(pattern, name) for pattern in self.ignored)
 
     def encoder_names(self, name: str) -> tuple[str, ...]:
