@@ -142,7 +142,7 @@ def write_bundle(
         )
         save(exact)
         if metadata.precision == "int8":
-            int8 = int8_weights(checkpoint, calibration, special.mask)
+            int8 = int8_weights(checkpoint, calibration, special.mask, fills=fills)
             with page_out_files(".safetensors"):
                 save(staging, int8)
             del int8

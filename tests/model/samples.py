@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from model.encoder.classifier import ClassifierConfig
 from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
-from model.quantization.calibration import VOCABULARY, is_int8_linear, shared_input_name
+from model.quantization.input_recorder import VOCABULARY, is_int8_linear, shared_input_name
 from model.quantization.rounding_plan import RoundingPlan
 
 SMALL: dict[str, Any] = {
