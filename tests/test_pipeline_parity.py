@@ -71,9 +71,7 @@ def case(
         yield Case(request.param, kind, client, pipeline)
 
 
-def make_model(
-    model_type: str, tokenizer: Any, head: str = "ForMaskedLM", **changes: Any
-) -> Any:
+def make_model(model_type: str, tokenizer: Any, head: str = "ForMaskedLM", **changes: Any) -> Any:
     """Return a small model of a family with random weights.
 
     Args:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 import transformers
 from fastapi.testclient import TestClient
 
@@ -36,6 +37,19 @@ class Served:
     directory: Path
     model: Any
     tokenizer: Any
+
+    @property
+    def tokenizer_options(self) -> dict[str, Any]:
+        """Options of the tokenizer in transformers.
+
+        Since version 5, transformers omits ALBERT's token types by default. ALBERT's training used
+        these types (Lan et al. 2020, section 3.1), as did earlier versions.
+        """
+        return {"return_token_type_ids": True} if self.model.config.model_type == "albert" else {}
+
+    def encode(self, text: str, text_pair: str) -> Any:
+        """Return a pair as tensors of transformers."""
+        return self.tokenizer(text, text_pair, return_tensors="pt", **self.tokenizer_options)
 
     def post(self, path: str, inputs: object, **parameters: Any) -> Any:
         """Return the response to a request, which must succeed."""
@@ -73,6 +87,7 @@ def serve(scratch: Path, name: str, head: str, **changes: Any) -> Iterator[Serve
         head: end of the class name in transformers, after the family.
         changes: fields of the model's configuration.
     """
+    torch.set_num_threads(1)  # small tensors are slower on several threads
     directory = scratch / "checkpoint"
     model = write_checkpoint(directory, name, head, **changes)
     bundle = export(directory, scratch / "bundle")

@@ -62,12 +62,13 @@ def check_labels(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> No
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_labels_are_the_pipelines(served: Served, function: str | None) -> None:
-    pipeline = transformers.pipeline(
-        "text-classification", model=str(served.directory), device="cpu"
-    )
+    make: Any = transformers.TextClassificationPipeline
+    pipeline = make(model=served.model, tokenizer=served.tokenizer, device="cpu")
     inputs = [*TEXTS, *PAIRS]
     ours = served.post("/classify", inputs, function_to_apply=function)
-    options = {} if function is None else {"function_to_apply": function}
+    options = served.tokenizer_options
+    if function is not None:
+        options["function_to_apply"] = function
     assert len(ours) == len(inputs)
     for one, labels in zip(inputs, ours, strict=True):
         theirs = pipeline(one, top_k=None, **options)
@@ -94,14 +95,11 @@ def test_labels_depend_on_no_other_request(served: Served) -> None:
 
 @pytest.mark.parametrize("head", ["ForNextSentencePrediction", "ForPreTraining"])
 @torch.inference_mode()
-def test_next_sentence_prediction(
-    head: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_next_sentence_prediction(head: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """BertForPreTraining also fills masks, and its first task is fill-mask."""
     with serve(tmp_path_factory.mktemp("next"), "BERT", head) as served:
         for pair in PAIRS:
-            encoded = served.tokenizer(pair["text"], pair["text_pair"], return_tensors="pt")
-            outputs = served.model(**encoded)
+            outputs = served.model(**served.encode(**pair))
             fills = head == "ForPreTraining"
             logits = outputs.seq_relationship_logits if fills else outputs.logits
             expected = torch.softmax(logits[0], -1).tolist()
@@ -118,7 +116,7 @@ def test_next_sentence_prediction(
             return
         masked = {"text": "She is in [MASK].", "text_pair": "Rome is old!"}
         assert served.post("/", masked) == served.post("/fill-mask", masked)
-        encoded = served.tokenizer(masked["text"], masked["text_pair"], return_tensors="pt")
+        encoded = served.encode(**masked)
         position = encoded["input_ids"][0].tolist().index(served.tokenizer.mask_token_id)
         scores = torch.softmax(served.model(**encoded).prediction_logits[0, position], -1)
         for fill in served.post("/fill-mask", masked):
