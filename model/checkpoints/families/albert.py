@@ -1,12 +1,12 @@
-"""Mapping of ALBERT checkpoints (Lan et al. 2020) with a head for texts."""
+"""Mapping of ALBERT checkpoints (Lan et al. 2020)."""
 
 from __future__ import annotations
 
 from model.checkpoints.families import bert
 from model.checkpoints.families.family import (
     SEQUENCE_CLASSIFICATION,
+    ClassifierMapping,
     Family,
-    LabelHead,
     ParsedConfig,
 )
 from model.checkpoints.families.fields import Fields
@@ -69,5 +69,5 @@ FAMILY = Family(
     decoder="predictions.decoder",
     bias="predictions.bias",
     ignored=(*bert.IGNORED, r"sop_classifier\..*"),
-    label_heads={SEQUENCE_CLASSIFICATION: LabelHead(dense="pooler", output="classifier")},
+    classifiers={SEQUENCE_CLASSIFICATION: ClassifierMapping(dense="pooler", output="classifier")},
 )

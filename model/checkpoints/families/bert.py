@@ -1,11 +1,11 @@
-"""Mapping of BERT checkpoints (Devlin et al. 2019) with any of BERT's heads for texts."""
+"""Mapping of BERT checkpoints (Devlin et al. 2019)."""
 
 from __future__ import annotations
 
 from model.checkpoints.families.family import (
     SEQUENCE_CLASSIFICATION,
+    ClassifierMapping,
     Family,
-    LabelHead,
     ParsedConfig,
 )
 from model.checkpoints.families.fields import Fields
@@ -28,7 +28,7 @@ BLOCKS = {
     "encoder.layer.{}.output.dense": "blocks.{}.ffn_out",
     "encoder.layer.{}.output.LayerNorm": "blocks.{}.ffn_norm",
 }
-NEXT_SENTENCE = LabelHead(
+NEXT_SENTENCE = ClassifierMapping(
     dense="pooler.dense", output="cls.seq_relationship", labels=NEXT_SENTENCE_LABELS
 )
 IGNORED = (r"pooler\..*", r"embeddings\.position_ids", r"embeddings\.token_type_ids")
@@ -58,8 +58,8 @@ FAMILY = Family(
     decoder="cls.predictions.decoder",
     bias="cls.predictions.bias",
     ignored=(*IGNORED, r"cls\.seq_relationship\..*"),
-    label_heads={
-        SEQUENCE_CLASSIFICATION: LabelHead(dense="pooler.dense", output="classifier"),
+    classifiers={
+        SEQUENCE_CLASSIFICATION: ClassifierMapping(dense="pooler.dense", output="classifier"),
         "ForNextSentencePrediction": NEXT_SENTENCE,
         "ForPreTraining": NEXT_SENTENCE,
     },

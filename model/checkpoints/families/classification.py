@@ -1,23 +1,24 @@
-"""Reader of the task, the labels and the problem type of a Hugging Face checkpoint."""
+"""Reader of the classification head's fields in a Hugging Face config.json."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
 
-from model.checkpoints.families.family import Family, LabelHead
+from model.checkpoints.families.family import ClassifierMapping, Family
 from model.checkpoints.families.fields import Fields
 from model.encoder.classifier import ClassifierConfig
 from model.encoder.config import EncoderConfig
 
 _OTHER_TASKS = ("ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice")
 _SINGLE_LABEL, _MULTI_LABEL = "single_label_classification", "multi_label_classification"
-_DEFAULT_LABELS = 2  # number of labels of transformers for a config.json without labels
+_DEFAULT_LABELS = 2  # default of num_labels in transformers
 
 
-def select_head(family: Family, fields: Fields) -> LabelHead | None:
+def select_classifier(family: Family, fields: Fields) -> ClassifierMapping | None:
     """Select the classification head that `architectures` names.
 
     Returns:
@@ -31,8 +32,8 @@ def select_head(family: Family, fields: Fields) -> LabelHead | None:
     # the end of "BertForMaskedLM" is "ForMaskedLM"
     ends = {f"For{name.partition('For')[2]}": name for name in names if isinstance(name, str)}
     for end in ends:
-        if end in family.label_heads:
-            return family.label_heads[end]
+        if end in family.classifiers:
+            return family.classifiers[end]
     if other := [name for end, name in ends.items() if end in _OTHER_TASKS]:
         raise ValueError(
             "architectures must name a class for masked language modelling or for classification "
@@ -42,12 +43,13 @@ def select_head(family: Family, fields: Fields) -> LabelHead | None:
 
 
 def read_classifier(
-    head: LabelHead, fields: Fields, config: EncoderConfig, stored: Mapping[str, Tensor]
+    head: ClassifierMapping, fields: Fields, config: EncoderConfig, stored: Mapping[str, Tensor]
 ) -> ClassifierConfig:
     """Read the configuration of a classification head.
 
-    A head with one label and without the problem type regression is a multi-label head, because
-    transformers' pipeline applies the sigmoid function to its logit.
+    A head with one label has the problem type "multi_label_classification" unless config.json says
+    "regression". The default function of the scores is then the sigmoid, as in the pipeline of
+    transformers.
 
     Args:
         head: mapping of the head.
@@ -91,17 +93,16 @@ def _read_labels(fields: Fields, output: str, stored: Mapping[str, Tensor]) -> t
         return tuple(f"LABEL_{row}" for row in range(rows))
     keys = [str(row) for row in range(rows)]
     if not isinstance(labels, dict) or labels.keys() != set(keys):
-        got = ", ".join(labels) if isinstance(labels, dict) else repr(labels)
+        got = list(labels) if isinstance(labels, dict) else labels
         raise ValueError(
             f"id2label must be an object with the keys 0 to {rows - 1}, one for each row of "
-            f"{output} (got {got})"
+            f"{output} (got {got!r})"
         )
+    for key in keys:
+        if not isinstance(labels[key], str) or not labels[key].strip():
+            raise ValueError(f"id2label must have a non-empty text at {key} (got {labels[key]!r})")
     names = tuple(labels[key] for key in keys)
-    for key, name in zip(keys, names, strict=True):
-        if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"id2label must have a non-empty text at {key} (got {name!r})")
-        if names.count(name) > 1:
-            raise ValueError(
-                f"id2label must have a different text at each key (got {name!r} twice)"
-            )
+    if len(set(names)) < rows:
+        ((name, _),) = Counter(names).most_common(1)
+        raise ValueError(f"id2label must have a different text at each key (got {name!r} twice)")
     return names

@@ -1,11 +1,11 @@
-"""Mapping of DistilBERT checkpoints (Sanh et al. 2019) with a head for texts."""
+"""Mapping of DistilBERT checkpoints (Sanh et al. 2019)."""
 
 from __future__ import annotations
 
 from model.checkpoints.families.family import (
     SEQUENCE_CLASSIFICATION,
+    ClassifierMapping,
     Family,
-    LabelHead,
     ParsedConfig,
 )
 from model.checkpoints.families.fields import Fields
@@ -52,8 +52,8 @@ FAMILY = Family(
     },
     decoder="vocab_projector",
     ignored=(r"embeddings\.position_ids",),
-    label_heads={
-        SEQUENCE_CLASSIFICATION: LabelHead(
+    classifiers={
+        SEQUENCE_CLASSIFICATION: ClassifierMapping(
             dense="pre_classifier", output="classifier", activation="relu"
         )
     },

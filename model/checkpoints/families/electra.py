@@ -7,8 +7,8 @@ from dataclasses import replace
 from model.checkpoints.families import bert
 from model.checkpoints.families.family import (
     SEQUENCE_CLASSIFICATION,
+    ClassifierMapping,
     Family,
-    LabelHead,
     ParsedConfig,
 )
 from model.checkpoints.families.fields import Fields
@@ -37,8 +37,8 @@ FAMILY = Family(
     },
     decoder="generator_lm_head",
     ignored=(*bert.IGNORED, r"discriminator_predictions\..*"),
-    label_heads={
-        SEQUENCE_CLASSIFICATION: LabelHead(
+    classifiers={
+        SEQUENCE_CLASSIFICATION: ClassifierMapping(
             dense="classifier.dense", output="classifier.out_proj", activation="gelu_erf"
         )
     },

@@ -1,12 +1,12 @@
-"""Mapping of ESM-2 (Lin et al. 2023) and ESM-1b (Rives et al. 2021) from EsmForMaskedLM."""
+"""Mapping of ESM-2 (Lin et al. 2023) and ESM-1b (Rives et al. 2021) checkpoints."""
 
 from __future__ import annotations
 
 from model.checkpoints.families.family import Family, ParsedConfig
 from model.checkpoints.families.fields import Fields
 from model.checkpoints.families.roberta import (
+    CLASSIFIERS,
     HEAD,
-    LABEL_HEADS,
     PAD_TOKEN_ID,
     offset_positions,
 )
@@ -74,5 +74,5 @@ FAMILY = Family(
         r"contact_head\..*",
         r"pooler\..*",
     ),
-    label_heads=LABEL_HEADS,
+    classifiers=CLASSIFIERS,
 )

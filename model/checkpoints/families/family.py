@@ -30,17 +30,17 @@ class ParsedConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelHead:
+class ClassifierMapping:
     """Mapping of a family's classification head to `ClassificationHead`.
 
     Attributes:
-        dense: module of the dense layer in a checkpoint.
-        output: module of the output layer in a checkpoint.
-        norm: module of the layer norm in a checkpoint. Empty without a layer norm.
+        dense: name of the dense layer in a checkpoint, without the family's prefix.
+        output: name of the output layer in a checkpoint.
+        norm: name of the layer norm in a checkpoint. Empty without a layer norm.
         activation: activation after the dense layer.
-        choices: function that returns the fields of `ClassifierConfig` that depend on config.json.
-            None for a head without such fields.
-        labels: labels that the architecture determines. Empty for labels in config.json.
+        choices: function that reads fields of `ClassifierConfig` from the family's own fields in
+            config.json. None for a family without such fields.
+        labels: fixed labels. Empty for a head with its labels in config.json.
     """
 
     dense: str
@@ -52,7 +52,7 @@ class LabelHead:
 
     @property
     def names(self) -> dict[str, str]:
-        """Names of the encoder by module of the checkpoint."""
+        """Name of each layer in `TiedEncoder` by the layer's name in a checkpoint."""
         names = {self.dense: "classifier.dense", self.output: "classifier.output"}
         return names | ({self.norm: "classifier.norm"} if self.norm else {})
 
@@ -71,7 +71,7 @@ class Family:
             the weight of this module.
         bias: name of the output projection's bias. The default is `{decoder}.bias`.
         ignored: patterns of tensors to ignore. A pattern matches the full name after the prefix.
-        label_heads: classification heads by the end of the architecture's name, such as
+        classifiers: classification heads by the end of the architecture's name, such as
             ForSequenceClassification.
     """
 
@@ -81,13 +81,13 @@ class Family:
     decoder: str
     bias: str = ""
     ignored: tuple[str, ...] = ()
-    label_heads: Mapping[str, LabelHead] = field(default_factory=dict)
+    classifiers: Mapping[str, ClassifierMapping] = field(default_factory=dict)
 
-    def with_head(self, head: LabelHead) -> Self:
+    def with_classifier(self, head: ClassifierMapping) -> Self:
         """Return the mapping of a checkpoint with a classification head.
 
-        A module of the classification head replaces a module of the same name, because ModernBERT
-        gives the masked-language-model head and the classification head the same names.
+        In ModernBERT, layers of the classification head have the names of layers of the
+        masked-language-model head. These names then refer to the classification head.
         """
         return replace(self, names={**self.names, **head.names})
 
@@ -102,7 +102,7 @@ class Family:
         return name.removeprefix(self.prefix)
 
     def is_ignored(self, name: str) -> bool:
-        """Return whether a tensor is irrelevant to the tasks of the encoder."""
+        """Return whether no head of the encoder uses a tensor."""
         return any(re.fullmatch(pattern, name) for pattern in self.ignored)
 
     def encoder_names(self, name: str) -> tuple[str, ...]:

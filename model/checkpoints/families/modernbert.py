@@ -1,4 +1,4 @@
-"""Mapping of ModernBERT checkpoints (Warner et al. 2024) with a head for texts."""
+"""Mapping of ModernBERT checkpoints (Warner et al. 2024)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 from model.checkpoints.families.family import (
     SEQUENCE_CLASSIFICATION,
+    ClassifierMapping,
     Family,
-    LabelHead,
     ParsedConfig,
 )
 from model.checkpoints.families.fields import Fields
@@ -100,9 +100,9 @@ def _rotary_bases(fields: Fields) -> dict[str, float]:
 
 
 def read_choices(fields: Fields, config: EncoderConfig) -> dict[str, Any]:
-    """Read the fields of ModernBERT's classification head.
+    """Read the choices of ModernBERT's classification head.
 
-    Its dense layer has the activation and the bias of the masked-language-model head's dense layer.
+    Both heads of ModernBERT use `classifier_activation` and `classifier_bias`.
     """
     pooling = fields.get("classifier_pooling", "cls")
     if not isinstance(pooling, str) or pooling not in _POOLINGS:
@@ -132,8 +132,8 @@ FAMILY = Family(
         "head.norm": "head.norm",
     },
     decoder="decoder",
-    label_heads={
-        SEQUENCE_CLASSIFICATION: LabelHead(
+    classifiers={
+        SEQUENCE_CLASSIFICATION: ClassifierMapping(
             dense="head.dense", norm="head.norm", output="classifier", choices=read_choices
         )
     },

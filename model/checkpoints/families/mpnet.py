@@ -1,4 +1,4 @@
-"""Mapping of MPNet checkpoints (Song et al. 2020) with a head for texts."""
+"""Mapping of MPNet checkpoints (Song et al. 2020)."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ FAMILY = Family(
     decoder="lm_head.decoder",
     bias="lm_head.bias",
     ignored=bert.IGNORED,
-    label_heads=roberta.LABEL_HEADS,
+    classifiers=roberta.CLASSIFIERS,
 )

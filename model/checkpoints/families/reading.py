@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from model.checkpoints.families.classification import read_classifier, select_head
+from model.checkpoints.families.classification import read_classifier, select_classifier
 from model.checkpoints.families.family import Family, ParsedConfig
 from model.checkpoints.families.fields import Fields
 from model.encoder.classifier import ClassifierConfig
@@ -43,11 +43,11 @@ def read_family_config(
         ValueError: a field is unknown, missing or unsupported.
     """
     fields = Fields(values)
-    head = select_head(family, fields)
+    head = select_classifier(family, fields)
     parsed = family.read(fields)
     classifier = None
     if head is not None:
-        family = family.with_head(head)
+        family = family.with_classifier(head)
         classifier = read_classifier(head, fields, parsed.config, stored)
     fields.reject_unknown()
     return FamilyConfig(family, parsed, classifier)

@@ -7,15 +7,17 @@ from dataclasses import replace
 from model.checkpoints.families import bert
 from model.checkpoints.families.family import (
     SEQUENCE_CLASSIFICATION,
+    ClassifierMapping,
     Family,
-    LabelHead,
     ParsedConfig,
 )
 from model.checkpoints.families.fields import Fields
 
 HEAD = {"lm_head.dense": "head.dense", "lm_head.layer_norm": "head.norm"}
-LABEL_HEADS = {
-    SEQUENCE_CLASSIFICATION: LabelHead(dense="classifier.dense", output="classifier.out_proj")
+CLASSIFIERS = {
+    SEQUENCE_CLASSIFICATION: ClassifierMapping(
+        dense="classifier.dense", output="classifier.out_proj"
+    )
 }
 PAD_TOKEN_ID = 1
 
@@ -44,5 +46,5 @@ FAMILY = Family(
     decoder="lm_head.decoder",
     bias="lm_head.bias",
     ignored=bert.IGNORED,
-    label_heads=LABEL_HEADS,
+    classifiers=CLASSIFIERS,
 )

@@ -147,14 +147,14 @@ BROKEN: dict[str, tuple[str, str, Callable[[Path], Any], str]] = {
         configure(id2label={"0": "a", "1": "b", "2": "c"}),
         (
             r"config\.json: id2label must be an object with the keys 0 to 1, one for each row of "
-            r"classifier\.weight \(got 0, 1, 2\)"
+            r"classifier\.weight \(got \['0', '1', '2'\]\)"
         ),
     ),
     "a label missing": (
         "RoBERTa, one type",
         SEQUENCE,
         configure(id2label={"0": "a", "2": "c"}),
-        r"id2label must .* row of classifier\.out_proj\.weight \(got 0, 2\)",
+        r"id2label must .* row of classifier\.out_proj\.weight \(got \['0', '2'\]\)",
     ),
     "labels as a list": (
         "BERT, three heads",
