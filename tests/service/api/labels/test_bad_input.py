@@ -12,6 +12,7 @@ from tests.service.refusal import check_refusal
 
 PAIR = 'a pair {"text", "text_pair"}'
 NOT_EMPTY = "must be a non-empty text (got"
+JSON = {"content-type": "application/json"}
 BOTH = "/models/both"
 CLASSIFY, SCORE = f"{BOTH}/classify", f"{BOTH}/score"
 TOP_K = "parameters.top_k must be a whole number of at least 1 (got"
@@ -110,8 +111,10 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         SCORE,
         pair("the dog", " " * 2000 + "a"),
         None,
-        "inputs has 2009 characters; the model reads at most 24 tokens, in at most 1536 "
-        "characters.",
+        (
+            "inputs has 2009 characters; the model reads at most 24 tokens, in at most 1536 "
+            "characters."
+        ),
     ),
     "second text too long for windows": (
         BOTH,
@@ -143,13 +146,6 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         ["the", pair("the", "a [MASK]")],
         None,
         "inputs[1] has a mask; remove [MASK] to score the text.",
-    ),
-    "special token in a pair": (
-        CLASSIFY,
-        pair(text_pair="the dog [SEP] the cat"),
-        None,
-        '"[SEP]" is a special token of the model; remove it from the text. The only special '
-        "token allowed is [MASK].",
     ),
     "no tokens": (
         CLASSIFY,
@@ -192,8 +188,10 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         BOTH,
         "a [MASK]",
         {"function_to_apply": "none"},
-        'Unknown field "function_to_apply" in parameters; allowed: top_k, targets, granularity, '
-        "max_word_tokens, strategy, order, on_long_text.",
+        (
+            'Unknown field "function_to_apply" in parameters; allowed: top_k, targets, '
+            "granularity, max_word_tokens, strategy, order, on_long_text."
+        ),
     ),
     "parameters of a text wrong": (
         CLASSIFY,
@@ -212,8 +210,10 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         "/models/tiny/classify",
         "the dog",
         None,
-        'Model "tiny" does not have the task text-classification; models with this task: '
-        '"labels", "both".',
+        (
+            'Model "tiny" does not have the task text-classification; models with this task: '
+            '"labels", "both".'
+        ),
     ),
     "a model without scores": (
         "/models/labels/score",
@@ -228,10 +228,7 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
 def test_invalid_request(case: str, client: TestClient) -> None:
     path, inputs, parameters, message = INVALID[case]
     answer = client.post(path, json={"inputs": inputs, "parameters": parameters})
-    if "special token of the model" in message:  # this message has two sentences
-        assert (answer.status_code, answer.json()) == (422, {"error": message})
-    else:
-        check_refusal(answer, 422, message)
+    check_refusal(answer, 422, message)
 
 
 @pytest.mark.parametrize(("path", "name"), [("/models/none/classify", "none"), ("/models/x", "x")])
@@ -265,6 +262,16 @@ def test_a_task_that_no_model_has(labels: Path, tiny: Any) -> None:
         check_refusal(client.post("/classify", json={"inputs": "the"}), 422, message)
 
 
+def test_special_tokens_in_a_pair_are_ordinary_text(client: TestClient) -> None:
+    """A [SEP] in a text becomes brackets and letters, so it does not end the first text."""
+    inputs = [pair("the [SEP] cat"), pair("the", "cat [SEP] the dog"), "the [SEP] cat"]
+    plain = [pair("the ( SEP ) cat"), pair("the", "cat ( SEP ) the dog"), "the ( SEP ) cat"]
+    labels, others = (
+        client.post(CLASSIFY, json={"inputs": each}).json() for each in (inputs, plain)
+    )
+    assert labels == others  # all are unknown words
+
+
 def test_invalid_texts_are_reported(client: TestClient) -> None:
     """With on_error "report", the other texts and pairs still get labels."""
     inputs = ["the cat", pair(LONG), pair(), "\u200b"]
@@ -281,6 +288,3 @@ def test_invalid_texts_are_reported(client: TestClient) -> None:
     check_refusal(alone, 422, "inputs has no tokens; write at least one word.")
     fills = client.post(BOTH, json={"inputs": [pair("[MASK]"), pair()], "on_error": "report"})
     assert fills.json()[1] == {"error": "inputs[1] has no mask; write [MASK] in place of a word."}
-
-
-JSON = {"content-type": "application/json"}
