@@ -66,6 +66,6 @@ def test_tokens_of_single_texts_have_no_part(served: Served) -> None:
     [alone] = served.post("/score", ["Rome is old!"])
     [as_object] = served.post("/score", [{"text": "Rome is old!"}])
     assert alone == as_object
-    assert set(alone["tokens"][0]) == {
+    assert list(alone["tokens"][0]) == [
         *("token", "token_str", "start", "end", "log_prob", "surprisal")
-    }
+    ]

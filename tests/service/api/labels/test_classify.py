@@ -16,6 +16,7 @@ from service.app import create_app
 from service.engine.batch_arrays import Batch
 from service.engine.passes import BatchOutputs
 from service.http.middleware.request_memory import LONG_BODY_BYTES
+from service.http.throttle import LoopThrottle
 from service.settings import Settings
 from service.tasks import classification
 from service.tasks.classification import ClassificationPipeline
@@ -135,6 +136,8 @@ def test_before_the_models_are_loaded(labels: Path) -> None:
 
 
 def test_overload_is_429_with_retry_after(labels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the pause needs the event loop's thread
+    monkeypatch.setattr(LoopThrottle, "schedule_pause", lambda _: None)
     app = create_app(Settings(bundle=labels, threads=1))
     with TestClient(app) as client:
         for path in ("/classify", "/models/labels/classify"):
