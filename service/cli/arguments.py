@@ -100,7 +100,7 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
             )
         return Arguments(TextCommand(text, parameters, as_json), settings)
     if not given:
-        raise CommandError("Nothing to fill; give a text, or --input and --output.")
+        raise CommandError("The command has nothing to fill; give a text, or --input and --output.")
     if as_json:
         raise CommandError(
             "--json is only for a text; for files, the ending of --output sets the format."
@@ -148,7 +148,9 @@ def _read_lines(path: Path) -> list[str]:
     try:
         content = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise CommandError(f"--targets: {path} cannot be read: {reason(error)}.") from error
+        raise CommandError(
+            f"--targets: {path} cannot be read ({reason(error)}); give a readable file."
+        ) from error
     except UnicodeDecodeError as error:
         raise CommandError(f"--targets: {path} is not valid UTF-8; save it as UTF-8.") from error
     if not content:

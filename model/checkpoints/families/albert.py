@@ -35,7 +35,7 @@ def read(fields: Fields) -> ParsedConfig:
     layers, groups = common["num_layers"], fields.get("num_hidden_groups", 1)
     if not all(type(count) is int and 0 < count <= layers for count in (layers, groups)):
         raise ValueError(
-            "num_hidden_groups must be a whole number between 1 and num_hidden_layers "
+            "num_hidden_groups must be a whole number from 1 to num_hidden_layers "
             f"(got {groups!r} and {layers!r})"
         )
     config = EncoderConfig(

@@ -211,7 +211,7 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "config.json is not JSON": (write("config.json", b"{"), r"config\.json is not valid JSON"),
     "config.json is not text": (
         write("config.json", b"\xff\xfe"),
-        r"config\.json is not UTF-8 text",
+        r"config\.json is not valid UTF-8",
     ),
     "config.json is a list": (
         write("config.json", b"[]"),

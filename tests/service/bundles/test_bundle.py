@@ -96,8 +96,8 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "no prompts": (
         lambda b: b["golden"].update(prompts=[]),
         (
-            "golden.prompts must have entries if and only if tasks contains fill-mask (got 0 with the "
-            "tasks fill-mask)"
+            "golden.prompts must have entries if and only if tasks contains fill-mask "
+            "(got 0 with the tasks fill-mask)"
         ),
     ),
     "no fills": (
@@ -156,7 +156,7 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "hash": (
         lambda b: b["files"]["model.onnx"].update(sha256="0" * 64),
-        "the SHA-256 of model.onnx differs from the one in bundle.json" + COPY_AGAIN,
+        "the SHA-256 of model.onnx differs from the SHA-256 in bundle.json" + COPY_AGAIN,
     ),
 }
 

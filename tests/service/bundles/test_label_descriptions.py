@@ -94,36 +94,36 @@ BAD_DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "task without head": (
         lambda b: b.update(classification=None),
         (
-            f"classification and the task text-classification must be present together (got the tasks "
-            f"{BOTH})"
+            "classification and the task text-classification must be present together "
+            f"(got the tasks {BOTH})"
         ),
     ),
     "head without task": (
         lambda b: b.update(tasks=["fill-mask"]),
         (
-            "classification and the task text-classification must be present together (got the tasks "
-            "fill-mask)"
+            "classification and the task text-classification must be present together "
+            "(got the tasks fill-mask)"
         ),
     ),
     "prompts without task": (
         lambda b: b.update(tasks=["text-classification"]),
         (
-            "golden.prompts must have entries if and only if tasks contains fill-mask (got 2 with the "
-            "tasks text-classification)"
+            "golden.prompts must have entries if and only if tasks contains fill-mask "
+            "(got 2 with the tasks text-classification)"
         ),
     ),
     "task without prompts": (
         lambda b: b["golden"].update(prompts=[]),
         (
-            "golden.prompts must have entries if and only if tasks contains fill-mask (got 0 with the "
-            f"tasks {BOTH})"
+            "golden.prompts must have entries if and only if tasks contains fill-mask "
+            f"(got 0 with the tasks {BOTH})"
         ),
     ),
     "task without golden labels": (
         lambda b: b["golden"].pop("labels"),
         (
-            "golden.labels must have entries if and only if tasks contains text-classification (got 0 "
-            f"with the tasks {BOTH})"
+            "golden.labels must have entries if and only if tasks contains text-classification "
+            f"(got 0 with the tasks {BOTH})"
         ),
     ),
     "no tolerance of fills": (

@@ -78,8 +78,8 @@ def test_streams() -> None:
 @pytest.mark.parametrize(
     ("parsed", "sentence"),
     [
-        ([], "Nothing to fill; give a text, or --input and --output."),
-        (["--top-k=1"], "Nothing to fill; give a text, or --input and --output."),
+        ([], "The command has nothing to fill; give a text, or --input and --output."),
+        (["--top-k=1"], "The command has nothing to fill; give a text, or --input and --output."),
         ([TEXT, "--input", "x"], "--input cannot be combined with a text; remove one of them."),
         (
             [TEXT, "--on-error=report"],
@@ -118,7 +118,7 @@ def test_streams() -> None:
             ["--input=x", "--output=y", "--on-error=skip"],
             "argument --on-error: invalid choice: 'skip' (choose from 'error', 'report'); fillmask",
         ),
-        ([TEXT, "--targets", "none.txt"], "--targets: none.txt cannot be read: no such file or"),
+        ([TEXT, "--targets", "none.txt"], "--targets: none.txt cannot be read (no such file or"),
         ([TEXT, "--target", "\udcff"], '--target must be valid UTF-8 (got "\udcff").'),
     ],
 )

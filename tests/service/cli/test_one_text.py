@@ -93,7 +93,9 @@ def test_masks_filled_together_are_one_table() -> None:
 def test_window_is_printed() -> None:
     one = fill(0.5, "a")
     one.window = (12, 345)
-    assert next(format_table(TEXT, [[one]], Style())) == "The model read characters 12 to 345."
+    assert next(format_table(TEXT, [[one]], Style())) == (
+        "The model read characters 12 to 345 of the text."
+    )
 
 
 @pytest.mark.parametrize("width", range(20, 140, 3))
@@ -232,7 +234,7 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
         (
             "[MASK]",
             ["--target=é"],
-            'The target "é" has characters that the model\'s vocabulary lacks; remove it.',
+            'The target "é" has characters that the model\'s vocabulary lacks; remove the target.',
         ),
         ("[MASK]", ["--target= "], 'parameters.targets[0] must be a non-empty text (got " ").'),
         ("[MASK]", ["--threads=0"], '--threads must be a whole number from 1 to 1024 (got "0").'),
