@@ -104,7 +104,8 @@ async def test_labels_are_those_of_the_golden_texts(bundles: Path) -> None:
             [one.logits for one in golden],
             atol=1e-4,
         )
-        [best, *_] = await pipeline.classify(texts, [ClassificationOptions()] * len(texts))
+        result = await pipeline.classify(texts, [ClassificationOptions()] * len(texts))
+        best = result.labels[0]
         assert isinstance(best, list)
         assert [one.label for one in best] == [
             ("bad", "good", "other")[i] for i in np.argsort(-np.array(golden[0].logits))

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Self, TextIO
 
-from service.api.fill_response import fills_to_json
+from service.api.bodies.fill_response import fills_to_json
 from service.cli.commands import TextCommand
 from service.cli.errors import CommandError
 from service.cli.formats.base import is_encodable

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from service.api.fill_response import fills_to_json
+from service.api.bodies.fill_response import fills_to_json
 from service.cli.formats.answers import Problem
 from service.cli.formats.base import Block, Write
 from service.cli.requests import Item, RequestBlock, RowRequest

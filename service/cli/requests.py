@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.api.fill_request import FillMaskRequest
-from service.api.request_body import ValidationContext, describe
+from service.api.bodies.fill_request import FillMaskRequest
+from service.api.bodies.request_body import ValidationContext
+from service.api.bodies.values import describe
 from service.bundles.bundle import Bundle
 from service.cli.errors import CommandError
 from service.cli.formats.answers import Problem

@@ -90,12 +90,14 @@ class ModelRegistry:
         if name is not None and name not in self._by_name:
             served = ", ".join(map(quote, self._by_name))
             raise NotFoundError(f"Unknown model {quote(name)}; served models: {served}.")
-        models = list(self._by_name.values())
-        for model in [self.default, *models] if name is None else [self._by_name[name]]:
-            if task is None or task in model.bundle.tasks:
-                return model
-        able = [quote(one.name) for one in models if task in one.bundle.tasks]
-        advice = f"models with this task: {', '.join(able)}" if able else "no model has this task"
+        model = self.default if name is None else self._by_name[name]
+        if task is None or task in model.bundle.tasks:
+            return model
+        able = [one for one in self._by_name.values() if task in one.bundle.tasks]
+        if name is None and able:
+            return able[0]
+        names = ", ".join(quote(one.name) for one in able)
+        advice = f"models with this task: {names}" if able else "no model has this task"
         subject = "This service" if name is None else f"Model {quote(name)}"
         raise InvalidRequestError(f"{subject} does not have the task {task}; {advice}.")
 

@@ -13,7 +13,7 @@ from service.tasks.plan import FillPlan, FillPlanner
 from service.tasks.response_size import Reserve, estimate_response_size, reserve_nothing
 from service.tasks.results import FillResult, RejectedText
 from service.tasks.strategies import FillStrategies
-from service.tasks.targets import check_targets_size
+from service.tasks.targets.targets import check_targets_size
 from service.tokenization.encoded_text import InputText
 from service.tokenization.reader import text_label
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer

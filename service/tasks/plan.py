@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from service.errors import InvalidRequestError
 from service.tasks.joint import max_joint_passes
 from service.tasks.options import DEFAULT_TOP_K, FillOptions
-from service.tasks.target_passes import count_target_passes
-from service.tasks.targets import Targets
+from service.tasks.targets.target_passes import count_target_passes
+from service.tasks.targets.targets import Targets
 from service.tasks.words import max_word_passes
 from service.tokenization.byte_cache import ByteCache
 from service.tokenization.encoded_text import EncodedText, InputText

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from service.engine.passes import PassOutputs
 from service.tasks.results import NO_SINGLE_TOKEN, Fill, TargetFill
-from service.tasks.targets import Targets
+from service.tasks.targets.targets import Targets
 from service.tokenization.encoded_text import EncodedText
 from service.tokenization.tokenizer import Tokenizer
 

@@ -13,8 +13,8 @@ from service.tasks.joint import fill_jointly, max_joint_passes
 from service.tasks.plan import FillPlan
 from service.tasks.ranking import rank_targets, rank_tokens
 from service.tasks.results import Fill, JointFill, TargetFill, WordFill
-from service.tasks.target_passes import TargetPasses
-from service.tasks.targets import Targets
+from service.tasks.targets.target_passes import TargetPasses
+from service.tasks.targets.targets import Targets
 from service.tasks.words import WordSearch, max_word_passes
 from service.tokenization.encoded_text import EncodedText
 from service.tokenization.tokenizer import Tokenizer

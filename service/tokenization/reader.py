@@ -97,7 +97,7 @@ class TextReader:
             mask_token = self._tokenizer.mask_token
             raise InvalidRequestError(f"{label} has a mask; remove {mask_token} to score the text.")
         if not len(words.positions):
-            raise InvalidRequestError(f"{label} has no tokens; write at least one word.")
+            raise self._no_tokens(label)
         return words
 
     def read_plain(self, text: InputText, label: str) -> EncodedText:
@@ -114,7 +114,10 @@ class TextReader:
         self._check_pair(text, label)
         self._check_chars(text, label)
         encoded = self._tokenizer.encode(text)
-        self.check_tokens(len(encoded.input_ids), label)
+        tokens = len(encoded.input_ids)
+        self.check_tokens(tokens, label)
+        if tokens == self._tokenizer.count_special_tokens(text):
+            raise self._no_tokens(label)
         return encoded
 
     def check_tokens(self, tokens: int, label: str, cause: str = "") -> None:
@@ -154,6 +157,9 @@ class TextReader:
                 f"{label}.text_pair has {second} tokens; at most {self._max_tokens // 2} are "
                 "allowed with windows."
             )
+
+    def _no_tokens(self, label: str) -> InvalidRequestError:
+        return InvalidRequestError(f"{label} has no tokens; write at least one word.")
 
     def _no_mask(self, label: str) -> InvalidRequestError:
         return InvalidRequestError(

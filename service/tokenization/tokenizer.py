@@ -134,6 +134,10 @@ class Tokenizer:
             token_types=self._token_types(text, encoding),
         )
 
+    def count_special_tokens(self, text: InputText) -> int:
+        """Return the number of special tokens that the tokenizer adds to a text or a pair."""
+        return self._tokenizer.num_special_tokens_to_add(isinstance(text, TextPair))
+
     def encode_target(self, target: str) -> tuple[int, ...]:
         """Return the ids of a target's tokens.
 

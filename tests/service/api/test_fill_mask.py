@@ -14,7 +14,7 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 from service.api import fill_mask
-from service.api.fill_request import FillMaskRequest
+from service.api.bodies.fill_request import FillMaskRequest
 from service.app import FillMaskApp, create_app
 from service.engine.batch_arrays import Batch
 from service.engine.passes import BatchOutputs
@@ -107,7 +107,7 @@ def test_ranking_many_targets_does_not_stall_the_event_loop(
     spied = watch._spy("rank targets", rank_targets)
     monkeypatch.setattr(strategies, "rank_targets", spied)
     for limit, where in ((5, OFF_THE_LOOP), (6, ON_THE_LOOP)):
-        monkeypatch.setattr(response_size, "_LARGE_RANKING", limit)
+        monkeypatch.setattr(response_size, "LARGE_RANKING", limit)
         parameters = {"targets": ["dog", "cat", "tea"], "top_k": 1}
         post(client, {"inputs": "the [MASK] and [MASK]", "parameters": parameters})
         assert watch.where["rank targets"] == where

@@ -9,7 +9,7 @@ import pytest
 
 from service.errors import InvalidRequestError
 from service.tasks.results import Fill, TargetFill
-from service.tasks.targets import Targets, check_targets_size
+from service.tasks.targets.targets import Targets, check_targets_size
 from tests.service import tiny_calls
 from tests.service.tiny import MASK_ID, MAX_TOKENS, VOCABULARY, Tiny
 from tests.service.tiny_calls import make_tokenizer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.api.strict_json import parse_json, read_json
+from service.api.bodies.strict_json import parse_json, read_json
 from service.errors import FillMaskError
 
 

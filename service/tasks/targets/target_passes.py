@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from service.arrays import IntArray
 from service.engine.passes import ModelPass, PassOutputs
-from service.tasks.targets import PrefixGroup, Targets
+from service.tasks.targets.targets import PrefixGroup, Targets
 from service.tokenization.encoded_text import EncodedText
 
 

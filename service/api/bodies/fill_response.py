@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, Field, RootModel, TypeAdapter
 
-from service.api.request_body import ErrorResponse
+from service.api.bodies.request_body import ErrorResponse
 from service.errors import InvalidRequestError
 from service.tasks.results import (
     NO_SINGLE_TOKEN,
