@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from export.verify import TOP_K, VerificationError, encoder_logits
 from model.encoder.encoder import TiedEncoder
 from model.memory import release_memory
-from service.engine.batch_arrays import Batch, ModelPass, no_targets
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from service.bundles.bundle import DESCRIPTION_FILE, read_bundle
-from service.engine.batch_arrays import Batch, ModelPass, no_targets
+from service.engine.batch_arrays import Batch
+from service.engine.passes import ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.registry.golden import largest_int8_difference
 from service.tokenization.tokenizer import Tokenizer

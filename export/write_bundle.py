@@ -36,7 +36,7 @@ from service.bundles.bundle import (
     WEIGHTS_FILE,
     read_bundle,
 )
-from service.engine.batch_arrays import ModelPass
+from service.engine.passes import ModelPass
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 

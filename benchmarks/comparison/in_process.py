@@ -20,8 +20,9 @@ from benchmarks.comparison.engines import Engine, OnnxRuntimeEngine, OpenVinoEng
 from benchmarks.comparison.process import output_of
 from benchmarks.comparison.texts import TOP_K, masked_texts
 from benchmarks.comparison.workspace import PRECISIONS, Workspace
-from service.engine.batch_arrays import Batch, ModelPass, no_targets
+from service.engine.batch_arrays import Batch
 from service.engine.memory import collapse_heap
+from service.engine.passes import ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.settings import Settings
 from service.tokenization.encoded_text import EncodedText

@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 
-from service.engine.batch_arrays import ModelPass, no_targets
 from service.engine.batcher import Batcher
+from service.engine.passes import ModelPass, no_targets
 from service.errors import FillMaskError
 
 RECENT_S = 10  # the default period of a Kubernetes probe

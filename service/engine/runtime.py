@@ -13,8 +13,9 @@ import onnxruntime as ort
 
 from service.bundles.bundle import WEIGHTS_FILE
 from service.bundles.description import Task
-from service.engine.batch_arrays import Batch, BatchOutputs
+from service.engine.batch_arrays import Batch
 from service.engine.memory import collapse_heap, copy_mapped_file, return_free_memory
+from service.engine.passes import BatchOutputs
 from service.errors import BundleError
 from service.host import may_saturate_int8
 

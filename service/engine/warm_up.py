@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from service.engine.batch_arrays import Batch, BatchOutputs, ModelPass
+from service.engine.batch_arrays import Batch
+from service.engine.passes import BatchOutputs, ModelPass
 from service.errors import BundleError
 
 # Longer texts are rare. A warm-up with a text of 8,192 tokens delays the start by half a minute.

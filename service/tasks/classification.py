@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from service.arrays import FloatArray
 from service.bundles.description import Classification
-from service.engine.batch_arrays import ModelPass
 from service.engine.batcher import Batcher
+from service.engine.passes import ModelPass
 from service.errors import InvalidRequestError
 from service.observability.tracing import Tracer
 from service.tasks.response_size import Reserve, reserve_nothing

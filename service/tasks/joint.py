@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.arrays import IntArray
-from service.engine.batch_arrays import ModelPass, PassOutputs, Submit, no_targets
+from service.engine.passes import ModelPass, PassOutputs, Submit, no_targets
 from service.tasks.options import Order
 from service.tasks.results import NO_SINGLE_TOKEN, JointFill
 from service.tokenization.encoded_text import EncodedText

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from service.engine.batch_arrays import PassOutputs
+from service.engine.passes import PassOutputs
 from service.tasks.results import NO_SINGLE_TOKEN, Fill, TargetFill
 from service.tasks.targets.targets import Targets
 from service.tokenization.encoded_text import EncodedText

@@ -16,8 +16,8 @@ from typing import Literal
 
 import numpy as np
 
-from service.engine.batch_arrays import ModelPass, PassOutputs
 from service.engine.batcher import Batcher
+from service.engine.passes import ModelPass, PassOutputs
 from service.errors import InvalidRequestError
 from service.observability.tracing import Tracer
 from service.tasks.response_size import Reserve, reserve_nothing

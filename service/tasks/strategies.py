@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any
 
 from service.concurrency import gather_or_cancel
-from service.engine.batch_arrays import ModelPass, Submit, no_targets
 from service.engine.batcher import Batcher
+from service.engine.passes import ModelPass, Submit, no_targets
 from service.tasks.joint import fill_jointly, max_joint_passes
 from service.tasks.plan import FillPlan
 from service.tasks.ranking import rank_targets, rank_tokens

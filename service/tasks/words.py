@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.concurrency import gather_or_cancel
-from service.engine.batch_arrays import ModelPass, Submit, no_targets
+from service.engine.passes import ModelPass, Submit, no_targets
 from service.tasks.results import NO_SINGLE_TOKEN, WordFill
 from service.tokenization.detokenizer import TokenText
 from service.tokenization.encoded_text import EncodedText

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.arrays import IntArray
-from service.engine.batch_arrays import ModelPass, PassOutputs
+from service.engine.passes import ModelPass, PassOutputs
 from service.tasks.targets.targets import PrefixGroup, Targets
 from service.tokenization.encoded_text import EncodedText
 

@@ -16,7 +16,8 @@ from fastapi.testclient import TestClient
 from service.api import fill_mask
 from service.api.bodies.fill_request import FillMaskRequest
 from service.app import FillMaskApp, create_app
-from service.engine.batch_arrays import Batch, BatchOutputs
+from service.engine.batch_arrays import Batch
+from service.engine.passes import BatchOutputs
 from service.engine.runtime import Runtime
 from service.http.middleware.request_memory import LONG_BODY_BYTES
 from service.settings import Settings

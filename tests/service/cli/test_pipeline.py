@@ -14,8 +14,9 @@ from service.cli.formats.base import Block
 from service.cli.formats.jsonl import JsonBlock
 from service.cli.pipeline import RowPipeline
 from service.cli.requests import Item, RequestBlock, RowRequest
-from service.engine.batch_arrays import Batch, BatchOutputs
+from service.engine.batch_arrays import Batch
 from service.engine.batcher import Batcher
+from service.engine.passes import BatchOutputs
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequestError
 from service.tasks.fill_mask import FillMaskPipeline

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from service.engine.batch_arrays import Batch, BatchOutputs
+from service.engine.batch_arrays import Batch
+from service.engine.passes import BatchOutputs
 from service.engine.warm_up import warm_up
 from service.errors import BundleError
 
