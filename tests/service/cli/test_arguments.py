@@ -78,8 +78,8 @@ def test_streams() -> None:
 @pytest.mark.parametrize(
     ("parsed", "sentence"),
     [
-        ([], "Nothing to fill; give a text, or --input and --output."),
-        (["--top-k=1"], "Nothing to fill; give a text, or --input and --output."),
+        ([], "No input; give a text, or --input and --output."),
+        (["--top-k=1"], "No input; give a text, or --input and --output."),
         ([TEXT, "--input", "x"], "--input cannot be combined with a text; remove one of them."),
         (
             [TEXT, "--on-error=report"],
