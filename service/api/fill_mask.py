@@ -32,7 +32,7 @@ class FillMaskEndpoint:
         """Handle one request, whose body RequestMemoryMiddleware delivers in one message."""
         body: bytes = (await receive())["body"]
         try:
-            served = self._models.get(self._name)
+            served = self._models.get(self._name, "fill-mask")
             scope[MODEL] = served.info.name
             with served.in_use, CancelOnDisconnect(receive):
                 reserve = scope[RESERVE]
@@ -54,7 +54,7 @@ async def _fill(
         request = FillMaskRequest.read(body, content_type, limits)
     else:
         request = await asyncio.to_thread(FillMaskRequest.read, body, content_type, limits)
-    result = await served.fill_mask.fill(
+    result = await served.require_fill_mask().fill(
         request.texts, request.options, report_errors=request.report_errors, reserve=reserve
     )
     if result.is_large:

@@ -105,14 +105,14 @@ def _add_scores(router: APIRouter, max_texts: int) -> None:
 
     async def score(request: Request, name: str | None) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type")
-        served = get_model(request, name)
+        served = get_model(request, name, "fill-mask")
         with served.in_use:
             served.batcher.raise_if_overloaded(bulk=True)
             parsed = await asyncio.to_thread(
                 ScoreRequest.read, body, content_type, served.info.limits
             )
             with CancelOnDisconnect(request.receive):
-                scored = await served.scoring.score(
+                scored = await served.require_scoring().score(
                     parsed.texts,
                     parsed.variants,
                     "inputs",

@@ -120,11 +120,11 @@ class GoldenLabels(_Strict):
 class Golden(_Strict):
     """Golden prompts, whose results must match within the tolerances on every machine.
 
-    `prompts` is empty without the task fill-mask. `labels` is empty without the task
-    text-classification.
+    The task fill-mask needs `prompts` with their tolerance. The task text-classification needs
+    `labels` with their tolerance.
     """
 
-    log_prob_tolerance: Annotated[float, Field(gt=0)]
+    log_prob_tolerance: Annotated[float, Field(gt=0)] | None = None
     prompts: List[GoldenPrompt]
     logit_tolerance: Annotated[float, Field(gt=0)] | None = None
     labels: List[GoldenLabels] = ()
@@ -145,6 +145,15 @@ class Int8Figures(_Strict):
 
     mean_log_prob_difference: float
     p99_log_prob_difference: float
+
+
+class LabelInt8Figures(_Strict):
+    """Differences of the labels' logits between int8 and fp32."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    mean_logit_difference: float
+    p99_logit_difference: float
 
 
 class Description(_Strict):
@@ -209,15 +218,18 @@ class Description(_Strict):
                 "classification and the task text-classification must be present together "
                 f"(got the tasks {', '.join(self.tasks)})"
             )
-        for name, given, task in (
-            ("golden.prompts", self.golden.prompts, "fill-mask"),
-            ("golden.labels", self.golden.labels, "text-classification"),
+        golden = self.golden
+        for name, given, task, tolerance in (
+            ("prompts", golden.prompts, "fill-mask", "log_prob_tolerance"),
+            ("labels", golden.labels, "text-classification", "logit_tolerance"),
         ):
             if bool(given) != (task in self.tasks):
                 raise ValueError(
-                    f"{name} must have entries if and only if tasks contains {task} "
+                    f"golden.{name} must have entries if and only if tasks contains {task} "
                     f"(got {len(given)} with the tasks {', '.join(self.tasks)})"
                 )
+            if given and getattr(golden, tolerance) is None:
+                raise ValueError(f"golden.{tolerance} is missing; {_EXPORT_AGAIN}")
         if self.classification is None:
             return
         labels = len(self.classification.labels)
@@ -225,8 +237,6 @@ class Description(_Strict):
             raise ValueError(
                 f"golden.labels must have one logit for each of {labels} labels (got {wrong[0]})"
             )
-        if self.golden.logit_tolerance is None:
-            raise ValueError(f"golden.logit_tolerance is missing; {_EXPORT_AGAIN}")
 
 
 def refuse(reason: str) -> NoReturn:

@@ -101,7 +101,7 @@ def _add_open_inference(router: APIRouter, max_texts: int, max_top_k: int) -> No
     @router.post(f"{version}/infer", tags=tags, **infers)
     async def infer(request: Request, name: str, version: str = MODEL_VERSION) -> Response:
         body, json_bytes = await request.body(), request.headers.get(_JSON_BYTES)
-        served = get_model(request, name)
+        served = get_model(request, name, "fill-mask")
         _check_version(version)
         with served.in_use:
             served.batcher.raise_if_overloaded()
@@ -128,7 +128,7 @@ def _add_predict(router: APIRouter, max_texts: int, max_top_k: int) -> None:
     )
     async def predict(request: Request, name: str) -> Response:
         body, content_type = await request.body(), request.headers.get("content-type")
-        served = get_model(request, name)
+        served = get_model(request, name, "fill-mask")
         with served.in_use:
             served.batcher.raise_if_overloaded()
             parsed = await asyncio.to_thread(parse_request, body, content_type, served.info.limits)
@@ -150,7 +150,7 @@ async def _fill(
     request: Request, served: ServedModel, body: FillMaskRequest, label: str
 ) -> FillResult:
     with CancelOnDisconnect(request.receive):
-        return await served.fill_mask.fill(
+        return await served.require_fill_mask().fill(
             body.texts,
             body.options,
             label,

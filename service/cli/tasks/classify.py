@@ -41,7 +41,7 @@ class ClassifyTask(Task[ClassificationOptions, Labels]):
         self, model: ServedModel, text: InputText, options: ClassificationOptions, label: str
     ) -> Labels:
         """See `Task`."""
-        [labels] = await model.classification.classify([text], [options], label)
+        [labels] = await model.require_classification().classify([text], [options], label)
         assert isinstance(labels, list)  # noqa: S101 - the pipeline raises the errors of texts
         return labels
 

@@ -48,13 +48,13 @@ class FillMaskTask(Task[FillOptions, FillResult]):
 
     def check_options(self, model: ServedModel, options: FillOptions) -> None:
         """See `Task`. The method rejects invalid targets."""
-        model.fill_mask.check_targets(options)
+        model.require_fill_mask().check_targets(options)
 
     async def run(
         self, model: ServedModel, text: InputText, options: FillOptions, label: str
     ) -> FillResult:
         """See `Task`."""
-        return await model.fill_mask.fill([text], options, label)
+        return await model.require_fill_mask().fill([text], options, label)
 
     async def answer(self, result: FillResult) -> bytes:
         """See `Task`."""

@@ -37,7 +37,7 @@ class ScoreTask(Task[Variant, TextScore]):
         self, model: ServedModel, text: InputText, options: Variant, label: str
     ) -> TextScore:
         """See `Task`."""
-        [score] = await model.scoring.score([text], [options], label)
+        [score] = await model.require_scoring().score([text], [options], label)
         assert isinstance(score, TextScore)  # noqa: S101 - the pipeline raises the errors of texts
         return score
 
