@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import to_json
 
 from service.arrays import FloatArray
 from service.bundles.description import Classification
@@ -14,7 +16,14 @@ from service.engine.batcher import Batcher
 from service.engine.passes import ModelPass
 from service.errors import InvalidRequestError
 from service.observability.tracing import Tracer
-from service.tasks.response_size import Reserve, reserve_nothing
+from service.tasks.response_size import (
+    JSON_COPIES,
+    LARGE_RANKING,
+    LARGE_RESPONSE_CHARS,
+    MAX_RESPONSE_BYTES,
+    Reserve,
+    reserve_nothing,
+)
 from service.tasks.results import RejectedText
 from service.tokenization.encoded_text import EncodedText, InputText
 from service.tokenization.reader import TextReader, text_label
@@ -28,8 +37,10 @@ _DEFAULT_FUNCTIONS: dict[str, FunctionToApply] = {
     "multi_label_classification": "sigmoid",
     "regression": "none",
 }
-# one pass with its arrays, and a label's score as an object and as JSON without its name
-_PASS_BYTES, _SCORE_BYTES = 2_000, 200
+# one pass with its queue entry and its arrays, and the logit of a label
+_PASS_BYTES, _LOGIT_BYTES = 2_000, 4
+# a label's score as an object, and as JSON without its name
+_SCORE_BYTES, _FRAME_BYTES = 90, 45
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,19 @@ class LabelScore:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class ClassificationResult:
+    """Result of a classification request.
+
+    Attributes:
+        labels: labels of each text, best first, or the error of the text.
+        is_large: true if serializing takes too long for the event loop.
+    """
+
+    labels: Sequence[list[LabelScore] | RejectedText]
+    is_large: bool
+
+
 class ClassificationPipeline:
     """Pipeline that classifies texts.
 
@@ -82,6 +106,9 @@ class ClassificationPipeline:
         self._batcher = batcher
         self._head = head
         self._tracer = tracer
+        longest = sorted((len(to_json(name)) + _FRAME_BYTES for name in head.labels), reverse=True)
+        # the JSON size of the k labels with the longest names, by k
+        self._json_bytes = (0, *accumulate(longest))
 
     async def classify(
         self,
@@ -91,7 +118,7 @@ class ClassificationPipeline:
         *,
         report_errors: bool = False,
         reserve: Reserve = reserve_nothing,
-    ) -> list[list[LabelScore] | RejectedText]:
+    ) -> ClassificationResult:
         """Return the labels of each text, best first.
 
         Args:
@@ -102,27 +129,17 @@ class ClassificationPipeline:
             reserve: function that reserves the request's memory before the first pass.
 
         Raises:
-            InvalidRequestError: without `report_errors`, a text is invalid.
+            InvalidRequestError: the response could exceed MAX_RESPONSE_BYTES. Without
+                `report_errors`, an invalid text also raises this error.
             FillMaskError: the batcher rejects the passes, or `reserve` rejects the request.
         """
-        logits = await self.logits(texts, label, report_errors=report_errors, reserve=reserve)
-        return [
-            one if isinstance(one, RejectedText) else self._rank(one, chosen)
-            for one, chosen in zip(logits, options, strict=True)
-        ]
-
-    async def logits(
-        self,
-        texts: Sequence[InputText],
-        label: str = "inputs",
-        *,
-        report_errors: bool = False,
-        reserve: Reserve = reserve_nothing,
-    ) -> list[FloatArray | RejectedText]:
-        """Return the logits (L,) of each text.
-
-        Arguments and errors are those of `classify`.
-        """
+        labels = [self._label_count(chosen) for chosen in options]
+        json_bytes = sum(self._json_bytes[count] for count in labels)
+        if json_bytes > MAX_RESPONSE_BYTES:
+            raise InvalidRequestError(
+                f"The response could have {json_bytes} bytes; at most {MAX_RESPONSE_BYTES} are "
+                "allowed. Use fewer texts or a smaller top_k."
+            )
         if sum(map(len, texts)) < LONG_TEXT_CHARS:
             encoded = self._tokenize_all(texts, label, report_errors=report_errors)
         else:
@@ -130,17 +147,37 @@ class ClassificationPipeline:
                 self._tokenize_all, texts, label, report_errors=report_errors
             )
         accepted = [one for one in encoded if isinstance(one, EncodedText)]
-        labels_bytes = sum(_SCORE_BYTES + len(name) for name in self._head.labels)
-        reserve(sum(_PASS_BYTES + labels_bytes + one.input_ids.nbytes for one in accepted))
+        text_bytes = _PASS_BYTES + _LOGIT_BYTES * len(self._head.labels)
+        reserve(
+            sum(text_bytes + one.input_ids.nbytes for one in accepted)
+            + _SCORE_BYTES * sum(labels)
+            + JSON_COPIES * json_bytes
+        )
+        ranked = len(accepted) * len(self._head.labels)
+        is_large = ranked > LARGE_RANKING or json_bytes > LARGE_RESPONSE_CHARS
+        logits = await self._logits(accepted, bulk=is_large)
+        arguments = (encoded, logits, options)
+        if is_large:
+            return ClassificationResult(await asyncio.to_thread(self._rank, *arguments), is_large)
+        return ClassificationResult(self._rank(*arguments), is_large)
+
+    async def logits(self, texts: Sequence[InputText]) -> list[FloatArray]:
+        """Return the logits (L,) of each text.
+
+        Raises:
+            FillMaskError: a text is invalid, or the batcher rejects the passes.
+        """
+        return await self._logits([self._reader.read_plain(text, "inputs") for text in texts])
+
+    async def _logits(
+        self, texts: Sequence[EncodedText], *, bulk: bool = False
+    ) -> list[FloatArray]:
         passes = [
             ModelPass.for_labels(one.input_ids, one.token_types, self._head.pooling)
-            for one in accepted
+            for one in texts
         ]
-        outputs = iter(await self._batcher.submit(passes) if passes else [])
-        return [
-            one if isinstance(one, RejectedText) else next(outputs).label_logits[0]
-            for one in encoded
-        ]
+        outputs = await self._batcher.submit(passes, bulk=bulk) if passes else []
+        return [output.label_logits[0] for output in outputs]
 
     @property
     def _tokenize_all(self) -> Callable[..., list[EncodedText | RejectedText]]:
@@ -162,10 +199,30 @@ class ClassificationPipeline:
                 encoded.append(RejectedText(error.text))
         return encoded
 
-    def _rank(self, logits_L: FloatArray, options: ClassificationOptions) -> list[LabelScore]:
+    def _label_count(self, options: ClassificationOptions) -> int:
+        labels = len(self._head.labels)
+        return labels if options.top_k is None else min(options.top_k, labels)
+
+    def _rank(
+        self,
+        encoded: Sequence[EncodedText | RejectedText],
+        logits: Sequence[FloatArray],
+        options: Sequence[ClassificationOptions],
+    ) -> list[list[LabelScore] | RejectedText]:
+        remaining = iter(logits)
+        return [
+            one if isinstance(one, RejectedText) else self._rank_labels(next(remaining), chosen)
+            for one, chosen in zip(encoded, options, strict=True)
+        ]
+
+    def _rank_labels(
+        self, logits_L: FloatArray, options: ClassificationOptions
+    ) -> list[LabelScore]:
+        if not np.isfinite(logits_L).all():
+            raise ValueError("the model returned NaN or infinity; export its bundle again")
         function = options.function_to_apply or _DEFAULT_FUNCTIONS[self._head.problem_type]
         scores_L = _apply(function, logits_L.astype(np.float64))
-        best = np.argsort(-scores_L, kind="stable")[: options.top_k]
+        best = np.argsort(-scores_L, kind="stable")[: self._label_count(options)]
         return [LabelScore(self._head.labels[i], float(scores_L[i])) for i in best.tolist()]
 
 

@@ -22,11 +22,12 @@ from service.errors import InvalidRequestError
 from service.observability.tracing import Tracer
 from service.tasks.response_size import Reserve, reserve_nothing
 from service.tasks.results import RejectedText
-from service.tokenization.encoded_text import EncodedWords, InputText
+from service.tokenization.encoded_text import EncodedWords, InputText, TextPair
 from service.tokenization.reader import TextReader, text_label
 from service.tokenization.tokenizer import LONG_TEXT_CHARS, Tokenizer
 
 Variant = Literal["within_word", "original"]
+Part = Literal["text", "text_pair"]
 DEFAULT_VARIANT: Variant = "within_word"
 
 # one pass, with its queue entry, its arrays, and its score as an object and as JSON
@@ -40,10 +41,11 @@ class TokenScore:
     Attributes:
         token: the token's id.
         token_str: the token as text.
-        start: index of the token's first character in the text.
+        start: index of the token's first character in the text, or in its part of a pair.
         end: index after the token's last character.
         log_prob: log-probability given the rest of the text, in nats.
         surprisal: -log2 of the same probability, in bits.
+        part: part of the pair that contains the token. None for a single text.
     """
 
     token: int
@@ -52,6 +54,7 @@ class TokenScore:
     end: int
     log_prob: float
     surprisal: float
+    part: Part | None = None
 
 
 @dataclass(slots=True)
@@ -135,7 +138,7 @@ class ScoringPipeline:
             for one in score_passes(words, variant, mask)
         ]
         outputs = await self._batcher.submit(passes, bulk=True) if passes else []
-        return await asyncio.to_thread(self._scores, encoded, outputs)
+        return await asyncio.to_thread(self._scores, texts, encoded, outputs)
 
     @property
     def _tokenize_all(self) -> Callable[..., list[EncodedWords | RejectedText]]:
@@ -164,11 +167,14 @@ class ScoringPipeline:
         return encoded
 
     def _scores(
-        self, encoded: Sequence[EncodedWords | RejectedText], outputs: Sequence[PassOutputs]
+        self,
+        texts: Sequence[InputText],
+        encoded: Sequence[EncodedWords | RejectedText],
+        outputs: Sequence[PassOutputs],
     ) -> list[TextScore | RejectedText]:
         remaining = iter(outputs)
         scores: list[TextScore | RejectedText] = []
-        for words in encoded:
+        for text, words in zip(texts, encoded, strict=True):
             if isinstance(words, RejectedText):
                 scores.append(words)
                 continue
@@ -188,11 +194,22 @@ class ScoringPipeline:
                     words.input_ids[words.positions].tolist(), words.spans, log_probs, strict=True
                 )
             ]
+            if isinstance(text, TextPair):
+                _name_parts(tokens, words, text)
             scores.append(TextScore(total, math.exp(-total / len(tokens)), 1, tokens))
         scored = [score for score in scores if isinstance(score, TextScore)]
         for score in scored:
             score.rank += sum(other.log_prob > score.log_prob for other in scored)
         return scores
+
+
+def _name_parts(tokens: Sequence[TokenScore], words: EncodedWords, pair: TextPair) -> None:
+    """Store the part of each token of a pair, and count its span in that part."""
+    for token, part in zip(tokens, words.parts.tolist(), strict=True):
+        token.part = "text_pair" if part else "text"
+        if part:
+            token.start -= pair.second_start
+            token.end -= pair.second_start
 
 
 def _memory_bytes(words: EncodedWords) -> int:

@@ -14,11 +14,11 @@ from pydantic import (
 
 from service.api.bodies.request_body import (
     TextsRequest,
-    client_error,
-    describe,
-    integer_of,
+    check_choice,
+    check_whole_number,
     validation_context,
 )
+from service.api.bodies.values import NOT_BLANK, client_error, describe
 from service.errors import quote
 from service.tasks.options import (
     DEFAULT_TOP_K,
@@ -31,6 +31,7 @@ from service.tasks.options import (
     Strategy,
 )
 from service.tasks.targets.targets import MAX_TARGETS
+from service.tokenization.encoded_text import InputText
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "granularity": get_args(Granularity),
@@ -92,21 +93,17 @@ class FillParameters(BaseModel):
     @field_validator("granularity", "strategy", "order", "on_long_text", mode="before")
     @classmethod
     def _check_choice(cls, value: object, info: ValidationInfo) -> object:
-        allowed = _CHOICES[info.field_name or ""]
-        if value is None or value in allowed:
-            return value
-        name = f"{validation_context(info).parameters}.{info.field_name}"
-        raise client_error(f"{name} must be {' or '.join(allowed)} (got {describe(value)}).")
+        return check_choice(value, _CHOICES[info.field_name or ""], info)
 
     @field_validator("max_word_tokens", mode="before")
     @classmethod
     def _check_max_word_tokens(cls, value: object, info: ValidationInfo) -> object:
-        return _whole_number(value, MAX_WORD_TOKENS, info)
+        return check_whole_number(value, info, MAX_WORD_TOKENS)
 
     @field_validator("top_k", mode="before")
     @classmethod
     def _check_top_k(cls, value: object, info: ValidationInfo) -> object:
-        return _whole_number(value, validation_context(info).limits.max_top_k, info)
+        return check_whole_number(value, info, validation_context(info).limits.max_top_k)
 
     @field_validator("targets", mode="before")
     @classmethod
@@ -153,32 +150,21 @@ class FillParameters(BaseModel):
         return FillOptions(**given)
 
 
-def _whole_number(value: object, maximum: int, info: ValidationInfo) -> object:
-    number = integer_of(value)
-    if value is None or (number is not None and 1 <= number <= maximum):
-        return number
-    name = f"{validation_context(info).parameters}.{info.field_name}"
-    raise client_error(
-        f"{name} must be a whole number from 1 to {maximum} (got {describe(value)})."
-    )
-
-
-NOT_BLANK = r"\S"  # at least one character that is not white space
 _DEFAULTS = FillOptions()
-_EXAMPLE: dict[str, JsonValue] = {
-    "inputs": "Paris is the [MASK] of France.",
-    "parameters": {"top_k": 5},
-}
+_EXAMPLES: list[JsonValue] = [
+    {"inputs": "Paris is the [MASK] of France.", "parameters": {"top_k": 5}},
+    {"inputs": {"text": "Where is she?", "text_pair": "She is at the [MASK]."}},
+]
 
 
 class FillMaskRequest(TextsRequest):
     """A request to fill the masks of one or more texts."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+    model_config = ConfigDict(json_schema_extra={"examples": _EXAMPLES})
     parameters_model = FillParameters
 
-    inputs: str | list[str] = Field(
-        description="A text with at least one mask, or a list of such texts."
+    inputs: InputText | list[InputText] = Field(
+        description="A text or a pair of texts with at least one mask, or a list of these."
     )
     parameters: FillParameters | list[FillParameters] | None = None
 

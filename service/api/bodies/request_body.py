@@ -1,6 +1,6 @@
 """The base class of request bodies, which checks limits and creates error messages."""
 
-import json
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 from pydantic import (
@@ -12,15 +12,18 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails
 
 from service.api.bodies.strict_json import read_json
-from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
+from service.api.bodies.texts import PAIR, PairBody, read_inputs
+from service.api.bodies.values import CLIENT_ERROR, NOT_BLANK, client_error, describe, integer_of
+from service.api.openapi import inline_refs
+from service.errors import InvalidRequestError, quote
 from service.tasks.options import Limits
+from service.tokenization.encoded_text import InputText
 
 OnError = Literal["error", "report"]
 _ON_ERROR: tuple[str, ...] = get_args(OnError)
-CLIENT_ERROR = "client_error"  # type of pydantic errors with a message for the client
 
 
 class ErrorResponse(BaseModel):
@@ -52,7 +55,7 @@ class TextsRequest(BaseModel):
 
     Attributes:
         parameters_model: type of the parameters.
-        inputs: one text or a list of texts.
+        inputs: one text, one pair or a list of these.
         parameters: one object for all texts, or a list with one object per text.
         on_error: policy for invalid texts. None has the same meaning as "error".
     """
@@ -60,7 +63,7 @@ class TextsRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     parameters_model: ClassVar[type[BaseModel]]
 
-    inputs: str | list[str]
+    inputs: InputText | list[InputText]
     parameters: Any = None
     on_error: OnError | None = Field(
         default=None,
@@ -75,24 +78,14 @@ class TextsRequest(BaseModel):
             return value
         raise client_error(f"on_error must be {' or '.join(_ON_ERROR)} (got {describe(value)}).")
 
-    @field_validator("inputs", mode="before")
+    # a plain validator, because pydantic would check each text again
+    @field_validator(
+        "inputs", mode="plain", json_schema_input_type=str | PairBody | list[str | PairBody]
+    )
     @classmethod
     def _check_inputs(cls, value: object, info: ValidationInfo) -> object:
         limits, name, *_ = validation_context(info)
-        if not isinstance(value, str | list):
-            raise client_error(f"{name} must be a text or a list of texts (got {describe(value)}).")
-        if not value:
-            raise client_error(f"{name} is empty; it must be a text or a list of texts.")
-        if isinstance(value, str):
-            return value
-        if len(value) > limits.max_texts:
-            raise client_error(
-                f"{name} has {len(value)} texts; at most {limits.max_texts} are allowed."
-            )
-        for index, text in enumerate(value):
-            if not isinstance(text, str):
-                raise client_error(f"{name}[{index}] must be a text (got {describe(text)}).")
-        return value
+        return read_inputs(value, name, limits.max_texts)
 
     @model_validator(mode="after")
     def _check_same_length(self, info: ValidationInfo) -> Self:
@@ -100,22 +93,22 @@ class TextsRequest(BaseModel):
             name = validation_context(info).texts
             if self.single:
                 raise client_error(f"parameters is a list but {name} is one text; send one object.")
-            if len(self.parameters) != len(self.inputs):
+            if len(self.parameters) != len(self.texts):
                 raise client_error(
                     f"parameters must have one object per text of {name}, "
-                    f"{len(self.inputs)} in total (got {len(self.parameters)})."
+                    f"{len(self.texts)} in total (got {len(self.parameters)})."
                 )
         return self
 
     @property
-    def texts(self) -> list[str]:
+    def texts(self) -> list[InputText]:
         """The inputs as a list, even for a single text."""
-        return [self.inputs] if isinstance(self.inputs, str) else self.inputs
+        return self.inputs if isinstance(self.inputs, list) else [self.inputs]
 
     @property
     def single(self) -> bool:
         """True if the inputs are one text instead of a list."""
-        return isinstance(self.inputs, str)
+        return not isinstance(self.inputs, list)
 
     @property
     def report_errors(self) -> bool:
@@ -181,15 +174,18 @@ class TextsRequest(BaseModel):
     @classmethod
     def schema_with_limits(cls, max_texts: int) -> dict[str, Any]:
         """Return the JSON schema without references and with this server's limits."""
-        schema = cls.model_json_schema()
-        [parameters] = schema.pop("$defs").values()
+        schema = inline_refs(cls.model_json_schema())
+        properties = schema["properties"]
         length = {"minItems": 1, "maxItems": max_texts}
         null = {"type": "null"}
+        [parameters, *_] = properties["parameters"]["anyOf"]
         each = {"type": "array", "items": {"anyOf": [parameters, null]}, **length}
-        schema["properties"]["parameters"] = {"anyOf": [parameters, each, null]}
-        text, texts = schema["properties"]["inputs"]["anyOf"]
+        properties["parameters"] = {"anyOf": [parameters, each, null]}
+        text, pair, texts = properties["inputs"]["anyOf"]
         text["minLength"] = 1
         texts |= length
+        pair["properties"]["text_pair"]["anyOf"][0]["pattern"] = NOT_BLANK
+        texts["items"]["anyOf"][1] = pair
         return schema
 
     @classmethod
@@ -200,7 +196,7 @@ class TextsRequest(BaseModel):
         if error["type"] == "extra_forbidden":
             return _unknown_field(str(error["loc"][-1]), "the body", cls)
         if error["type"] == "missing":
-            return "inputs is missing; it must be a text or a list of texts."
+            return f"inputs is missing; it must be a text, {PAIR} or a list of these."
         return f"The body must be a JSON object (got {describe(error['input'])})."
 
 
@@ -221,25 +217,32 @@ def validation_context(info: ValidationInfo) -> ValidationContext:
     return info.context
 
 
-def client_error(message: str) -> PydanticCustomError:
-    """Create a validation error with a message for the client."""
-    return PydanticCustomError(CLIENT_ERROR, "{message}", {"message": message})
+def check_choice(value: object, allowed: Sequence[str], info: ValidationInfo) -> object:
+    """Return the value of a parameter if it is null or one of the allowed texts.
 
-
-def integer_of(value: object) -> int | None:
-    """Convert a JSON number such as 5 or 5.0 to an integer.
-
-    Returns:
-        The integer, or None for any other value.
+    Raises:
+        PydanticCustomError: the parameter has another value.
     """
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    # type() rejects true, which isinstance() accepts as an integer
-    return value if type(value) is int else None
+    if value is None or value in allowed:
+        return value
+    name = f"{validation_context(info).parameters}.{info.field_name}"
+    raise client_error(f"{name} must be {' or '.join(allowed)} (got {describe(value)}).")
 
 
-def describe(value: object) -> str:
-    """Return the start of a JSON value for a message, or only the type of a list or an object."""
-    if isinstance(value, list | dict):
-        return "a list" if isinstance(value, list) else "an object"
-    return json.dumps(value, ensure_ascii=False)[:MAX_QUOTED_CHARS]
+def check_whole_number(value: object, info: ValidationInfo, maximum: int | None = None) -> object:
+    """Return the value of a parameter if it is null or a whole number of at least 1.
+
+    Args:
+        value: parsed JSON.
+        info: context of the parameter.
+        maximum: largest allowed number. None means no maximum.
+
+    Raises:
+        PydanticCustomError: the parameter has another value.
+    """
+    number = integer_of(value)
+    if value is None or (number is not None and 1 <= number <= (maximum or number)):
+        return number
+    name = f"{validation_context(info).parameters}.{info.field_name}"
+    allowed = "of at least 1" if maximum is None else f"from 1 to {maximum}"
+    raise client_error(f"{name} must be a whole number {allowed} (got {describe(value)}).")

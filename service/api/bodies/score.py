@@ -16,20 +16,20 @@ from pydantic import (
 from service.api.bodies.request_body import (
     ErrorResponse,
     TextsRequest,
-    client_error,
-    describe,
-    validation_context,
+    check_choice,
 )
 from service.errors import InvalidRequestError
 from service.tasks.results import RejectedText
-from service.tasks.scoring import DEFAULT_VARIANT, TextScore, Variant
+from service.tasks.scoring import DEFAULT_VARIANT, Part, TextScore, Variant
+from service.tokenization.encoded_text import InputText
 
 _VARIANTS: tuple[Variant, ...] = ("within_word", "original")
 _SCORES = TypeAdapter(list[TextScore | RejectedText]).serializer
 _SCORE = TypeAdapter(TextScore).serializer
-_EXAMPLE: dict[str, JsonValue] = {
-    "inputs": ["The capital of France is Paris.", "The capital of France is Rome."]
-}
+_EXAMPLES: list[JsonValue] = [
+    {"inputs": ["The capital of France is Paris.", "The capital of France is Rome."]},
+    {"inputs": {"text": "Where is she?", "text_pair": "She is at home."}},
+]
 
 
 class ScoreParameters(BaseModel):
@@ -46,19 +46,18 @@ class ScoreParameters(BaseModel):
     @field_validator("variant", mode="before")
     @classmethod
     def _check_variant(cls, value: object, info: ValidationInfo) -> object:
-        if value is None or value in _VARIANTS:
-            return value
-        name = f"{validation_context(info).parameters}.variant"
-        raise client_error(f"{name} must be {' or '.join(_VARIANTS)} (got {describe(value)}).")
+        return check_choice(value, _VARIANTS, info)
 
 
 class ScoreRequest(TextsRequest):
     """A request to score the tokens of one or more texts."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+    model_config = ConfigDict(json_schema_extra={"examples": _EXAMPLES})
     parameters_model = ScoreParameters
 
-    inputs: str | list[str] = Field(description="A text without masks, or a list of such texts.")
+    inputs: InputText | list[InputText] = Field(
+        description="A text or a pair of texts without masks, or a list of these."
+    )
     parameters: ScoreParameters | list[ScoreParameters] | None = None
 
     @property
@@ -75,10 +74,17 @@ class TokenScoreBody(BaseModel):
 
     token: int = Field(description="Id of the token.")
     token_str: str = Field(description="The token as text.")
-    start: int = Field(description="Index of the token's first character in the text.")
+    start: int = Field(
+        description="Index of the token's first character in the text, or in its part of a pair."
+    )
     end: int = Field(description="Index after the token's last character.")
     log_prob: float = Field(description="Log-probability given the rest of the text, in nats.")
     surprisal: float = Field(description="Minus log2 of the probability, in bits.")
+    part: Part | None = Field(
+        default=None,
+        description="Part of the pair that contains the token. Only tokens of pairs have this "
+        "field.",
+    )
 
 
 class TextScoreBody(BaseModel):
@@ -112,7 +118,8 @@ def scores_to_json(scores: Sequence[TextScore | RejectedText], *, single: bool) 
     """
     if single and isinstance(scores[0], RejectedText):
         raise InvalidRequestError(scores[0].error)
-    content = _SCORE.to_json(scores[0]) if single else _SCORES.to_json(scores)
+    serializer, value = (_SCORE, scores[0]) if single else (_SCORES, scores)
+    content = serializer.to_json(value, exclude_none=True)
     if b'"log_prob":null' in content:  # pydantic writes NaN as null
         raise ValueError("the model returned NaN or infinity; export its bundle again")
     return content

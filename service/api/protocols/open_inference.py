@@ -21,14 +21,9 @@ from pydantic import (
 from pydantic_core import to_json
 
 from service.api.bodies.fill_request import FillMaskRequest
-from service.api.bodies.request_body import (
-    CLIENT_ERROR,
-    ValidationContext,
-    client_error,
-    describe,
-    integer_of,
-)
+from service.api.bodies.request_body import ValidationContext
 from service.api.bodies.strict_json import read_json
+from service.api.bodies.values import CLIENT_ERROR, client_error, describe, integer_of
 from service.api.protocols.tensors import WireTensor, check_shape, read_texts, split_body
 from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
 from service.tasks.options import Limits

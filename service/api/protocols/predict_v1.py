@@ -4,8 +4,9 @@ from typing import Any
 
 from service.api.bodies.fill_request import FillMaskRequest
 from service.api.bodies.fill_response import response_parts
-from service.api.bodies.request_body import ValidationContext, describe
+from service.api.bodies.request_body import ValidationContext
 from service.api.bodies.strict_json import read_json
+from service.api.bodies.values import describe
 from service.errors import InvalidRequestError, quote
 from service.tasks.options import Limits
 from service.tasks.results import FillResult

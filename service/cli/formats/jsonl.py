@@ -9,8 +9,8 @@ from typing import BinaryIO
 
 from pydantic_core import to_json
 
-from service.api.bodies.request_body import describe
 from service.api.bodies.strict_json import parse_json
+from service.api.bodies.values import describe
 from service.cli.formats.answers import parse_problem
 from service.cli.formats.base import (
     ERROR,

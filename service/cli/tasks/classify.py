@@ -4,9 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from service.api.bodies.classify import ClassifyRequest
+from service.api.bodies.classify import ClassifyRequest, labels_to_json
 from service.api.bodies.request_body import ValidationContext
 from service.bundles.bundle import Bundle
 from service.bundles.description import Classification
@@ -19,7 +17,6 @@ from service.tasks.options import Limits
 from service.tokenization.encoded_text import InputText
 
 Labels = list[LabelScore]
-_LABELS = TypeAdapter(Labels).serializer
 _CHARS_PER_LABEL = 60  # characters of a label's JSON without its name
 
 
@@ -46,8 +43,8 @@ class ClassifyTask(Task[ClassificationOptions, Labels]):
         return labels
 
     async def answer(self, result: Labels) -> bytes:
-        """See `Task`."""
-        return _LABELS.to_json(result)
+        """See `Task`. The answer is the only list in the response."""
+        return self.response(result)[1:-1]
 
     def estimate_chars(
         self, bundle: Bundle, text: InputText, options: ClassificationOptions
@@ -58,8 +55,8 @@ class ClassifyTask(Task[ClassificationOptions, Labels]):
         return len(text) + labels * (max(map(len, names)) + _CHARS_PER_LABEL)
 
     def response(self, result: Labels) -> bytes:
-        """See `Task`. The response of /classify has a list per text even for a single text."""
-        return b"[%b]" % _LABELS.to_json(result)
+        """See `Task`."""
+        return labels_to_json([result], single=True)
 
     def table(
         self,
