@@ -86,7 +86,9 @@ def questions(count: int) -> list[Item]:
 def make_pipeline(fill_mask: object, batcher: object, batch_tokens: int) -> RowPipeline:
     """Return a row pipeline that fills with another pipeline."""
     model = SimpleNamespace(
-        require_fill_mask=lambda: fill_mask, batcher=batcher, bundle=SimpleNamespace(mask_token=MASK)
+        require_fill_mask=lambda: fill_mask,
+        batcher=batcher,
+        bundle=SimpleNamespace(mask_token=MASK),
     )
     return RowPipeline(FillMaskTask(), cast("ServedModel", model), "text", batch_tokens)
 
