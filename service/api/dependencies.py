@@ -22,7 +22,7 @@ def get_registry(app: Starlette) -> ModelRegistry:
     return models
 
 
-def get_model(request: Request, name: str | None, task: Task) -> ServedModel:
+def get_model(request: Request, name: str | None, task: Task | None) -> ServedModel:
     """Return the named model. Without a name, return the default model for a task.
 
     The function also stores the model's name in the request scope for the statistics.

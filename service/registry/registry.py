@@ -90,10 +90,8 @@ class ModelRegistry:
         if name is not None and name not in self._by_name:
             served = ", ".join(map(quote, self._by_name))
             raise NotFoundError(f"Unknown model {quote(name)}; served models: {served}.")
-        candidates = (
-            [self.default, *self._by_name.values()] if name is None else [self._by_name[name]]
-        )
-        for model in candidates:
+        models = list(self._by_name.values())
+        for model in [self.default, *models] if name is None else [self._by_name[name]]:
             if task is None or task in model.bundle.tasks:
                 return model
         able = [quote(one.name) for one in models if task in one.bundle.tasks]

@@ -82,6 +82,11 @@ class ClassificationResult:
     labels: Sequence[list[LabelScore] | RejectedText]
     is_large: bool
 
+    @property
+    def accepted(self) -> list[list[LabelScore]]:
+        """Labels of the texts without an error."""
+        return [one for one in self.labels if not isinstance(one, RejectedText)]
+
 
 class ClassificationPipeline:
     """Pipeline that classifies texts.

@@ -3,8 +3,9 @@
 from typing import Any
 
 from service.api.bodies.fill_request import FillMaskRequest
-from service.api.openapi import inline_refs
-from service.api.protocols.open_inference import OUTPUTS, InferBody
+from service.api.bodies.json_schema import inline_refs
+from service.api.protocols.infer_request import InferBody
+from service.api.protocols.metadata import OUTPUTS
 from service.api.protocols.tensors import MAX_AXES
 
 _FLAG = {"type": "boolean"}
@@ -22,7 +23,7 @@ def infer_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
     }
 
     inputs = properties["inputs"]
-    inputs |= {"minItems": 1, "maxItems": 2}  # texts and optional targets
+    inputs |= {"minItems": 1, "maxItems": 3}  # texts, optional second texts and optional targets
     tensor = inputs["items"]["properties"]
     tensor["datatype"] = {"type": "string", "enum": ["BYTES"]}
     axis = {"type": "integer", "minimum": 0}
@@ -35,7 +36,7 @@ def infer_schema(max_texts: int, max_top_k: int) -> dict[str, Any]:
     }
 
     output = properties["outputs"]["anyOf"][0]["items"]["properties"]
-    output["name"] = {"type": "string", "enum": list(OUTPUTS)}
+    output["name"] = {"type": "string", "enum": list(OUTPUTS["fill-mask"])}
     output["parameters"] = _only(binary_data=_FLAG)
     return schema
 

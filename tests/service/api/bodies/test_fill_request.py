@@ -89,7 +89,10 @@ def test_the_schema_shows_the_limits() -> None:
     schema = FillMaskRequest.schema_with_limits(max_texts=3, max_top_k=9)
     assert "$defs" not in schema
     assert schema["additionalProperties"] is False
-    texts = schema["properties"]["inputs"]["anyOf"][1]
+    text, pair, texts = schema["properties"]["inputs"]["anyOf"]
+    assert texts["items"]["anyOf"] == [{"type": "string"}, pair]
+    assert (pair["required"], pair["additionalProperties"]) == (["text"], False)
+    assert pair["properties"]["text_pair"]["anyOf"][0]["pattern"] == r"\S"
     assert (texts["minItems"], texts["maxItems"]) == (1, 3)
     parameters = schema["properties"]["parameters"]["anyOf"][0]["properties"]
     assert parameters["top_k"]["anyOf"][0] == {"type": "integer", "minimum": 1, "maximum": 9}
@@ -97,7 +100,7 @@ def test_the_schema_shows_the_limits() -> None:
     targets = parameters["targets"]["anyOf"][0]
     assert (targets["minItems"], targets["uniqueItems"]) == (1, True)
     assert targets["items"] == {"type": "string", "pattern": r"\S"}
-    assert schema["properties"]["inputs"]["anyOf"][0]["minLength"] == 1
+    assert text["minLength"] == 1
 
 
 def test_a_number_without_a_fraction_is_a_whole_number() -> None:

@@ -1,13 +1,12 @@
-"""Request and response bodies of the Open Inference Protocol, version 2.
+"""Request bodies of the Open Inference Protocol, version 2.
 
-One BYTES tensor of a request contains the texts. A second BYTES tensor named "targets" is optional.
-Each tensor of the response has one row per mask, in the order of the texts.
+One BYTES tensor of a request contains the texts. A BYTES tensor named "text_pair" with the second
+text of each pair is optional. A request for fills may also have a BYTES tensor named "targets".
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, get_args
 
 from pydantic import (
     BaseModel,
@@ -18,34 +17,23 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_core import to_json
 
+from service.api.bodies.classify import ClassifyRequest
 from service.api.bodies.fill_request import FillMaskRequest
 from service.api.bodies.request_body import ValidationContext
 from service.api.bodies.strict_json import read_json
 from service.api.bodies.values import CLIENT_ERROR, client_error, describe, integer_of
-from service.api.protocols.tensors import WireTensor, check_shape, read_texts, split_body
+from service.api.protocols.metadata import OUTPUTS, TARGETS, TEXT_PAIR
+from service.api.protocols.tensors import check_shape, read_texts, split_body
+from service.bundles.description import Task
 from service.errors import MAX_QUOTED_CHARS, InvalidRequestError, quote
 from service.tasks.options import Limits
-from service.tasks.results import NO_SINGLE_TOKEN, Fill
 
-MODEL_VERSION = "1"
-PLATFORM = "onnxruntime_onnx"
-TEXT, TARGETS = "text", "targets"
-# name of an output tensor -> (datatype, number of axes)
-OUTPUTS = {
-    "text_index": ("INT64", 1),
-    "token": ("INT64", 2),
-    "token_str": ("BYTES", 2),
-    "score": ("FP32", 2),
-    "sequence": ("BYTES", 2),
-}
+_TASK = "task"
+_TASKS: tuple[Task, ...] = get_args(Task)
 _BINARY_SIZE, _BINARY, _BINARY_BY_DEFAULT = "binary_data_size", "binary_data", "binary_data_output"
 
 Parameters = dict[str, JsonValue]
-
-# padding for masks with fewer fills than other masks
-_PADDING = Fill(score=0.0, token=NO_SINGLE_TOKEN, token_str="", sequence="")
 
 
 def _integer(value: object) -> object:
@@ -102,21 +90,32 @@ class InferRequest:
 
     Attributes:
         id: id that the client gave to the request, which the response repeats.
-        fill: texts and parameters.
+        body: texts and parameters. The type of the body depends on the task.
         label: name of the tensor with the texts, for error messages.
         outputs: selected outputs by name, with True for the binary form and False for JSON.
     """
 
     id: str | None
-    fill: FillMaskRequest
+    body: FillMaskRequest | ClassifyRequest
     label: str
     outputs: dict[str, bool]
 
+    @property
+    def task(self) -> Task:
+        """Task of the request."""
+        return "fill-mask" if isinstance(self.body, FillMaskRequest) else "text-classification"
+
     @classmethod
-    def read(cls, body: bytes, json_bytes: str | None, limits: Limits) -> "InferRequest":
+    def read(
+        cls, body: bytes, json_bytes: str | None, limits: Limits, default_task: Task
+    ) -> "InferRequest":
         """Parse and check a request.
 
-        `json_bytes` is the value of the header Inference-Header-Content-Length.
+        Args:
+            body: JSON and binary tensors.
+            json_bytes: value of the header Inference-Header-Content-Length.
+            limits: limits of this server.
+            default_task: task of a request without the parameter `task`.
 
         Raises:
             FillMaskError: the request is invalid. The message describes the first error.
@@ -127,73 +126,47 @@ class InferRequest:
         except ValidationError as error:
             raise InvalidRequestError(_message(error)) from None
         tensors = dict(_texts(request.inputs, tail))
-        targets = tensors.pop(TARGETS, None)
+        parameters = dict(request.parameters)
+        task = _task(parameters.pop(_TASK, default_task))
+        binary = _flag(parameters, _BINARY_BY_DEFAULT, "parameters", default=False)
+        seconds = tensors.pop(TEXT_PAIR, None)
+        if task == "fill-mask" and TARGETS in tensors:
+            parameters[TARGETS] = list(tensors.pop(TARGETS))
         if len(tensors) != 1:
+            others = [TEXT_PAIR, TARGETS] if task == "fill-mask" else [TEXT_PAIR]
             raise InvalidRequestError(
-                f"inputs must have one tensor of texts and optionally one named {quote(TARGETS)} "
-                f"(got {len(tensors)} of texts)."
+                "inputs must have one tensor of texts and optionally one named "
+                f"{' and one named '.join(map(quote, others))} (got {len(tensors)} of texts)."
             )
         [(name, texts)] = tensors.items()
-        parameters = dict(request.parameters)
-        binary = _flag(parameters, _BINARY_BY_DEFAULT, "parameters", default=False)
-        if targets is not None:
-            parameters[TARGETS] = list(targets)
+        inputs = texts if seconds is None else _pairs(name, texts, seconds)
         context = ValidationContext(limits, texts=name, targets=TARGETS)
-        fill = FillMaskRequest.check({"inputs": texts, "parameters": parameters}, context)
-        if not request.outputs:
-            return cls(request.id, fill, name, dict.fromkeys(OUTPUTS, binary))
-        return cls(request.id, fill, name, dict(_selected(request.outputs, default=binary)))
+        value = {"inputs": inputs, "parameters": parameters}
+        checked = (FillMaskRequest if task == "fill-mask" else ClassifyRequest).check(
+            value, context
+        )
+        outputs = dict.fromkeys(OUTPUTS[task], binary)
+        if request.outputs:
+            outputs = dict(_selected(request.outputs, tuple(outputs), default=binary))
+        return cls(request.id, checked, name, outputs)
 
 
-def response_body(
-    model: str, request: InferRequest, fills: Sequence[Sequence[Sequence[Fill]]]
-) -> tuple[bytes, int | None]:
-    """Return the response body and the length of its JSON in bytes.
-
-    The length is None if no binary tensor follows the JSON.
-    """
-    tensors = {tensor.name: tensor for tensor in _tensors(fills)}
-    outputs, contents = [], []
-    for name, binary in request.outputs.items():
-        if binary:
-            head, content = tensors[name].to_bytes()
-            contents.append(content)
-        else:
-            head = tensors[name].to_json()
-        outputs.append(head)
-    optional_id = {"id": request.id} if request.id is not None else {}
-    body = {"model_name": model, "model_version": MODEL_VERSION, **optional_id, "outputs": outputs}
-    head_bytes = to_json(body)
-    return b"".join([head_bytes, *contents]), len(head_bytes) if contents else None
+def _task(value: object) -> Task:
+    for task in _TASKS:
+        if value == task:
+            return task
+    raise InvalidRequestError(
+        f"parameters.{_TASK} must be {' or '.join(_TASKS)} (got {describe(value)})."
+    )
 
 
-def metadata(model: str) -> dict[str, Any]:
-    """Return the metadata of a model in the format of the protocol."""
-    text = {"datatype": "BYTES", "shape": [-1]}
-    return {
-        "name": model,
-        "versions": [MODEL_VERSION],
-        "platform": PLATFORM,
-        "inputs": [{"name": TEXT, **text}, {"name": TARGETS, **text}],
-        "outputs": [
-            {"name": name, "datatype": datatype, "shape": [-1] * axes}
-            for name, (datatype, axes) in OUTPUTS.items()
-        ],
-    }
-
-
-def _tensors(fills: Sequence[Sequence[Sequence[Fill]]]) -> Iterator[WireTensor]:
-    masks = [(index, mask) for index, text in enumerate(fills) for mask in text]
-    width = max(len(mask) for _, mask in masks)  # some masks may have fewer words
-    padded = [fill for _, mask in masks for fill in (*mask, *[_PADDING] * (width - len(mask)))]
-    if not all(math.isfinite(fill.score) for fill in padded):
-        raise ValueError("the model returned NaN or infinity; export its bundle again")
-    by_mask, by_fill = (len(masks),), (len(masks), width)
-    for name, (datatype, axes) in OUTPUTS.items():
-        if axes == 1:
-            yield WireTensor(name, datatype, by_mask, [index for index, _ in masks])
-        else:
-            yield WireTensor(name, datatype, by_fill, [getattr(fill, name) for fill in padded])
+def _pairs(name: str, texts: Sequence[str], seconds: Sequence[str]) -> list[dict[str, str]]:
+    if len(texts) != len(seconds):
+        raise InvalidRequestError(
+            f"The input {quote(TEXT_PAIR)} must have one text per text of {quote(name)}, "
+            f"{len(texts)} in total (got {len(seconds)})."
+        )
+    return [{"text": text, TEXT_PAIR: second} for text, second in zip(texts, seconds, strict=True)]
 
 
 def _texts(inputs: Sequence[InputTensor], tail: bytes) -> Iterator[tuple[str, list[str]]]:
@@ -246,11 +219,13 @@ def _flat(tensor: InputTensor) -> Iterator[str]:
             yield value
 
 
-def _selected(outputs: Sequence[RequestedOutput], *, default: bool) -> Iterator[tuple[str, bool]]:
+def _selected(
+    outputs: Sequence[RequestedOutput], names: Sequence[str], *, default: bool
+) -> Iterator[tuple[str, bool]]:
     for output in outputs:
-        if output.name not in OUTPUTS:
+        if output.name not in names:
             raise InvalidRequestError(
-                f"Unknown output {quote(output.name)}; allowed: {', '.join(OUTPUTS)}."
+                f"Unknown output {quote(output.name)}; allowed: {', '.join(names)}."
             )
         options = dict(output.parameters)
         label = f"outputs {quote(output.name)}"
