@@ -22,9 +22,8 @@ from service.bundles.description import (
     GoldenPrompt,
     Int8Figures,
     LabelInt8Figures,
-    read_model,
-    refuse,
 )
+from service.bundles.validation import read_model, refuse
 from service.errors import BundleError
 
 __all__ = [

@@ -1,15 +1,15 @@
-"""Strict pydantic models of bundle.json, and their error messages.
+"""Strict pydantic models of bundle.json.
 
 Strict models do not convert types, such as the text "1" to a number. Unknown fields are errors.
 """
 
-import json
-from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, NoReturn, Self, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from service.errors import BundleError, quote
+from service.bundles.validation import EXPORT_AGAIN
+from service.errors import quote
 
 SCHEMA_VERSION = 3
 READABLE_VERSIONS = (2, 3)  # version 2 has only fill-mask, and no pairs
@@ -19,29 +19,10 @@ TOKENIZER_FILE: Final = "tokenizer.json"
 DESCRIPTION_FILE = "bundle.json"
 FILES = (MODEL_FILE, WEIGHTS_FILE, TOKENIZER_FILE)
 
-# phrases of error messages by pydantic's error type, as format strings for the error's context
-_EXPECTED = {
-    "string_type": "a text",
-    "bool_type": "true or false",
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "model_type": "an object",
-    "dict_type": "an object",
-    "tuple_type": "a list",
-    "too_short": "a list with at least {min_length} entry",
-    "greater_than_equal": "at least {ge}",
-    "greater_than": "more than {gt:g}",
-    "literal_error": "{expected}",
-}
-_MAX_VALUE_CHARS = 40
-_EXPORT_AGAIN = "export the checkpoint with this release of fillmask"
-
 Task = Literal["fill-mask", "text-classification"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 Pooling = Literal["first", "mean"]
 
-_Model = TypeVar("_Model", bound=BaseModel)
 _Entry = TypeVar("_Entry")
 Size = Annotated[int, Field(ge=1)]
 TokenId = Annotated[int, Field(ge=0)]
@@ -187,7 +168,7 @@ class Description(_Strict):
     def _check_version(cls, version: int) -> int:
         if version not in READABLE_VERSIONS:
             allowed = " or ".join(map(str, READABLE_VERSIONS))
-            raise ValueError(f"schema_version must be {allowed} (got {version}); {_EXPORT_AGAIN}")
+            raise ValueError(f"schema_version must be {allowed} (got {version}); {EXPORT_AGAIN}")
         return version
 
     @model_validator(mode="after")
@@ -212,6 +193,16 @@ class Description(_Strict):
         return self
 
     def _check_tasks(self) -> None:
+        _check_distinct("tasks", self.tasks)
+        if self.token_types > 1 and not self.pairs:
+            raise ValueError(f"token_types must be 1 without pairs (got {self.token_types})")
+        for name, texts in (("prompts", self.golden.prompts), ("labels", self.golden.labels)):
+            for index, one in enumerate(texts):
+                if one.text_pair is not None and not self.pairs:
+                    raise ValueError(
+                        f"golden.{name}[{index}].text_pair must be missing without pairs "
+                        f"(got {quote(one.text_pair)})"
+                    )
         classifies = "text-classification" in self.tasks
         if classifies != (self.classification is not None):
             raise ValueError(
@@ -229,9 +220,10 @@ class Description(_Strict):
                     f"(got {len(given)} with the tasks {', '.join(self.tasks)})"
                 )
             if given and getattr(golden, tolerance) is None:
-                raise ValueError(f"golden.{tolerance} is missing; {_EXPORT_AGAIN}")
+                raise ValueError(f"golden.{tolerance} is missing; {EXPORT_AGAIN}")
         if self.classification is None:
             return
+        _check_distinct("classification.labels", self.classification.labels)
         labels = len(self.classification.labels)
         if wrong := [len(one.logits) for one in self.golden.labels if len(one.logits) != labels]:
             raise ValueError(
@@ -239,64 +231,7 @@ class Description(_Strict):
             )
 
 
-def refuse(reason: str) -> NoReturn:
-    """Raise a BundleError with this reason."""
-    raise BundleError(f"The bundle is invalid: {reason}.")
-
-
-def read_model(
-    model: type[_Model], fields: object, where: tuple[str, ...] = (), context: object = None
-) -> _Model:
-    """Validate parsed JSON and return it as a pydantic model.
-
-    Args:
-        model: class of the strict model.
-        fields: the parsed JSON.
-        where: path of the fields in bundle.json.
-        context: value for the validators of the model.
-
-    Raises:
-        BundleError: a field is missing, unknown or invalid. The message has the path of the first
-            such field with its expected and its actual value.
-    """
-    try:
-        return model.model_validate(fields, context=context)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-    path = _path((*where, *first["loc"]))
-    match first["type"]:
-        case "value_error":  # raised by the validators above
-            refuse(str(first["ctx"]["error"]))
-        case "missing":
-            refuse(f"{path} is missing; {_EXPORT_AGAIN}")
-        case "extra_forbidden":
-            refuse(f"{path} is an unknown field; {_EXPORT_AGAIN}")
-        case kind if kind in _EXPECTED:
-            expected = _EXPECTED[kind].format_map(first.get("ctx", {}))
-            refuse(f"{path} must be {expected} (got {_shown(first['input'])})")
-    refuse(f"{path} is invalid: {first['msg']} (got {_shown(first['input'])})")
-
-
-def _path(location: tuple[str | int, ...]) -> str:
-    """Return pydantic's location of a field as a path in bundle.json.
-
-    Examples are `golden.prompts[0].fills` and `files["model.onnx"]`.
-    """
-    path = ""
-    for step in location:
-        if isinstance(step, int):
-            path += f"[{step}]"
-        elif step.isidentifier() and quote(step) == f'"{step}"':
-            path += f".{step}"
-        else:
-            path += f"[{quote(step)}]"
-    return path.removeprefix(".") or DESCRIPTION_FILE
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list) and value:
-        return "a list"
-    text = json.dumps(value)
-    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}…"
+def _check_distinct(name: str, entries: Sequence[str]) -> None:
+    repeated = [one for index, one in enumerate(entries) if one in entries[:index]]
+    if repeated:
+        raise ValueError(f"{name} must differ from each other (got {quote(repeated[0])} twice)")
