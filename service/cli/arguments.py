@@ -175,9 +175,9 @@ def _check_parameters(task: TaskName, parameters: Mapping[str, Any]) -> None:
     allowed = TASKS[task].parameters
     for name in parameters:
         if name not in allowed:
-            flags = " and ".join(_flag(one) for one in allowed)
+            flags = ", ".join(map(_flag, allowed))
             raise CommandError(
-                f"{_flag(name)} is not for --task {task}, whose parameters are {flags}; remove it."
+                f"{_flag(name)} is not a parameter of --task {task}; its parameters: {flags}."
             )
 
 

@@ -84,8 +84,8 @@ class RowOptions:
         shard: shard of the rows to process.
         task: task to run.
         text_pair_column: name of the field or column with the second texts. None means
-            DEFAULT_PAIR_FIELD for the task classify, where rows without this field are single
-            texts. For other tasks, None means no second texts.
+            DEFAULT_PAIR_FIELD for the task classify, where a row without a second text is a single
+            text. For other tasks, None means no second texts.
     """
 
     parameters: Mapping[str, Any]

@@ -71,7 +71,7 @@ class TextFields:
     Attributes:
         text: field of the text.
         text_pair: field of the second text. None without pairs.
-        optional_pair: True if a row without the second field is a single text.
+        optional_pair: True if a row whose second field is missing, null or empty is a single text.
     """
 
     text: str
@@ -81,10 +81,9 @@ class TextFields:
     def read(self, fields: Fields) -> InputText | Problem:
         """Return the text or the pair of a row, or the problem of the row."""
         text = _read_text(fields, self.text, "--field")
-        has_pair = self.text_pair is not None and not (
-            self.optional_pair and fields.get(self.text_pair) is None
-        )
-        if self.text_pair is None or not has_pair or isinstance(text, Problem):
+        if self.text_pair is None or isinstance(text, Problem):
+            return text
+        if self.optional_pair and fields.get(self.text_pair) in (None, ""):
             return text
         second = _read_text(fields, self.text_pair, "--text-pair-column")
         return second if isinstance(second, Problem) else TextPair(text, second)

@@ -38,7 +38,8 @@ class ClassifyTask(Task[ClassificationOptions, Labels]):
         self, model: ServedModel, text: InputText, options: ClassificationOptions, label: str
     ) -> Labels:
         """See `Task`."""
-        [labels] = await model.require_classification().classify([text], [options], label)
+        result = await model.require_classification().classify([text], [options], label)
+        [labels] = result.labels
         assert isinstance(labels, list)  # noqa: S101 - the pipeline raises the errors of texts
         return labels
 

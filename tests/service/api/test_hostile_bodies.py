@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from service.api.protocols.open_inference import InferRequest
 
 from service.api.bodies.fill_request import FillMaskRequest
 from service.api.bodies.score import ScoreRequest
-from service.api.protocols.open_inference import InferRequest
 from service.api.protocols.predict_v1 import parse_request
 from service.errors import FillMaskError
 from service.tasks.options import Limits

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from pydantic_core import to_json
+from service.api.protocols.open_inference import InferRequest, response_body
 
 from service.api.bodies.fill_response import fills_to_json
-from service.api.protocols.open_inference import InferRequest, response_body
 from service.api.protocols.predict_v1 import response_json
 from service.engine.batcher import Batcher
 from service.engine.runtime import Runtime

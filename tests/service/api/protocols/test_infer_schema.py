@@ -5,9 +5,9 @@ from typing import Any
 import jsonschema_rs
 import pytest
 from pydantic_core import to_json
+from service.api.protocols.open_inference import InferRequest
 
 from service.api.protocols.infer_schema import infer_schema
-from service.api.protocols.open_inference import InferRequest
 from service.errors import InvalidRequestError
 from service.tasks.options import Limits
 

@@ -10,10 +10,10 @@ import pytest
 import tritonclient.http as triton
 from fastapi.testclient import TestClient
 from numpy.typing import NDArray
+from service.api.protocols.open_inference import InferRequest, response_body
 from tritonclient.utils import InferenceServerException
 
 from service import __version__
-from service.api.protocols.open_inference import InferRequest, response_body
 from service.tasks.options import Limits
 from service.tasks.results import Fill
 from tests.service.conftest import StartServer
