@@ -1,6 +1,7 @@
 """The task fill-mask, which fills the masks of a text."""
 
 import asyncio
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -8,7 +9,6 @@ from service.api.bodies.fill_request import FillMaskRequest
 from service.api.bodies.fill_response import fills_to_json
 from service.api.bodies.request_body import ValidationContext
 from service.bundles.bundle import Bundle
-from service.cli.formats.answers import parse_fills
 from service.cli.tasks.base import Task
 from service.cli.terminal.fills_table import format_fills
 from service.cli.terminal.style import Style
@@ -99,6 +99,12 @@ class FillMaskTask(Task[FillOptions, FillResult]):
         """See `Task`. The fills of all masks form one list, each with the number of its mask."""
         masks = enumerate(parse_fills(answer), 1)
         return {self.field: [{"mask": mask, **fill} for mask, fills in masks for fill in fills]}
+
+
+def parse_fills(answer: bytes) -> list[list[dict[str, Any]]]:
+    """Return one list of fills per mask. Joint fills form a single list."""
+    fills: list[Any] = json.loads(answer)
+    return fills if fills and isinstance(fills[0], list) else [fills]
 
 
 def _optional_columns(options: FillOptions) -> tuple[str, ...]:
