@@ -34,6 +34,7 @@ export class Options {
       one.disabled = one.value === "labels" ? !tasks.includes("text-classification") : !fills;
       one.parentElement.hidden = one.disabled;
     }
+    byId("modes-legend").textContent = tasks.length === 1 ? "Fill each mask with" : "Result";
     byId("modes").hidden = tasks.length === 1 && !fills;
     if (!this.allows(this.#mode)) modes.find(({ disabled }) => !disabled).checked = true;
     this.#show();

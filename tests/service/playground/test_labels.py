@@ -17,7 +17,7 @@ from tests.service.playground.snippets import code_of, run_curl, run_javascript,
 from tests.service.playground.test_models import BUNDLE, choice, choose
 
 TEXT, SECOND = "The dog barked at the cat.", 'It\'s a "cup" of tea.'
-STARS = {"labels": ("stars", "length"), "problem_type": "regression"}
+STARS: dict[str, Any] = {"labels": ("stars", "length"), "problem_type": "regression"}
 
 
 @pytest.fixture(scope="module")
@@ -292,7 +292,7 @@ def test_everybody_can_read_labels(open_page: OpenPage, labels_url: str) -> None
             - textbox "Text with masks"
             - textbox "Second text, optional"
             - group "Options":
-              - group "Fill each mask with":
+              - group "Result":
                 - radio "Labels" [checked]
           - region "Labels":
             - heading "Labels" [level=2]
