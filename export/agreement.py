@@ -88,7 +88,7 @@ class Fp32Predictions:
         if not requests:
             raise VerificationError(
                 f"all verification texts have more than {max_tokens} tokens; "
-                "give shorter ones with --texts"
+                "give shorter texts with --texts"
             )
         return cls(tuple(requests), np.concatenate(parts))
 

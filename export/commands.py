@@ -109,13 +109,13 @@ def _parser() -> argparse.ArgumentParser:
         "--texts",
         type=Path,
         default=VERIFICATION_TEXTS,
-        help="file of sentences for verification, one per line (default: 130 in English)",
+        help="file of sentences for verification, one per line (default: 130 English texts)",
     )
     parser.add_argument(
         "--calibrate",
         type=Path,
         default=CALIBRATION_TEXTS,
-        help="file of sentences for int8 calibration, one per line (default: 210 in English). "
-        "No effect on checkpoints trained with --round-weights.",
+        help="file of sentences for int8 calibration, one per line (default: 210 English texts). "
+        "The file has no effect on checkpoints trained with --round-weights.",
     )
     return parser

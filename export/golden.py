@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from service.bundles.bundle import DESCRIPTION_FILE, read_bundle
 from service.bundles.description import Pooling
@@ -14,18 +14,18 @@ from service.engine.batch_arrays import Batch
 from service.engine.passes import ModelPass, no_targets
 from service.engine.runtime import Runtime
 from service.registry.golden import largest_int8_difference
-from service.tokenization.encoded_text import InputText, TextPair
+from service.tokenization.encoded_text import EncodedText, InputText, TextPair
 from service.tokenization.tokenizer import Tokenizer
 
-# maximum number of golden prompts and of texts with golden labels
-# enough masks for the mean difference to distinguish saturating int8 kernels from the rounding of
-# another CPU
+# Maximum number of golden prompts and of texts with golden labels. 16 prompts have enough masks for
+# the mean difference to distinguish saturating int8 kernels from the rounding of another CPU.
 TEXTS = 16
 PAIR_INTERVAL = 4  # a quarter of the inputs of a model that reads pairs are pairs
 PLACES = (1 / 4, 1 / 2, 3 / 4)  # relative positions of the masks in a text
 LEAST_WORDS = 7  # shorter texts have one mask in the middle
 FILLS = 5  # fills per mask, as in the comparison of int8 with fp32
-# nats, or units of a logit up to 1, because other CPUs add numbers in another order
+# Other CPUs add numbers in another order. The unit is nats for fills. For labels the tolerance is a
+# difference of logits, relative to the largest logit if that is above 1.
 FP32_TOLERANCE = 2e-3
 
 
@@ -69,9 +69,15 @@ def golden_results(
     golden: dict[str, Any] = {"prompts": []}
     if "fill-mask" in runtime.tasks:
         golden["log_prob_tolerance"] = log_prob_tolerance(figures)
-        golden["prompts"] = _prompts(texts, runtime, tokenizer, max_tokens)
+        golden["prompts"] = [
+            {**_fields(text), "fills": _fills(encoded, runtime, tokenizer)}
+            for text, encoded in _inputs(texts, tokenizer, max_tokens, masked=True)
+        ]
     if pooling is not None:
-        labels = _labels(texts, runtime, tokenizer, max_tokens, pooling)
+        labels = [
+            {**_fields(text), "logits": _labels(encoded, runtime, pooling)}
+            for text, encoded in _inputs(texts, tokenizer, max_tokens, masked=False)
+        ]
         golden["logit_tolerance"] = logit_tolerance(figures, labels)
         golden["labels"] = labels
     return golden
@@ -110,60 +116,47 @@ def write_description(description: dict[str, Any], file: Path) -> None:
     file.write_text(text + "\n", encoding="utf-8")
 
 
-def _prompts(
-    texts: Sequence[str], runtime: Runtime, tokenizer: Tokenizer, max_tokens: int
-) -> list[dict[str, Any]]:
-    prompts: list[dict[str, Any]] = []
-    for text in _inputs(texts, tokenizer):
-        prompt = _masked(text, tokenizer.mask_token)
-        fills = _fills(prompt, runtime, tokenizer, max_tokens)
-        if fills:
-            prompts.append({**_fields(prompt), "fills": fills})
-        if len(prompts) == TEXTS:
-            break
-    return prompts or _refuse_long_texts(max_tokens)
+def _inputs(
+    texts: Sequence[str], tokenizer: Tokenizer, max_tokens: int, *, masked: bool
+) -> list[tuple[InputText, EncodedText]]:
+    """Return the golden texts and pairs with their tokens.
 
+    Args:
+        texts: plain sentences without masks.
+        tokenizer: tokenizer of the bundle.
+        max_tokens: maximum length of an input in tokens.
+        masked: whether to mask some words of each text.
 
-def _labels(
-    texts: Sequence[str],
-    runtime: Runtime,
-    tokenizer: Tokenizer,
-    max_tokens: int,
-    pooling: Pooling,
-) -> list[dict[str, Any]]:
-    labels: list[dict[str, Any]] = []
-    for text in _inputs(texts, tokenizer):
-        encoded = tokenizer.encode(text)
-        if len(encoded.input_ids) <= max_tokens:
-            request = ModelPass.for_labels(encoded.input_ids, encoded.token_types, pooling)
-            [logits] = runtime.run(Batch.pack([request])).label_logits.tolist()
-            labels.append({**_fields(text), "logits": [round(logit, 5) for logit in logits]})
-        if len(labels) == TEXTS:
-            break
-    return labels or _refuse_long_texts(max_tokens)
-
-
-def _refuse_long_texts(max_tokens: int) -> NoReturn:
-    raise ValueError(
-        f"all verification texts have more than {max_tokens} tokens; give shorter ones with --texts"
-    )
-
-
-def _inputs(texts: Sequence[str], tokenizer: Tokenizer) -> Iterator[InputText]:
-    """Yield the texts. If the model reads pairs, every fourth input is a pair of neighbours."""
+    Raises:
+        ValueError: all texts are too long.
+    """
+    found: list[tuple[InputText, EncodedText]] = []
     for index, text in enumerate(texts):
-        is_pair = tokenizer.reads_pairs and index % PAIR_INTERVAL == 1 and index + 1 < len(texts)
-        yield TextPair(text, texts[index + 1]) if is_pair else text
+        one = _mask_words(text, tokenizer.mask_token) if masked else text
+        options: list[InputText] = [one]
+        if tokenizer.reads_pairs and index % PAIR_INTERVAL == 1 and index + 1 < len(texts):
+            options = [TextPair(one, texts[index + 1]), one]
+        encoded = [(option, tokenizer.encode(option)) for option in options]
+        found += [(o, tokens) for o, tokens in encoded if len(tokens.input_ids) <= max_tokens][:1]
+        if len(found) == TEXTS:
+            break
+    if not found:
+        raise ValueError(
+            f"all verification texts have more than {max_tokens} tokens; "
+            "give shorter texts with --texts"
+        )
+    return found
+
+
+def _labels(encoded: EncodedText, runtime: Runtime, pooling: Pooling) -> list[float]:
+    """Return the logits of the labels."""
+    request = ModelPass.for_labels(encoded.input_ids, encoded.token_types, pooling)
+    [logits] = runtime.run(Batch.pack([request])).label_logits.tolist()
+    return [round(logit, 5) for logit in logits]
 
 
 def _fields(text: InputText) -> dict[str, str]:
     return {"text": text} if isinstance(text, str) else asdict(text)
-
-
-def _masked(text: InputText, mask_token: str) -> InputText:
-    if isinstance(text, TextPair):
-        return replace(text, text=_mask_words(text.text, mask_token))
-    return _mask_words(text, mask_token)
 
 
 def _mask_words(text: str, mask_token: str) -> str:
@@ -174,17 +167,10 @@ def _mask_words(text: str, mask_token: str) -> str:
 
 
 def _fills(
-    prompt: InputText, runtime: Runtime, tokenizer: Tokenizer, max_tokens: int
+    encoded: EncodedText, runtime: Runtime, tokenizer: Tokenizer
 ) -> list[list[dict[str, Any]]]:
-    """Return the top ordinary tokens of each mask.
-
-    Returns:
-        One list of fills per mask, or an empty list if the prompt is too long.
-    """
-    encoded = tokenizer.encode(prompt)
+    """Return the top ordinary tokens of each mask."""
     masks = len(encoded.mask_positions)
-    if len(encoded.input_ids) > max_tokens:
-        return []
     top_k = FILLS + len(tokenizer.special_token_ids)
     request = ModelPass(
         encoded.input_ids, encoded.mask_positions, top_k, no_targets(masks), encoded.token_types

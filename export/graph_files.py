@@ -59,7 +59,11 @@ def save_graph(
 
 
 def int8_weights(
-    checkpoint: Checkpoint, calibration: Sequence[NDArray[np.int64]], mask_token_id: int
+    checkpoint: Checkpoint,
+    calibration: Sequence[NDArray[np.int64]],
+    mask_token_id: int,
+    *,
+    fills: bool = True,
 ) -> Int8Weights:
     """Choose the rounding of an encoder's weights by calibration.
 
@@ -69,10 +73,14 @@ def int8_weights(
         checkpoint: checkpoint of the encoder.
         calibration: token ids of real texts.
         mask_token_id: id of the mask token.
+        fills: whether the graph fills masks.
     """
     if checkpoint.rounding:
         return Int8Weights(checkpoint.rounding, {})
-    statistics = BlockwiseStatistics(checkpoint.model, calibration, mask_token_id)
+    labels = checkpoint.model.classifier is not None
+    statistics = BlockwiseStatistics(
+        checkpoint.model, calibration, mask_token_id, fills=fills, labels=labels
+    )
     return Int8Weights(
         RoundingPlan.from_statistics(checkpoint.model, statistics), GramMatrices(statistics)
     )

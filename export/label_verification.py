@@ -25,6 +25,9 @@ from service.tokenization.tokenizer import Tokenizer
 # between logits of the fp32 graph and PyTorch, relative to the largest logit if that is above 1
 MAX_GRAPH_DIFFERENCE = 1e-3
 MIN_AGREEMENT = 0.9  # minimum share of texts with the same best label in int8 and fp32
+# Difference of logits within which labels may swap ranks. The verification texts are not the texts
+# of the task, so that a classifier may be undecided about some of them.
+TIE = 0.1
 # Maximum 99th percentile of the differences between int8 and fp32. The number of nats is that of
 # fills. Rounding errors of large logits grow with the logits, so the limit of a model is the larger
 # of the two.
@@ -104,7 +107,7 @@ class ExpectedLabels:
         if not inputs:
             raise VerificationError(
                 f"all verification texts have more than {max_tokens} tokens; "
-                "give shorter ones with --texts"
+                "give shorter texts with --texts"
             )
         requests = [ModelPass.for_labels(one.input_ids, one.token_types, pooling) for one in inputs]
         generator = np.random.default_rng(1)
@@ -151,22 +154,26 @@ def measure_label_agreement(runtime: Runtime, expected: ExpectedLabels) -> Label
     """Compare the labels of real texts in the int8 graph with PyTorch's labels in fp32.
 
     Raises:
-        VerificationError: the agreement is below MIN_AGREEMENT, or the 99th percentile of the
-            differences is above the limit.
+        VerificationError: the agreement is below MIN_AGREEMENT except for ties, or the 99th
+            percentile of the differences is above the limit.
     """
     exact = expected.logits[: expected.real]
     found = _graph_logits(runtime, expected.requests[: expected.real])
     difference = np.abs(found - exact)
+    best = np.take_along_axis(exact, found.argmax(1, keepdims=True), 1)[:, 0]
+    distance = exact.max(1) - best
     figures = LabelInt8Figures(
         texts=expected.real,
-        best_label_agreement=float((found.argmax(1) == exact.argmax(1)).mean()),
+        best_label_agreement=float((distance == 0).mean()),
         mean_logit_difference=float(difference.mean()),
         p99_logit_difference=float(np.quantile(difference, 0.99)),
     )
-    if not figures.best_label_agreement >= MIN_AGREEMENT:
+    agreement = float((distance <= TIE).mean())
+    if not agreement >= MIN_AGREEMENT:
         raise VerificationError(
-            f"int8 must have fp32's best label for {100 * MIN_AGREEMENT:.0f} % of texts or more "
-            f"(got {100 * figures.best_label_agreement:.1f} %). {INT8_ADVICE}"
+            f"int8 must have fp32's best label, except for ties within {TIE}, for "
+            f"{100 * MIN_AGREEMENT:.0f} % of texts or more (got {100 * agreement:.1f} %). "
+            f"{INT8_ADVICE}"
         )
     bound = max(MAX_P99, MAX_RELATIVE_P99 * float(np.sqrt(np.square(exact).mean())))
     if not figures.p99_logit_difference <= bound:

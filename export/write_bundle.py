@@ -33,7 +33,6 @@ from service.bundles.bundle import (
     TOKENIZER_FILE,
     read_bundle,
 )
-from service.bundles.description import Task
 from service.engine.runtime import Runtime
 from service.tokenization.tokenizer import Tokenizer
 
@@ -98,16 +97,16 @@ def write_bundle(
         ValueError: the metadata or the output directory is invalid.
     """
     config = checkpoint.model.config
-    tasks = _tasks(checkpoint)
+    tasks = checkpoint.tasks
+    if not tasks:
+        checkpoint.require_head()
     if checkpoint.tokenizer_json is None or checkpoint.mask_token is None:
         raise CheckpointError("the checkpoint must contain a tokenizer; add tokenizer.json")
     if output.exists() and not (output / DESCRIPTION_FILE).is_file():
         raise ValueError(f"{output} exists but is not a bundle; choose another directory")
     max_tokens = metadata.max_tokens or config.max_positions
     if not 3 <= max_tokens <= config.max_positions:
-        raise ValueError(
-            f"max_tokens must be between 3 and {config.max_positions} (got {max_tokens})"
-        )
+        raise ValueError(f"max_tokens must be from 3 to {config.max_positions} (got {max_tokens})")
     tokenizer_json, mask_token = checkpoint.tokenizer_json, checkpoint.mask_token
     special = _special_tokens(tokenizer_json, mask_token, config)
     text_format = TextFormat.from_tokenizer(tokenizer_json, mask_token, config)
@@ -142,7 +141,7 @@ def write_bundle(
         )
         save(exact)
         if metadata.precision == "int8":
-            int8 = int8_weights(checkpoint, calibration, special.mask)
+            int8 = int8_weights(checkpoint, calibration, special.mask, fills=fills)
             with page_out_files(".safetensors"):
                 save(staging, int8)
             del int8
@@ -181,20 +180,6 @@ def write_bundle(
         read_bundle(staging)
         _replace(staging, output)
     return figures
-
-
-def _tasks(checkpoint: Checkpoint) -> tuple[Task, ...]:
-    """Return the tasks of the checkpoint's trained heads.
-
-    Raises:
-        CheckpointError: no head is trained.
-    """
-    if checkpoint.model.classifier is None:
-        checkpoint.require_head()
-        return ("fill-mask",)
-    if checkpoint.head_is_new:
-        return ("text-classification",)
-    return ("fill-mask", "text-classification")
 
 
 def _classification(head: ClassifierConfig) -> dict[str, Any]:

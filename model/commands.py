@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from model.checkpoints.checkpoint import CheckpointError, load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError, load_checkpoint, read_own_config
 from model.data.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer, text_files
 from model.data.decontamination import SentenceFilter, evaluation_sentences
 from model.data.masking import Masker
@@ -66,8 +66,9 @@ def pretrain_command(options: argparse.Namespace) -> None:
     model = start.model if start else TiedEncoder(_encoder_config(options, tokenizer, config))
     if tokenizer.get_vocab_size() > model.config.vocab_size:
         raise ValueError(
-            f"the tokenizer must have at most {model.config.vocab_size} tokens, the rows of the "
-            f"checkpoint's table (got {tokenizer.get_vocab_size()}); remove --tokenizer"
+            f"the tokenizer must have at most {model.config.vocab_size} tokens, one for each token "
+            f"embedding of the checkpoint (got {tokenizer.get_vocab_size()}); use the checkpoint's "
+            "own tokenizer"
         )
     print(f"{count_parameters(model.config).tied:,} parameters", flush=True)
     held_out = text_files([options.held_out]) if options.held_out else []
@@ -130,8 +131,8 @@ def mix_command(options: argparse.Namespace) -> None:
 def parameters_command(options: argparse.Namespace) -> None:
     """Print the number of parameters of a configuration by part."""
     fields = _read_fields(options.config)
-    fields.pop("model_type", None)
-    print(count_parameters(EncoderConfig.from_dict(fields)).table())
+    config, classifier = read_own_config(fields)
+    print(count_parameters(config, classifier).table())
 
 
 def _tokenizer(
@@ -225,13 +226,16 @@ def _parser() -> argparse.ArgumentParser:
 
     train = commands.add_parser("pretrain", help=pretrain_command.__doc__)
     train.set_defaults(command=pretrain_command)
-    train.add_argument("texts", nargs="+", type=Path, help="text files, or directories with them")
+    train.add_argument(
+        "texts", nargs="+", type=Path, help="text files or directories of text files"
+    )
     train.add_argument("--output", required=True, type=Path, help="directory for the checkpoint")
     train.add_argument(
         "--held-out", type=Path, help="text to evaluate on (default: 1 %% of the rows)"
     )
     train.add_argument("--init", type=Path, help="checkpoint to start from")
-    train.add_argument("--tokenizer", type=Path, help="tokenizer.json (default: the checkpoint's)")
+    tokenizer_help = "tokenizer.json (default: the tokenizer of --init, or else a new tokenizer)"
+    train.add_argument("--tokenizer", type=Path, help=tokenizer_help)
     vocab_help = f"vocabulary size of a new tokenizer (default: {DEFAULT_VOCAB_SIZE})"
     train.add_argument("--vocab-size", type=int, help=vocab_help)
     train.add_argument("--config", type=Path, help="JSON file with EncoderConfig fields")
@@ -243,16 +247,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     hours_help = "save and stop after this many hours, as on SIGTERM (--resume continues the run)"
     train.add_argument("--hours", type=float, help=hours_help)
-    default_help = "default: %(default)s"
     cuda = "cuda" if torch.cuda.is_available() else "cpu"
-    train.add_argument("--device", choices=("cpu", "cuda"), default=cuda, help=default_help)
+    device_help = "processor for the training (default: %(default)s)"
+    train.add_argument("--device", choices=("cpu", "cuda"), default=cuda, help=device_help)
     for field in dataclasses.fields(TrainConfig):
-        flag = "--" + field.name.replace("_", "-")
+        flag, meaning = "--" + field.name.replace("_", "-"), field.metadata["help"]
         if field.type == "bool":
-            train.add_argument(flag, action="store_true", help=default_help)
+            train.add_argument(flag, action="store_true", help=meaning)
             continue
-        kind = float if field.type == "float" else int
-        train.add_argument(flag, type=kind, default=field.default, help=default_help)
+        kind, help_text = (
+            float if field.type == "float" else int,
+            f"{meaning} (default: %(default)s)",
+        )
+        train.add_argument(flag, type=kind, default=field.default, help=help_text)
 
     score = commands.add_parser("evaluate", help=evaluate_command.__doc__)
     score.set_defaults(command=evaluate_command)
@@ -266,7 +273,9 @@ def _parser() -> argparse.ArgumentParser:
 
     blend = commands.add_parser("mix", help=mix_command.__doc__)
     blend.set_defaults(command=mix_command)
-    blend.add_argument("texts", nargs="+", type=Path, help="text files, or directories with them")
+    blend.add_argument(
+        "texts", nargs="+", type=Path, help="text files or directories of text files"
+    )
     titles_help = "table with source, title, author and bytes of each document"
     blend.add_argument("--titles", required=True, type=Path, help=titles_help)
     blend.add_argument(

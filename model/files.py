@@ -19,9 +19,9 @@ def read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode()  # Path.read_text changes line endings
     except FileNotFoundError:
-        raise ValueError(f"{path} does not exist") from None
+        raise ValueError(f"{path} does not exist; add the file") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text: {error}") from None
+        raise ValueError(f"{path} is not valid UTF-8 ({error}); save it as UTF-8") from None
 
 
 def read_object(path: Path) -> dict[str, Any]:

@@ -71,8 +71,8 @@ class Settings(BaseSettings):
     )
     api_keys_file: Path | None = Field(
         default=None,
-        description="file with one API key per line, which is reloaded after changes. Requests "
-        "must send a key as `Authorization: Bearer KEY`",
+        description="file with one API key per line, which the service reloads after changes. "
+        "Requests must send a key as `Authorization: Bearer KEY`",
     )
     cors_origins: str = Field(
         default="",
@@ -92,8 +92,8 @@ class Settings(BaseSettings):
     max_passes: int = Field(
         default=512,
         ge=1,
-        description="maximum number of model passes for the scores (about one pass per token) or "
-        "targets of a request",
+        description="maximum number of model passes per request for scores (one pass per token), "
+        "targets of several tokens, words and joint filling",
     )
     # A measurement with 32 clients on two CPUs gave the default (docs/log.md, 2026-11-20). A budget
     # of 128 tokens gave 10 % fewer requests/s. A budget of 256 tokens gave the same number of

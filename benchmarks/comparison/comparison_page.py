@@ -38,9 +38,9 @@ _FAIRNESS = """\
   are medians over the rounds. The ratio "fillmask int8 / this" is the median of the ratios in the
   single rounds. The spread of rounds is the highest requests/s of a round minus the lowest, as a
   share of the median.
-- The minimal application consists of FastAPI and a thread pool. It computes one text per run and
-  has no batcher. It tokenizes texts and writes responses with the code of this project. The
-  contenders with the fill-mask pipeline use transformers' code for both steps.
+- The FastAPI application of several contenders computes one text per run and has no batcher. It
+  tokenizes texts and writes responses with the code of this project. The contenders with the
+  fill-mask pipeline use transformers' code for both steps.
 - The comparison checks correctness before speed. It stops if a contender in fp32 does not return
   the best token of transformers for every mask. Tokens whose log-probabilities differ by at most
   1e-3 count as equal. The comparison also stops if a response has a status other than 200.

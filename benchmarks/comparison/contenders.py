@@ -63,9 +63,9 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
             settings=_runs_by_threads(cpus),
             environment="transformers",
             exact=True,
-            note="The minimal application runs the fill-mask pipeline. transformers' guide for web "
-            "servers advises one run at a time with all threads. transformers' guide to batching "
-            "advises one text per run on CPUs.",
+            note="A FastAPI application with a thread pool runs the fill-mask pipeline. "
+            "transformers' guide for web servers advises one run at a time with all threads. "
+            "transformers' guide to batching advises one text per run on CPUs.",
         ),
         Contender(
             name="LitServe + transformers",
@@ -92,7 +92,8 @@ def contenders(workspace: Workspace, cpus: int) -> list[Contender]:
             settings=_runs_by_threads(cpus),
             environment="onnxruntime",
             exact=True,
-            note="The minimal application runs the graph that torch.onnx.export(dynamo=True) "
+            note="A FastAPI application with a thread pool runs the graph that "
+            "torch.onnx.export(dynamo=True) "
             "writes, with logits at every position. onnxruntime uses its default optimizations and "
             "no spinning threads.",
         ),
@@ -131,8 +132,9 @@ def _openvino(workspace: Workspace, precision: str, cpus: int) -> Contender:
         settings=settings,
         environment="openvino",
         exact=precision == "fp32",
-        note=f'The minimal application runs the graph of "{ONNXRUNTIME}" {weights}. OpenVINO uses '
-        "the throughput hint and one inference request per thread.",
+        note="A FastAPI application with a thread pool runs the graph of "
+        f'"{ONNXRUNTIME}" {weights}. OpenVINO uses the throughput hint and one inference request '
+        "per thread.",
     )
 
 

@@ -88,7 +88,7 @@ class OnnxRuntimeEngine:
 
 
 class OpenVinoEngine:
-    """Engine of OpenVINO's CPU plugin with its throughput hint and one request per thread.
+    """Engine of OpenVINO's CPU plugin with one inference request per thread, for throughput.
 
     Args:
         graph: ONNX file or OpenVINO model.

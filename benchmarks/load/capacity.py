@@ -43,7 +43,7 @@ HEAD = (
 
 
 def pods_needed(requests_per_s: float, tokens_per_request: float, pod_tokens_per_s: float) -> int:
-    """Return the number of pods by the formula of docs/deploy.md, without the spare pod.
+    """Return the number of pods by the formula of docs/deploy.md, without the additional pod.
 
     Args:
         requests_per_s: peak request rate.
@@ -182,7 +182,7 @@ def pod_tokens_per_s() -> float:
 
 
 def rows(requests_per_s: int) -> Iterator[str]:
-    """Yield table rows with two thirds of the needed pods, without the spare pod, and with it."""
+    """Yield table rows for too few pods, for the needed pods, and with one additional pod."""
     tokens, speed = statistics.mean(text_tokens()), pod_tokens_per_s()
     needed = pods_needed(requests_per_s, tokens, speed)
     for pods in dict.fromkeys((max(1, needed * 2 // 3), needed, needed + SPARE)):

@@ -2,10 +2,10 @@
 
     .venv-dev/bin/python -m benchmarks.load.hostile_mix [--minutes N] [--seed N]
 
-Each period of 10 s has one to four attacks and two polite clients, which send one small request at
-a time. In 30 % of the periods the service reloads a changed bundle. The script prints memory and
-responses of each period. It fails if the process ends, a polite client gets no response, or memory
-grows.
+Each period of 10 s has one to four attacks and two legitimate clients, which send one small
+request at a time. In 30 % of the periods the service reloads a changed bundle. The script prints
+memory and responses of each period. It fails if the process ends, a legitimate client gets no
+response, or memory grows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WARM_SHARE = 0.25  # share of the time for warm-up, in which the process sees al
 RELOADED_SHARE = 0.3  # share of the periods with a reload
 # maximum difference of median memory between the last quarter and the quarter after warm-up
 ALLOWED_GROWTH_MB = 40
-ALLOWED_REFUSALS = 0.01  # maximum share of the polite clients' requests with status 429
+ALLOWED_REFUSALS = 0.01  # maximum share of the legitimate clients' requests with status 429
 
 
 async def mix(minutes: float, seed: int, bundle: Path) -> int:

@@ -79,7 +79,8 @@ class SpecialTokens:
                 found[role] = token_id
         if lacking:
             raise ValueError(
-                f"the tokenizer lacks the special tokens {', '.join(lacking)}; use another one"
+                f"the tokenizer lacks the special tokens {', '.join(lacking)}; use another "
+                "tokenizer"
             )
         return cls(**found, all=tuple(sorted({*special.values(), *found.values()})))
 
@@ -115,7 +116,7 @@ def text_files(paths: Iterable[Path]) -> list[Path]:
         elif path.is_file():
             files.append(path)
         else:
-            raise ValueError(f"{path} does not exist")
+            raise ValueError(f"{path} does not exist; give a file or a directory of text files")
     return files
 
 

@@ -48,7 +48,7 @@ class Masker:
 
     def __post_init__(self) -> None:
         if not 0 < self.select_rate < 1:
-            raise ValueError(f"select_rate must be between 0 and 1 (got {self.select_rate})")
+            raise ValueError(f"select_rate must be above 0 and below 1 (got {self.select_rate})")
         if self.mask_token_id not in self.special_token_ids:
             raise ValueError(
                 f"special_token_ids must contain mask_token_id, {self.mask_token_id} "

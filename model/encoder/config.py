@@ -127,10 +127,10 @@ class EncoderConfig:
                     )
         if self.d_model % self.num_heads:
             raise ValueError(
-                f"d_model ({self.d_model}) must be a multiple of num_heads ({self.num_heads})"
+                f"d_model must be a multiple of num_heads (got {self.d_model} and {self.num_heads})"
             )
         if not isinstance(self.norm_eps, float) or not 0 < self.norm_eps < 1:
-            raise ValueError(f"norm_eps must be between 0 and 1 (got {self.norm_eps!r})")
+            raise ValueError(f"norm_eps must be above 0 and below 1 (got {self.norm_eps!r})")
         if self.embedding_size not in {0, self.d_model} and not self.head_transform:
             raise ValueError(
                 f"embedding_size must be 0 or d_model, {self.d_model}, without head_transform "
@@ -156,7 +156,8 @@ class EncoderConfig:
                 isinstance(numbers, tuple) and all(type(n) is int and n in layers for n in numbers)
             ):
                 raise ValueError(
-                    f"{name} must contain whole numbers below {len(layers)} (got {numbers!r})"
+                    f"{name} must contain whole numbers from 0 to {len(layers) - 1} "
+                    f"(got {numbers!r})"
                 )
         if self.block_order and len(self.block_order) != self.num_layers:
             raise ValueError(
@@ -200,7 +201,8 @@ class EncoderConfig:
         token = self.token_dropout_id
         if token is not None and not (type(token) is int and 0 <= token < self.vocab_size):
             raise ValueError(
-                f"token_dropout_id must be a whole number below {self.vocab_size} (got {token!r})"
+                f"token_dropout_id must be a whole number from 0 to {self.vocab_size - 1} "
+                f"(got {token!r})"
             )
 
     @property

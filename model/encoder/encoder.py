@@ -32,12 +32,29 @@ from model.encoder.layers import layer_norm
 
 TABLE = "embeddings.word.weight"  # the embedding table, tied to the output projection
 OUTPUT_TABLE = "output_table.weight"  # the output projection of an untied encoder
+HEAD_BIAS = "head_bias"
+# name prefixes of the tensors of the masked-language-model head
+HEAD_PREFIXES = ("head.", HEAD_BIAS, OUTPUT_TABLE)
 INIT_STD = 0.02  # Devlin et al. 2019
 
 
 def output_table(config: EncoderConfig) -> str:
     """Return the name of the output projection's tensor."""
     return TABLE if config.tied else OUTPUT_TABLE
+
+
+def new_head(config: EncoderConfig) -> dict[str, Tensor]:
+    """Return the tensors of a new masked-language-model head by name.
+
+    The weights are random.
+    """
+    parts = nn.ModuleDict()
+    if config.head_transform:
+        parts["head"] = HeadTransform(config)
+    if not config.tied:
+        parts["output_table"] = nn.Embedding(config.vocab_size, config.table_width)
+    tensors: dict[str, Tensor] = parts.apply(_initialise).state_dict()
+    return tensors | ({HEAD_BIAS: torch.zeros(config.vocab_size)} if config.head_bias else {})
 
 
 class TiedEncoder(nn.Module):

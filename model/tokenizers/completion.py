@@ -92,8 +92,8 @@ class TokenizerDraft:
         """
         if self.ids.setdefault(token.content, token_id) != token_id:
             raise ValueError(
-                f"{token.content!r} must have one id: {self.path} has "
-                f"{self.ids[token.content]}, another tokenizer file {token_id}"
+                f"{token.content!r} must have the same id in {self.path} and in the other "
+                f"tokenizer files (got {self.ids[token.content]} and {token_id})"
             )
         if token.content not in self._added:
             entry = {"id": token_id, "content": token.content}

@@ -41,6 +41,6 @@ def check_sentence_pieces(path: Path, kind: TokenizerClass) -> None:
     leading = kind.leading_special_pieces
     if any(piece.type not in {_UNKNOWN, _CONTROL} for piece in model.pieces[:leading]):
         raise ValueError(
-            f"{path} must begin with {leading} special piece(s) for {kind.name}; "
+            f"{path} must begin with the special pieces of {kind.name}, {leading} in total; "
             "set another tokenizer_class in tokenizer_config.json"
         )

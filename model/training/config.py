@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 _MAY_BE_ZERO = {
     "average_decay",
@@ -23,53 +24,50 @@ def learning_rate(config: TrainConfig, step: int) -> float:
     return config.learning_rate * min(rise, fall, 1.0)
 
 
+def _field(default: Any, meaning: str) -> Any:
+    return dataclasses.field(default=default, metadata={"help": meaning})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
     """Hyperparameters of a pretraining run.
 
-    Each attribute is a flag of `fillmask-train pretrain`.
-
-    Attributes:
-        steps: number of optimizer steps.
-        row_tokens: length of each packed row, special tokens included.
-        batch_rows: number of rows in one batch.
-        accumulate_passes: number of batches per step. Each step adds up their gradients.
-        learning_rate: peak learning rate.
-        warmup_steps: number of steps with a linear rise to the peak.
-        decay_steps: number of final steps with a linear decay to zero. 0 for a decay over all steps
-            after the warm-up.
-        average_decay: share of the weights' exponential average that each step keeps. Evaluation
-            and checkpoints use the average (`model.training.weight_average`). 0 without an average.
-        weight_decay: weight decay of AdamW for matrices (Loshchilov & Hutter 2019). Vectors have no
-            weight decay.
-        clip_norm: maximum of the global gradient norm.
-        select_rate: share of tokens to predict.
-        short_share: share of batches with short texts (`model.data.short_texts`).
-        seed: seed of initial weights, order of rows and masking.
-        evaluate_every_steps: number of steps between held-out evaluations.
-        evaluation_rows: maximum number of held-out rows per evaluation.
-        checkpoint_every_steps: number of steps between checkpoints for `--resume`.
-        round_weights: whether to train with weights rounded to int8, in a final phase
-            (`model.quantization.rounding`).
+    Each field is a flag of `fillmask-train pretrain` with the help text that follows its default.
     """
 
-    steps: int = 10_000
-    row_tokens: int = 128
-    batch_rows: int = 32
-    accumulate_passes: int = 1
-    learning_rate: float = 5e-4
-    warmup_steps: int = 200
-    decay_steps: int = 0
-    average_decay: float = 0.0
-    weight_decay: float = 0.01
-    clip_norm: float = 1.0
-    select_rate: float = 0.15
-    short_share: float = 0.0
-    seed: int = 0
-    evaluate_every_steps: int = 500
-    evaluation_rows: int = 256
-    checkpoint_every_steps: int = 500
-    round_weights: bool = False
+    steps: int = _field(10_000, "number of optimizer steps")
+    row_tokens: int = _field(128, "length of each packed row in tokens, special tokens included")
+    batch_rows: int = _field(32, "number of rows in one batch")
+    accumulate_passes: int = _field(
+        1, "number of batches per step, whose gradients the step adds up"
+    )
+    learning_rate: float = _field(5e-4, "peak learning rate")
+    warmup_steps: int = _field(200, "number of steps with a linear rise to the peak")
+    decay_steps: int = _field(
+        0,
+        "number of final steps with a linear decay to zero, or 0 for a decay over all steps after "
+        "the warm-up",
+    )
+    # model.training.weight_average
+    average_decay: float = _field(
+        0.0,
+        "share of the weights' exponential average that each step keeps, or 0 for no average. "
+        "Evaluation and checkpoints use the average.",
+    )
+    # Loshchilov & Hutter 2019
+    weight_decay: float = _field(0.01, "weight decay of AdamW for matrices, but not for vectors")
+    clip_norm: float = _field(1.0, "maximum of the global gradient norm")
+    select_rate: float = _field(0.15, "share of tokens to predict")
+    # model.data.short_texts
+    short_share: float = _field(0.0, "share of batches with short texts")
+    seed: int = _field(0, "seed of initial weights, order of rows and masking")
+    evaluate_every_steps: int = _field(500, "number of steps between held-out evaluations")
+    evaluation_rows: int = _field(256, "maximum number of held-out rows per evaluation")
+    checkpoint_every_steps: int = _field(500, "number of steps between checkpoints for --resume")
+    # model.quantization.rounding
+    round_weights: bool = _field(
+        default=False, meaning="train with weights rounded to int8, in a final phase"
+    )
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -89,11 +87,11 @@ class TrainConfig:
         if self.row_tokens < 8:
             raise ValueError(f"row_tokens must be at least 8 (got {self.row_tokens})")
         if not self.select_rate < 1:
-            raise ValueError(f"select_rate must be between 0 and 1 (got {self.select_rate!r})")
+            raise ValueError(f"select_rate must be below 1 (got {self.select_rate!r})")
         if not self.short_share <= 1:
-            raise ValueError(f"short_share must be between 0 and 1 (got {self.short_share!r})")
+            raise ValueError(f"short_share must be at most 1 (got {self.short_share!r})")
         if not self.average_decay < 1:
-            raise ValueError(f"average_decay must be between 0 and 1 (got {self.average_decay!r})")
+            raise ValueError(f"average_decay must be below 1 (got {self.average_decay!r})")
         if self.average_decay and self.round_weights:
             raise ValueError(
                 "average_decay must be 0 with round_weights, because averages are not rounded "
@@ -107,6 +105,6 @@ class TrainConfig:
             )
         if self.warmup_steps + self.decay_steps > self.steps:
             raise ValueError(
-                f"warmup_steps and decay_steps must be at most {self.steps} together, the number "
-                f"of steps (got {self.warmup_steps} and {self.decay_steps})"
+                f"the sum of warmup_steps and decay_steps must be at most steps, {self.steps} "
+                f"(got {self.warmup_steps} and {self.decay_steps})"
             )

@@ -63,8 +63,8 @@ class Pretraining:
     ) -> None:
         if len(rows) < config.batch_rows:
             raise ValueError(
-                f"the text must fill at least {config.batch_rows} rows of {config.row_tokens} "
-                f"tokens, a batch (got {len(rows)}); add text or reduce batch_rows"
+                f"the number of rows of {config.row_tokens} tokens in the text must be at least "
+                f"batch_rows, {config.batch_rows} (got {len(rows)}); add text or reduce batch_rows"
             )
         if len(held_out) == 0:
             raise ValueError(

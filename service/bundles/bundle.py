@@ -125,7 +125,7 @@ def _verify_file(path: Path, name: str, recorded: FileRecord) -> None:
         refuse(f"{name} must have {recorded.bytes} bytes (got {actual_bytes}); {_COPY_AGAIN}")
     with file.open("rb") as stream:
         if hashlib.file_digest(stream, "sha256").hexdigest() != recorded.sha256.lower():
-            refuse(f"the SHA-256 of {name} differs from the one in bundle.json; {_COPY_AGAIN}")
+            refuse(f"the SHA-256 of {name} differs from the SHA-256 in bundle.json; {_COPY_AGAIN}")
 
 
 def _inside(path: Path, name: str) -> Path:

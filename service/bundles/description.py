@@ -189,20 +189,22 @@ class Description(_Strict):
                 f"special_token_ids must be below architecture.vocab_size, {sizes.vocab_size} "
                 f"(got {largest})"
             )
+        self._check_pairs()
         self._check_tasks()
         return self
 
-    def _check_tasks(self) -> None:
-        _check_distinct("tasks", self.tasks)
+    def _check_pairs(self) -> None:
         if self.token_types > 1 and not self.pairs:
             raise ValueError(f"token_types must be 1 without pairs (got {self.token_types})")
-        for name, texts in (("prompts", self.golden.prompts), ("labels", self.golden.labels)):
-            for index, one in enumerate(texts):
-                if one.text_pair is not None and not self.pairs:
-                    raise ValueError(
-                        f"golden.{name}[{index}].text_pair must be missing without pairs "
-                        f"(got {quote(one.text_pair)})"
-                    )
+        golden: list[GoldenPrompt | GoldenLabels] = [*self.golden.prompts, *self.golden.labels]
+        seconds = [one.text_pair for one in golden if one.text_pair is not None]
+        if seconds and not self.pairs:
+            raise ValueError(
+                f"golden must have no text_pair without pairs (got {quote(seconds[0])})"
+            )
+
+    def _check_tasks(self) -> None:
+        _check_distinct("tasks", self.tasks)
         classifies = "text-classification" in self.tasks
         if classifies != (self.classification is not None):
             raise ValueError(

@@ -124,7 +124,7 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
             )
         return Arguments(TextCommand(text, parameters, as_json, task, text_pair), settings)
     if not given.keys() - {"task"}:
-        raise CommandError("No input; give a text, or --input and --output.")
+        raise CommandError("The command has no input; give a text, or --input and --output.")
     if "text_pair" in given:
         raise CommandError("--text-pair needs a text; for files, use --text-pair-column.")
     if as_json:
@@ -185,7 +185,9 @@ def _read_lines(path: Path) -> list[str]:
     try:
         content = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise CommandError(f"--targets: {path} cannot be read: {reason(error)}.") from error
+        raise CommandError(
+            f"--targets: {path} cannot be read ({reason(error)}); give a readable file."
+        ) from error
     except UnicodeDecodeError as error:
         raise CommandError(f"--targets: {path} is not valid UTF-8; save it as UTF-8.") from error
     if not content:

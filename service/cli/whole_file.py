@@ -124,8 +124,8 @@ async def process_file(command: FileCommand, settings: Settings) -> None:
             raise
         except RowError as error:
             raise RowError(
-                f"{error} The rows before it are saved; add --on-error report to continue with "
-                "the rows after it."
+                f"{error} The rows before the invalid row are saved; add --on-error report to "
+                "continue with the rows after it."
             ) from error
         if _file_state(command.input) != state:
             raise CommandError(

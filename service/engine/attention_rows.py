@@ -1,8 +1,8 @@
 """First-fit packing of a batch's texts into attention rows, so that short texts share a row.
 
 Only attention needs a rectangular input. The cost of attention for a row grows with the square of
-the row's width. With one text per row, padded to the length of the longest text, attention costs
-more than the rest of the graph.
+the row's width. In a batch of one long text and many short texts, one padded row per text makes
+attention more expensive than the rest of the graph.
 """
 
 from collections.abc import Sequence

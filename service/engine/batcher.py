@@ -264,7 +264,9 @@ class Batcher:
 
     def _fail(self, batch: list[QueuedPass], error: BaseException) -> None:
         """Fail all pending requests, because a failed worker may have left an invalid state."""
-        _log.critical("a worker thread failed:\n%s", safe_traceback(error))
+        _log.critical(
+            "a worker failed, so the process stops; restart the service:\n%s", safe_traceback(error)
+        )
         failure = "The service has failed; restart it."
         with self._lock:
             self._failure = failure

@@ -12,7 +12,7 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime as ort
 
 from service.bundles.bundle import WEIGHTS_FILE
-from service.bundles.description import Task
+from service.bundles.description import Pooling, Task
 from service.engine.batch_arrays import Batch
 from service.engine.memory import collapse_heap, copy_mapped_file, return_free_memory
 from service.engine.passes import BatchOutputs
@@ -113,6 +113,13 @@ class Runtime:
         """Tasks whose outputs the graph has."""
         fills: tuple[Task, ...] = ("fill-mask",) if "top_ids" in self._outputs else ()
         return (*fills, "text-classification") if "label_logits" in self._outputs else fills
+
+    @property
+    def pooling(self) -> Pooling | None:
+        """Tokens that the classification head reads. None for a graph without labels."""
+        if "label_logits" not in self._outputs:
+            return None
+        return "mean" if _MEAN_INPUTS.keys() & self._inputs.keys() else "first"
 
     def close(self) -> None:
         """Free the weights. No run may be in progress."""

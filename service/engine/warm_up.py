@@ -58,8 +58,9 @@ def warm_up(
         return texts * length, time.perf_counter() - started_s
     except Exception as error:  # onnxruntime's exceptions have no public base class
         raise BundleError(
-            f"The bundle does not work on this machine: the model fails on {texts} texts of "
-            f"{length} tokens with {masks} masks each; export the bundle again."
+            "The bundle does not work on this machine: the model fails on a test batch (texts: "
+            f"{texts}, tokens per text: {length}, masks per text: {masks}); export the bundle "
+            "again."
         ) from error
 
 

@@ -168,7 +168,7 @@ class RequestParser:
         if self._framing_left >= 0:
             return
         if self._in_head and len(self._target) > MAX_HEAD_BYTES // 2:
-            allowed = f"a request head may have {MAX_HEAD_BYTES} bytes"
+            allowed = f"a request head may have at most {MAX_HEAD_BYTES} bytes"
             raise HttpError(414, f"The request target is too long; {allowed}.")
         if self._in_head:
             what, advice = "request head is", "send fewer or shorter headers"

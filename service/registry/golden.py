@@ -19,8 +19,9 @@ from service.tokenization.encoded_text import InputText, TextPair
 
 # measured standard deviation of a mask's mean difference, divided by the mean over all masks
 MASK_DEVIATION = 0.5
-# the same for the logits of a text, which may have a single label
-TEXT_DEVIATION = 1.0
+# The same for the logits of a text. Measured deviations are 0.5 to 0.6 with seven labels and up to
+# 1.2 with one label.
+TEXT_DEVIATION = 1.2
 STANDARD_ERRORS = 4
 # multiple of the 99th percentile, because the largest of about a hundred differences exceeds this
 # percentile
@@ -151,11 +152,12 @@ async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> N
         try:
             result = await fill_mask.fill([_input(prompt)], FillOptions(top_k=top_k))
         except FillMaskError as error:
-            raise _mismatch(f"{label} cannot be filled: {error.text.rstrip('.')}") from error
+            raise _mismatch(f"{label} cannot be filled ({error.text.rstrip('.')})") from error
         [masks] = result.fills
         if len(masks) != len(prompt.fills):
             raise _mismatch(
-                f"{label} has {len(masks)} masks, but the bundle has fills for {len(prompt.fills)}"
+                f"{label} must have one list of fills per mask (got {len(prompt.fills)} for masks: "
+                f"{len(masks)})"
             )
         for mask, (expected, actual) in enumerate(zip(prompt.fills, masks, strict=True)):
             differences += _differences(
@@ -164,8 +166,8 @@ async def check_golden_prompts(bundle: Bundle, fill_mask: FillMaskPipeline) -> N
     mean = fmean(differences)
     if not mean <= tolerance.mean:  # also true for NaN
         raise _mismatch(
-            f"its golden prompts differ by {mean:.2g} on average in the log-probabilities of "
-            f"{len(differences)} tokens, and rounding explains only {tolerance.mean:.2g}"
+            f"the golden prompts must match the bundle's log-probabilities to "
+            f"{tolerance.mean:.2g} nats on average (got {mean:.2g}, tokens: {len(differences)})"
         )
 
 
@@ -186,12 +188,12 @@ def _differences(
         if not difference <= largest:  # also true for NaN
             if listed:
                 raise _mismatch(
-                    f"{label} differs by {difference:.2g} in the log-probability of token "
-                    f"{fill.token}, and the tolerance is {largest:.2g}"
+                    f"{label} must match the bundle's log-probability of token {fill.token} to "
+                    f"{largest:.2g} nats (got {difference:.2g})"
                 )
             here = list(log_probs)[: len(expected)]
             tokens = [fill.token for fill in expected]
-            raise _mismatch(f"{label} has the tokens {here} here but {tokens} in the bundle")
+            raise _mismatch(f"{label} has the tokens {here} instead of {tokens}")
         differences.append(max(difference, 0.0))
     return differences
 
@@ -207,4 +209,6 @@ def _log(probability: float) -> float:
 
 
 def _mismatch(reason: str) -> BundleError:
-    return BundleError(f"The bundle does not work on this machine: {reason}; export it again.")
+    return BundleError(
+        f"The bundle does not work on this machine: {reason}; export the bundle again."
+    )

@@ -156,8 +156,8 @@ def _info(bundle: Bundle, limits: Limits, threads: int) -> ModelInfo:
 
 def _fail_for_changed_weights(name: str, on_failure: Callable[[str], None]) -> None:
     _log.critical(
-        "%s of the model %s changed on disk; the process stops, because responses may be wrong. "
-        "Replace a bundle by renaming its directory.",
+        "%s of the model %s changed on disk, so responses may be wrong. The process stops. "
+        "To replace a bundle, rename the new directory to the name of the old one.",
         WEIGHTS_FILE,
         name,
     )
@@ -194,11 +194,17 @@ def _read(
 
 
 def _check_tasks(bundle: Bundle, runtime: Runtime) -> None:
-    """Check that the graph has the outputs of the bundle's tasks."""
+    """Check that the graph has the outputs and the pooling of the bundle's tasks."""
     if set(runtime.tasks) != set(bundle.tasks):
         raise BundleError(
             f"The bundle is invalid: tasks must be {', '.join(runtime.tasks)}, the outputs of "
             f"{MODEL_FILE} (got {', '.join(bundle.tasks)}); export the bundle again."
+        )
+    head = bundle.classification
+    if head is not None and head.pooling != runtime.pooling:
+        raise BundleError(
+            f"The bundle is invalid: classification.pooling must be {runtime.pooling}, as in "
+            f"{MODEL_FILE} (got {head.pooling}); export the bundle again."
         )
 
 

@@ -126,7 +126,7 @@ class ModelRegistry:
                 paths = find_bundles(self._settings.bundle)
             except StartupError as error:
                 self._statistics.reloads["refused"] += 1
-                _log.error("nothing is reloaded: %s", error)
+                _log.error("no bundle is reloaded: %s", error)
                 return
             for path in paths:
                 await self._reload(path)
@@ -165,10 +165,12 @@ class ModelRegistry:
                 raise
         except StartupError as error:
             self._statistics.reloads["refused"] += 1
-            _log.error("%s is not reloaded, the old model stays: %s", path.name, error)
+            _log.error(
+                "the bundle %s is not reloaded, so the old model stays: %s", path.name, error
+            )
             return
         self._statistics.reloads["taken"] += 1
-        _log.info("%s is reloaded: model %s", path.name, new.name)
+        _log.info("the registry has loaded the bundle %s as the model %s", path.name, new.name)
         self._on_change()
         if old is not None:
             self._keep_task(asyncio.create_task(old.retire()))

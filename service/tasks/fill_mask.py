@@ -162,8 +162,8 @@ class FillMaskPipeline:
         passes = sum(plan.passes for plan in plans)
         if passes > self._max_passes:
             raise InvalidRequestError(
-                f"The request needs {passes} passes of the model (at most {self._max_passes}); use "
-                "fewer texts, masks, fills or targets of several tokens."
+                f"The request needs {passes} passes of the model; at most {self._max_passes} are "
+                "allowed. Use fewer texts, masks, fills or targets of several tokens."
             )
 
 

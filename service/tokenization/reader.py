@@ -164,8 +164,8 @@ class TextReader:
         max_chars = self._max_tokens * MAX_CHARS_PER_TOKEN
         if len(text) > max_chars:
             raise InvalidRequestError(
-                f"{label} has {len(text)} characters; the model reads at most {self._max_tokens} "
-                f"tokens, in at most {max_chars} characters."
+                f"{label} has {len(text)} characters; at most {max_chars} are allowed, because the "
+                f"model reads at most {self._max_tokens} tokens."
             )
 
 

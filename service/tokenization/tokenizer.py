@@ -159,7 +159,7 @@ class Tokenizer:
         if token_id is None and self._unknown_id in ids:
             raise InvalidRequestError(
                 f"The target {quote(target)} has characters that the model's vocabulary lacks; "
-                "remove it."
+                "remove the target."
             )
         if self.special_token_ids.intersection(ids):
             raise InvalidRequestError(

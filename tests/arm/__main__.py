@@ -108,7 +108,7 @@ def broken_bundles(directory: Path) -> dict[str, tuple[Path, str]]:
         "flipped bit": (byte, "the SHA-256 of weights.bin differs"),
         "flipped bit in a scale, hash put right": (scale, DIFFERENT_ANSWERS),
         "another tokenizer, hash put right": (tokenizer, DIFFERENT_ANSWERS),
-        "saturating products": (saturating, f"{DIFFERENT_ANSWERS}its golden prompts differ by"),
+        "saturating products": (saturating, f"{DIFFERENT_ANSWERS}the golden prompts must match"),
     }
 
 
@@ -180,7 +180,7 @@ def ask(url: str) -> list[Any]:
 def check_without_vnni(qemu: str) -> None:
     """Check that the service starts on x86 without VNNI only if int8 products are exact."""
     python = (qemu, "-cpu", "Haswell", sys.executable, "-c")
-    message = f"{DIFFERENT_ANSWERS}its golden prompts differ by"
+    message = f"{DIFFERENT_ANSWERS}the golden prompts must match"
     saturating, exact = (
         EmulatedService("Haswell", (*python, WITHOUT_VNNI.format(exact=exact)), environment())
         for exact in (False, True)

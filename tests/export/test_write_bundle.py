@@ -128,7 +128,7 @@ def test_a_wrong_graph_is_not_written(
         return weights | {"blocks.1.ffn_in.bias": weights["blocks.1.ffn_in.bias"] + 0.1}
 
     monkeypatch.setattr("export.graph_files.encoder_weights", changed)
-    with pytest.raises(VerificationError, match="must agree with the PyTorch encoder"):
+    with pytest.raises(VerificationError, match="must differ from the PyTorch encoder by at most"):
         write_bundle(checkpoint, tmp_path / "bundle", _label(), texts)
     assert list(tmp_path.iterdir()) == []
 
@@ -186,7 +186,7 @@ def test_refusals(checkpoint: Checkpoint, texts: SampleTexts, tmp_path: Path) ->
     (tmp_path / "photos").mkdir()
     with pytest.raises(ValueError, match="but is not a bundle"):
         write_bundle(checkpoint, tmp_path / "photos", _label(), texts)
-    with pytest.raises(ValueError, match="max_tokens must be between 3 and 24"):
+    with pytest.raises(ValueError, match="max_tokens must be from 3 to 24"):
         write_bundle(checkpoint, tmp_path / "bundle", _label(max_tokens=25), texts)
 
 

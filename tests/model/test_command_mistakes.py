@@ -53,7 +53,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
         ["pretrain", "empty", "--output=run"],
         "empty must contain a .txt",
     ),
-    "too little text": (text("text.txt", VERSES[0]), TRAIN, "must fill at least 4 rows"),
+    "too little text": (text("text.txt", VERSES[0]), TRAIN, "must be at least batch_rows, 4"),
     "a text that is none": (
         lambda: Path("text.txt").write_bytes(b"\xff\xfe\xff"),
         [*TRAIN, "--tokenizer=tokenizer.json"],
@@ -79,7 +79,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
     "a tokenizer too big": (
         bigger_tokenizer,
         [*START, "--init=start", "--tokenizer=bigger.json"],
-        "at most 61 tokens, the rows of the checkpoint's table",
+        "at most 61 tokens, one for each token embedding of the checkpoint",
     ),
     "a start and a configuration": (list, [*TRAIN, "--init=start"], "remove --config"),
     "a size the tokenizer decides": (
@@ -132,7 +132,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], list[str], str]] = {
         [*TRAIN, "--resume"],
         "another encoder",
     ),
-    "more than all": (list, [*TRAIN, "--short-share=1.5"], "short_share must be between 0 and 1"),
+    "more than all": (list, [*TRAIN, "--short-share=1.5"], "short_share must be at most 1"),
     "no short text": (
         text("text.txt", "word " * 3_000),
         [*TRAIN, "--short-share=0.5"],

@@ -1,4 +1,4 @@
-"""Server of transformers' fill-mask pipeline in the minimal application."""
+"""Server of transformers' fill-mask pipeline in a FastAPI application with a thread pool."""
 
 from __future__ import annotations
 

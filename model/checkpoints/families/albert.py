@@ -1,9 +1,14 @@
-"""Mapping of ALBERT checkpoints (Lan et al. 2020) from AlbertForMaskedLM."""
+"""Mapping of ALBERT checkpoints (Lan et al. 2020)."""
 
 from __future__ import annotations
 
 from model.checkpoints.families import bert
-from model.checkpoints.families.family import Family, ParsedConfig
+from model.checkpoints.families.family import (
+    SEQUENCE_CLASSIFICATION,
+    ClassifierMapping,
+    Family,
+    ParsedConfig,
+)
 from model.checkpoints.families.fields import Fields
 from model.encoder.config import EncoderConfig
 
@@ -30,7 +35,7 @@ def read(fields: Fields) -> ParsedConfig:
     layers, groups = common["num_layers"], fields.get("num_hidden_groups", 1)
     if not all(type(count) is int and 0 < count <= layers for count in (layers, groups)):
         raise ValueError(
-            "num_hidden_groups must be a whole number between 1 and num_hidden_layers "
+            "num_hidden_groups must be a whole number from 1 to num_hidden_layers "
             f"(got {groups!r} and {layers!r})"
         )
     config = EncoderConfig(
@@ -64,4 +69,5 @@ FAMILY = Family(
     decoder="predictions.decoder",
     bias="predictions.bias",
     ignored=(*bert.IGNORED, r"sop_classifier\..*"),
+    classifiers={SEQUENCE_CLASSIFICATION: ClassifierMapping(dense="pooler", output="classifier")},
 )

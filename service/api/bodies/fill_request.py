@@ -49,15 +49,15 @@ class FillParameters(BaseModel):
     top_k: int | None = Field(
         default=None,
         ge=1,
-        description=f"Number of fills per mask. The default is {DEFAULT_TOP_K} without `targets` "
-        "and all of them with `targets`.",
+        description=f"Number of fills per mask. The default is {DEFAULT_TOP_K}. With `targets`, "
+        "the default is the number of targets.",
     )
     targets: list[str] | None = Field(
         default=None,
         min_length=1,
         max_length=MAX_TARGETS,
-        description="Words or phrases to rank in place of each mask, without duplicates. The score "
-        "is that of the whole word or phrase.",
+        description="Words or phrases to rank in place of each mask, without duplicates. A target "
+        "of several tokens has one score for the whole word or phrase.",
     )
 
     granularity: Granularity | None = Field(
@@ -87,7 +87,7 @@ class FillParameters(BaseModel):
         default=None,
         description="With error (the default), the service rejects a text that is longer than the "
         "model's input. With window, the model reads as much text around the masks as fits into "
-        "its input. Each fill then contains the start and end of that part.",
+        "its input. Each fill then contains the start and end of this window.",
     )
 
     @field_validator("granularity", "strategy", "order", "on_long_text", mode="before")

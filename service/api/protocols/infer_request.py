@@ -198,8 +198,8 @@ def _texts(inputs: Sequence[InputTensor], tail: bytes) -> Iterator[tuple[str, li
         yield tensor.name, texts
     if tail:
         raise InvalidRequestError(
-            f"The last {len(tail)} bytes of the body belong to no input; each binary input needs a "
-            f"{_BINARY_SIZE}."
+            f"The end of the body belongs to no input (size in bytes: {len(tail)}); each binary "
+            f"input needs a {_BINARY_SIZE}."
         )
 
 

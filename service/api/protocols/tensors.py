@@ -97,8 +97,8 @@ def check_shape(name: str, shape: Sequence[int], count: int) -> None:
     if not fits or math.prod(shape) != count:
         shown = f"{[*map(_shown, shape)]}".replace("'", "")
         raise InvalidRequestError(
-            f"The input {quote(name)} has the shape {shown} but {count} elements; the product of "
-            "the shape must equal the number of elements."
+            f"The input {quote(name)} has the shape {shown}; the product of the shape must be "
+            f"{count}, the number of elements."
         )
 
 
@@ -125,7 +125,7 @@ def split_body(body: bytes, json_bytes: str | None) -> tuple[bytes, bytes]:
     length = int(json_bytes)
     if length > len(body):
         raise MalformedRequestError(
-            f"Inference-Header-Content-Length must not exceed the size of the body, {len(body)} "
+            f"Inference-Header-Content-Length must be at most {len(body)}, the size of the body in "
             f"bytes (got {length})."
         )
     return body[:length], body[length:]

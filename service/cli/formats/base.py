@@ -185,7 +185,7 @@ def as_json(value: object) -> bytes:
         return to_json(value, bytes_mode="base64", inf_nan_mode="null")
     except PydanticSerializationError as error:
         raise CommandError(
-            f"A value cannot be written as JSON: {error}; convert it to text."
+            f"A value cannot be written as JSON ({error}); convert the value to text."
         ) from error
 
 
@@ -252,4 +252,4 @@ def describe_name_clash(columns: Iterable[str], added: Iterable[str]) -> str | N
     if not (clash := sorted(set(columns) & set(added))):
         return None
     name = quote(clash[0])
-    return f"has a field {name}, but the output adds that field; rename it in the input."
+    return f"has a field {name}, but the output adds that field; rename the input's field."

@@ -25,7 +25,9 @@ def check_input(path: Path) -> None:
     try:
         path.open("rb").close()
     except OSError as error:
-        raise CommandError(f"{path} cannot be read: {reason(error)}.") from error
+        raise CommandError(
+            f"{path} cannot be read ({reason(error)}); give a readable file."
+        ) from error
 
 
 _JSON_LINES = (".jsonl", ".ndjson")

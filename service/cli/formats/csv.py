@@ -51,7 +51,8 @@ class CsvBlock(ListBlock):
     def _read(self, cells: list[str]) -> Fields | UnreadableRow:
         if len(cells) != len(self.columns):
             return UnreadableRow(
-                f"The row must have {len(self.columns)} cells, as the header (got {len(cells)})."
+                f"The row must have as many cells as the header, {len(self.columns)} "
+                f"(got {len(cells)})."
             )
         if not all(map(is_encodable, cells)):
             return UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.")
@@ -124,8 +125,8 @@ class CsvRows(Rows):
             number += 1
             if len(line) == MAX_LINE_BYTES and not line.endswith("\n"):
                 raise CommandError(
-                    f"{self.name}, line {number} is not valid CSV: it is longer than "
-                    f"{MAX_LINE_BYTES} characters."
+                    f"{self.name}, line {number} is longer than {MAX_LINE_BYTES} characters; "
+                    "shorten it."
                 )
             yield line
 

@@ -127,7 +127,7 @@ def _reject_unreadable(message: str) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise CommandError(f"{message}: {error}") from error
+        raise CommandError(f"{message} ({error}); create the file again.") from error
 
 
 def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
@@ -138,7 +138,7 @@ def _read_row(row: pa.RecordBatch, number: int) -> Fields | UnreadableRow:
         return UnreadableRow("The row is not valid UTF-8; encode it as UTF-8.")
     except ValueError as error:
         raise CommandError(
-            f"Row {number + 1} has a value that cannot be read: {error}; change its column type."
+            f"Row {number + 1} has a value that cannot be read ({error}); change the column's type."
         ) from error
     return fields
 
@@ -248,4 +248,6 @@ def _as_command_error(name: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OverflowError) as error:
-        raise CommandError(f"{name} cannot be written as Parquet: {error}") from error
+        raise CommandError(
+            f"{name} cannot be written as Parquet ({error}); write JSONL instead."
+        ) from error

@@ -84,7 +84,8 @@ class PartFiles:
                     yield line.removesuffix(b"\n")
             if lines != rows:
                 raise CommandError(
-                    f"{path} has {lines} lines instead of {rows}; start again with --restart."
+                    f"The number of lines in {path} must be {rows} (got {lines}); start again with "
+                    "--restart."
                 )
 
     def _discard(self) -> None:

@@ -36,7 +36,9 @@ def format_fills(text: str, masks: Sequence[Sequence[Fill]], style: Style) -> It
             yield "No fills."
             continue
         if window := fills[0].window:
-            yield style.apply(DIM, f"The model read characters {window[0]} to {window[1]}.")
+            yield style.apply(
+                DIM, f"The model read characters {window[0]} to {window[1]} of the text."
+            )
         yield from _lines(text, fills, style)
 
 

@@ -74,11 +74,12 @@ class ApiKeys:
             lines = self._path.read_text(encoding="utf-8-sig").splitlines()
         except FileNotFoundError as error:
             raise _NoKeyError(
-                f"api_keys_file does not exist: {self._path}; create it or unset api_keys_file."
+                f"The api_keys_file {self._path} does not exist; create it or unset api_keys_file."
             ) from error
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(
-                f"api_keys_file is not a readable UTF-8 file: {self._path}; correct or unset it."
+                f"The api_keys_file {self._path} is not a readable UTF-8 file; correct the file or "
+                "unset api_keys_file."
             ) from error
         digests = []
         for number, line in enumerate(lines, start=1):
@@ -87,12 +88,12 @@ class ApiKeys:
                 continue
             if len(key) < MIN_KEY_CHARS:
                 raise SettingsError(
-                    f"api_keys_file, line {number}: a key must have at least {MIN_KEY_CHARS} "
-                    f"characters (got {len(key)})."
+                    f"The key in line {number} of the api_keys_file {self._path} must have at "
+                    f"least {MIN_KEY_CHARS} characters (got {len(key)})."
                 )
             digests.append(hashlib.sha256(key.encode()).digest())
         if not digests:
-            raise _NoKeyError(f"api_keys_file has no key: {self._path}; write one key per line.")
+            raise _NoKeyError(f"The api_keys_file {self._path} has no key; write one key per line.")
         self._digests = tuple(digests)
 
     def _file_version(self) -> tuple[int, ...]:

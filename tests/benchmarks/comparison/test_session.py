@@ -1,4 +1,4 @@
-"""Responses of the comparison's minimal application."""
+"""Responses of the comparison's FastAPI application."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_formula_is_work_over_what_a_pod_should_do() -> None:
 
 @pytest.mark.parametrize("rate", [300, RATE])
 def test_formulas_number_refuses_nobody(rate: int) -> None:
-    """The formula's number of pods excludes the spare pod."""
+    """The service rejects no request even without the additional pod."""
     tokens = statistics.mean(capacity.text_tokens())
     pods = pods_needed(rate, tokens, POD_TOKENS_PER_S)
     outcome = simulate(rate, pods, POD_TOKENS_PER_S, SECONDS)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from model.quantization.calibration import VOCABULARY, collect_statistics
+from model.quantization.calibration import collect_statistics
+from model.quantization.input_recorder import VOCABULARY
 from tests.model.samples import random_encoder, small_config
 
 

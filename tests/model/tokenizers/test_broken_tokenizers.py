@@ -46,7 +46,7 @@ BROKEN: dict[str, tuple[str, bool, Break, str]] = {
         "BERT",
         True,
         cut("tokenizer.json"),  # the vocabulary's order is random, so the cut may split a character
-        r"tokenizer\.json (must be a valid tokenizer|is not UTF-8)",
+        r"tokenizer\.json (must be a valid tokenizer|is not valid UTF-8)",
     ),
     "JSON of something else": (
         "BERT",
@@ -58,7 +58,7 @@ BROKEN: dict[str, tuple[str, bool, Break, str]] = {
         "BERT",
         True,
         put("tokenizer.json", b"\xff"),
-        r"tokenizer\.json is not UTF-8",
+        r"tokenizer\.json is not valid UTF-8",
     ),
     "settings not JSON": (
         *("BERT", True, put("tokenizer_config.json", b"{")),
@@ -103,7 +103,12 @@ BROKEN: dict[str, tuple[str, bool, Break, str]] = {
         r"vocab\.txt must contain the special token \[UNK\]",
     ),
     "vocab.txt empty": ("BERT", False, put("vocab.txt", b""), r"vocab\.txt is empty"),
-    "vocab.txt not UTF-8": ("ESM-2", False, put("vocab.txt", b"\xff"), r"vocab\.txt is not UTF-8"),
+    "vocab.txt not UTF-8": (
+        "ESM-2",
+        False,
+        put("vocab.txt", b"\xff"),
+        r"vocab\.txt is not valid UTF-8",
+    ),
     "vocab.json cut short": (
         "RoBERTa",
         False,
@@ -153,7 +158,7 @@ BROKEN: dict[str, tuple[str, bool, Break, str]] = {
         lambda d: (d / "sentencepiece.bpe.model").write_bytes(
             sentence_pieces(bos_id=-1, eos_id=-1)
         ),
-        r"must begin with 3 special piece\(s\) for XLMRobertaTokenizer; set another",
+        r"must begin with the special pieces of XLMRobertaTokenizer, 3 in total; set another",
     ),
     "class of another language": (
         *("BERT", False, settings(tokenizer_class="BertJapaneseTokenizer")),

@@ -125,7 +125,7 @@ def test_tokens_added_beside_the_vocabulary(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=rf"'\[TWO\]' must have the id .* \(got {size + 1}\)"):
         read(directory, "bert")
     write_json(directory / "added_tokens.json", {"[MASK]": 7})
-    with pytest.raises(ValueError, match=r"has 4, another tokenizer file 7"):
+    with pytest.raises(ValueError, match=r"must have the same id in .* \(got 4 and 7\)"):
         read(directory, "bert")
 
 

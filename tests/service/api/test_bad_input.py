@@ -137,8 +137,8 @@ INVALID: dict[str, tuple[Any, str]] = {
     "too many characters": (
         {"inputs": "[MASK]" + " " * 3000},
         (
-            "inputs has 3006 characters; the model reads at most 32 tokens, in at most 2048 "
-            "characters."
+            "inputs has 3006 characters; at most 2048 are allowed, because the model reads at "
+            "most 32 tokens."
         ),
     ),
     # top_k
@@ -169,7 +169,10 @@ INVALID: dict[str, tuple[Any, str]] = {
     ),
     "an unknown target": (
         parameters(targets=["Timbuktu"]),
-        'The target "Timbuktu" has characters that the model\'s vocabulary lacks; remove it.',
+        (
+            'The target "Timbuktu" has characters that the model\'s vocabulary lacks; remove the '
+            "target."
+        ),
     ),
     "a special target": (
         parameters(targets=["[SEP]"]),

@@ -120,10 +120,10 @@ def test_predict(body: dict[str, Any]) -> None:
 def test_a_shape_is_shown_if_it_is_short() -> None:
     """The message omits axis lengths of more than 64 bits."""
     for shape, shown in (
-        ([2], "[2] but 1 elements"),
-        ([-1], "[-1] but 1 elements"),
-        ([], "the shape [] but 1 elements"),
-        ([1, 10**30], "[1, a number of more than 64 bits] but 1 elements"),
+        ([2], "[2]; the product of the shape must be 1,"),
+        ([-1], "[-1]; the product of the shape must be 1,"),
+        ([], "the shape []; the product of the shape must be 1,"),
+        ([1, 10**30], "[1, a number of more than 64 bits]; the product of"),
         ([1] * 9, "a shape of 9 axes; at most 8 are allowed."),
     ):
         with pytest.raises(FillMaskError) as caught:

@@ -94,7 +94,8 @@ def test_targets_that_cannot_be_ranked_are_reported_behind_the_others(client: Te
         assert [sorted(one) for one in mask[2:]] == [["error", "token_str"]] * 3
     reasons = [one["error"] for one in answer[0][2:]]
     assert reasons[0] == (
-        'The target "Timbuktu" has characters that the model\'s vocabulary lacks; remove it.'
+        'The target "Timbuktu" has characters that the model\'s vocabulary lacks; remove the '
+        "target."
     )
     assert reasons[1] == 'The targets "dog" and "Dog" have the same tokens; remove one of them.'
     top = fill(client, **body, parameters={"targets": [*good, *bad], "top_k": 1})

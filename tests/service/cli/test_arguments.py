@@ -108,7 +108,7 @@ def test_streams() -> None:
 @pytest.mark.parametrize(
     ("parsed", "sentence"),
     [
-        (["--task=score"], "No input; give a text, or --input and --output."),
+        (["--task=score"], "The command has no input; give a text, or --input and --output."),
         (
             ["--input=x", "--output=y", "--text-pair=b"],
             "--text-pair needs a text; for files, use --text-pair-column.",
@@ -133,8 +133,8 @@ def test_streams() -> None:
             [TEXT, "--task=fill"],
             "argument --task: invalid choice: 'fill' (choose from 'fill-mask', 'score', 'class",
         ),
-        ([], "No input; give a text, or --input and --output."),
-        (["--top-k=1"], "No input; give a text, or --input and --output."),
+        ([], "The command has no input; give a text, or --input and --output."),
+        (["--top-k=1"], "The command has no input; give a text, or --input and --output."),
         ([TEXT, "--input", "x"], "--input cannot be combined with a text; remove one of them."),
         (
             [TEXT, "--on-error=report"],
@@ -173,7 +173,7 @@ def test_streams() -> None:
             ["--input=x", "--output=y", "--on-error=skip"],
             "argument --on-error: invalid choice: 'skip' (choose from 'error', 'report'); fillmask",
         ),
-        ([TEXT, "--targets", "none.txt"], "--targets: none.txt cannot be read: no such file or"),
+        ([TEXT, "--targets", "none.txt"], "--targets: none.txt cannot be read (no such file or"),
         ([TEXT, "--target", "\udcff"], '--target must be valid UTF-8 (got "\udcff").'),
     ],
 )

@@ -85,7 +85,7 @@ def test_a_table_has_the_same_fills(tiny: Tiny) -> None:
         (
             "[MASK]",
             ["--target=é"],
-            'The target "é" has characters that the model\'s vocabulary lacks; remove it.',
+            'The target "é" has characters that the model\'s vocabulary lacks; remove the target.',
         ),
         ("[MASK]", ["--target= "], 'parameters.targets[0] must be a non-empty text (got " ").'),
         ("[MASK]", ["--threads=0"], '--threads must be a whole number from 1 to 1024 (got "0").'),

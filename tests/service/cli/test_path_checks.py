@@ -21,7 +21,7 @@ def source(tmp_path: Path) -> Path:
 def test_inputs_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "d.csv").mkdir()
     for name, sentence in (
-        ("none.csv", "none.csv cannot be read: no such file or directory."),
+        ("none.csv", "none.csv cannot be read (no such file or directory); give a readable file."),
         ("d.csv", "d.csv is not a file; --input must be a file."),
         (
             "a.json",
@@ -41,7 +41,7 @@ def test_input_without_permission(source: Path, monkeypatch: pytest.MonkeyPatch)
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(CommandError, match=r"in.jsonl cannot be read: permission denied\."):
+    with pytest.raises(CommandError, match=r"in.jsonl cannot be read \(permission denied\); give"):
         check_input(source)
 
 

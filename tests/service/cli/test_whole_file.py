@@ -183,7 +183,8 @@ def test_invalid_row_ends_the_command(tiny: Tiny, tmp_path: Path) -> None:
     assert (done.code, done.out) == (2, "")
     assert done.err == (
         "in.jsonl, row 18: inputs has no mask; write [MASK] in place of a word. The rows "
-        "before it are saved; add --on-error report to continue with the rows after it.\n"
+        "before the invalid row are saved; add --on-error report to continue with the rows after "
+        "it.\n"
     )
     assert not output.exists()
     done = fill(tiny, source, output, "--on-error=report")
@@ -370,7 +371,7 @@ def test_targets_are_checked_before_the_first_row(tiny: Tiny, tmp_path: Path) ->
     done = fill(tiny, source, tmp_path / "out.jsonl", "--target=é", "--on-error=report")
     assert done.code == 2
     assert done.err == (
-        'The target "é" has characters that the model\'s vocabulary lacks; remove it.\n'
+        'The target "é" has characters that the model\'s vocabulary lacks; remove the target.\n'
     )
     assert fill(tiny, source, tmp_path / "out.jsonl", "--target=dog").code == 0
 

@@ -63,5 +63,7 @@ def test_the_second_batch_measures_the_throughput(max_tokens: int, texts: int, l
 
 def test_a_failing_model_is_rejected() -> None:
     recorder = Recorder(RuntimeError("out of memory"))
-    with pytest.raises(BundleError, match="the model fails on 2 texts of 32 tokens with 4 masks"):
+    with pytest.raises(
+        BundleError, match=r"test batch \(texts: 2, tokens per text: 32, masks per text: 4\)"
+    ):
         warm_up(recorder.run, 4, 32, 64, 8, top_k=5)

@@ -94,8 +94,8 @@ async def test_top_k_cuts_the_targets(tiny: Tiny) -> None:
             [" " * 2049 + "[MASK]"],
             None,
             (
-                "inputs has 2055 characters; the model reads at most 32 tokens, in at most 2048 "
-                "characters."
+                "inputs has 2055 characters; at most 2048 are allowed, because the model reads at "
+                "most 32 tokens."
             ),
         ),
         (["[MASK] " * 8] * 3, None, "The request has 24 masks; at most 20 are allowed."),

@@ -113,7 +113,8 @@ def test_passes_are_bounded(tiny: Tiny) -> None:
         answer = client.post("/score", json={"inputs": ["a dog", "a cat . ."]})
     assert answer.status_code == 422
     assert answer.json()["error"] == (
-        "inputs needs 6 passes of the model, one per token (at most 5); use fewer or shorter texts."
+        "inputs needs 6 passes of the model, one per token; at most 5 are allowed. Use fewer or "
+        "shorter texts."
     )
 
 

@@ -158,7 +158,7 @@ def test_data_may_be_nested_as_the_shape_is(client: TestClient) -> None:
         (body(inputs=[]), 'one named "targets" (got 0 of texts).'),
         (body(tensor={"name": "targets"}), "inputs must have one tensor of texts"),
         (body(tensor={"datatype": "FP32"}), 'must have the datatype BYTES (got "FP32")'),
-        (body(tensor={"shape": [2]}), 'The input "text" has the shape [2] but 1 elements'),
+        (body(tensor={"shape": [2]}), 'The input "text" has the shape [2]; the product of'),
         (body(tensor={"shape": "1"}), "inputs.0.shape: "),
         (body(tensor={"data": [1]}), 'The input "text" must have only texts in data (got 1).'),
         (body(tensor={"data": None}), 'The input "text" has no data;'),
@@ -195,7 +195,7 @@ def test_bytes_that_belong_to_no_input(client: TestClient) -> None:
     assert client.post(INFER, content=content, headers=headers).status_code == 200
     answer = client.post(INFER, content=content + b"more", headers=headers)
     assert answer.status_code == 422
-    assert "The last 4 bytes of the body belong to no input" in answer.json()["error"]
+    assert "The end of the body belongs to no input (size in bytes: 4)" in answer.json()["error"]
 
 
 def test_other_models_and_versions(client: TestClient) -> None:

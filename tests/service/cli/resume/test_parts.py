@@ -227,7 +227,7 @@ def test_modified_part_is_an_error(tmp_path: Path) -> None:
     write(parts, [0, 1])
     [path] = tmp_path.iterdir()
     path.write_bytes(b"[0]\n")
-    with pytest.raises(CommandError, match="has 1 lines instead of 2; start again with --restart"):
+    with pytest.raises(CommandError, match=r"must be 2 \(got 1\); start again with --restart"):
         list(parts.answers())
 
 

@@ -89,7 +89,9 @@ def test_masks_filled_together_are_one_table() -> None:
 def test_window_is_printed() -> None:
     one = fill(0.5, "a")
     one.window = (12, 345)
-    assert next(format_fills(TEXT, [[one]], Style())) == "The model read characters 12 to 345."
+    assert next(format_fills(TEXT, [[one]], Style())) == (
+        "The model read characters 12 to 345 of the text."
+    )
 
 
 @pytest.mark.parametrize("width", range(20, 140, 3))

@@ -123,9 +123,9 @@ def test_invalid_file_keeps_the_previous_keys(
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda file: file.unlink(), "api_keys_file does not exist"),
-        (lambda file: file.write_text(""), "api_keys_file has no key"),
-        (lambda file: file.write_text("# nobody\n"), "api_keys_file has no key"),
+        (lambda file: file.unlink(), "does not exist; create it"),
+        (lambda file: file.write_text(""), "has no key; write one key per line"),
+        (lambda file: file.write_text("# nobody\n"), "has no key; write one key per line"),
     ],
     ids=["gone", "empty", "only a comment"],
 )
@@ -145,7 +145,8 @@ def test_file_without_a_key_invalidates_all_keys(
             assert not keys.is_valid(KEYS[0].encode())
             assert not keys.is_valid(b"")
     [record] = caplog.records
-    assert record.getMessage().startswith(f"all API keys are invalid: {reason}")
+    assert record.getMessage().startswith(f"all API keys are invalid: The api_keys_file {file} ")
+    assert reason in record.getMessage()
     with pytest.raises(SettingsError, match=reason):
         ApiKeys(file)
     file.write_text(f"{KEYS[1]}\n")

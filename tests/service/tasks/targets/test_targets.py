@@ -101,7 +101,7 @@ async def test_targets_that_begin_alike_share_passes(tiny: Tiny) -> None:
     assert found.longest == 3
     assert len((await fill(tiny, ["a [MASK]"], TARGETS, max_passes=7))[0][0]) == len(TARGETS)
     with pytest.raises(
-        InvalidRequestError, match=r"needs 7 passes of the model \(at most 6\); use"
+        InvalidRequestError, match=r"needs 7 passes of the model; at most 6 are allowed\."
     ):
         await fill(tiny, ["a [MASK]"], TARGETS, max_passes=6)
     with pytest.raises(InvalidRequestError, match="needs 13 passes"):
@@ -130,7 +130,10 @@ async def test_text_must_have_room_for_the_longest_target(tiny: Tiny) -> None:
     [
         (
             ["Timbuktu"],
-            'The target "Timbuktu" has characters that the model\'s vocabulary lacks; remove it.',
+            (
+                'The target "Timbuktu" has characters that the model\'s vocabulary lacks; remove '
+                "the target."
+            ),
         ),
         (
             ["dog", "[SEP]"],
