@@ -45,7 +45,7 @@ _SETTINGS = ("bundle", "threads", "max_batch_tokens")
 _PARAMETERS: dict[str, tuple[tuple[str, ...], str]] = {
     "top_k": (
         (),
-        f"maximum number of fills per mask (default {DEFAULT_TOP_K}; with targets, all) or labels",
+        f"maximum fills per mask (default {DEFAULT_TOP_K}; with targets, all) or labels per text",
     ),
     "granularity": (
         get_args(Granularity),
@@ -177,7 +177,7 @@ def _check_parameters(task: TaskName, parameters: Mapping[str, Any]) -> None:
         if name not in allowed:
             flags = ", ".join(map(_flag, allowed))
             raise CommandError(
-                f"{_flag(name)} is not a parameter of --task {task}; its parameters: {flags}."
+                f"{_flag(name)} is not a parameter of --task {task}; allowed: {flags}."
             )
 
 
@@ -224,9 +224,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="|".join(TASKS),
         help=f"task to run (default {DEFAULT_TASK})",
     )
-    parser.add_argument(
-        "--text-pair", metavar="TEXT", help="second text, which the model reads with the first text"
-    )
+    parser.add_argument("--text-pair", metavar="TEXT", help="second text of a pair")
     parser.add_argument("--version", action="version", version=f"fillmask {__version__}")
     parser.add_argument(
         "--json", action="store_true", help="print the JSON response of the HTTP API"
@@ -258,8 +256,8 @@ def _parser() -> argparse.ArgumentParser:
     files.add_argument(
         "--text-pair-column",
         metavar="NAME",
-        help="field or column of the second texts (default: no second texts, except for classify, "
-        f"which reads {DEFAULT_PAIR_FIELD} in rows that have it)",
+        help="field or column of the second texts (default for classify: "
+        f"{DEFAULT_PAIR_FIELD}, in rows with this field)",
     )
     files.add_argument(
         "--on-error",

@@ -37,7 +37,10 @@ export class SecondText {
     this.#area.value = text;
   }
 
-  /** Show or hide the field, and replace the previous mask token in the text. Without masking, the token is null. */
+  /**
+   * Use a model. Its mask token replaces the previous mask token in the text. The token is null for a
+   * model that fills no masks.
+   */
   use({ pairs, maskToken }) {
     this.#isShown = pairs;
     this.#part.hidden = !pairs;

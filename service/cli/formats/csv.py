@@ -1,4 +1,4 @@
-"""CSV, with one text per input row, and one fill or one text per output row."""
+"""CSV, with the columns of the input and of the results."""
 
 import csv
 import io
@@ -131,7 +131,7 @@ class CsvRows(Rows):
             yield line
 
 
-ROW = "row"  # column for the number of a row, from 1, in the output of tasks that have this column
+ROW = "row"  # column for the number of a row, from 1
 
 
 class CsvRowWriter:

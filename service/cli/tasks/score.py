@@ -42,7 +42,7 @@ class ScoreTask(Task[Variant, TextScore]):
         return score
 
     async def answer(self, result: TextScore) -> bytes:
-        """See `Task`. The answer has no rank, because a row is a request of its own."""
+        """See `Task`. The answer has no rank, because each row is a separate request."""
         score = json.loads(self.response(result))
         del score["rank"]
         return json.dumps(score, ensure_ascii=False, separators=(",", ":")).encode()

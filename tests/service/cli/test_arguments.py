@@ -119,15 +119,15 @@ def test_streams() -> None:
         ),
         (
             [TEXT, "--task=classify", "--strategy=joint"],
-            "--strategy is not a parameter of --task classify; its parameters: --top-k, --funct",
+            "--strategy is not a parameter of --task classify; allowed: --top-k, --funct",
         ),
         (
             [TEXT, "--task=score", "--target=a"],
-            "--targets is not a parameter of --task score; its parameters: --variant.",
+            "--targets is not a parameter of --task score; allowed: --variant.",
         ),
         (
             [TEXT, "--variant=original"],
-            "--variant is not a parameter of --task fill-mask; its parameters: --top-k, --targ",
+            "--variant is not a parameter of --task fill-mask; allowed: --top-k, --targ",
         ),
         (
             [TEXT, "--task=fill"],
