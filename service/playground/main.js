@@ -166,7 +166,7 @@ function choose(fill, mask = 0) {
   const inputs = inputsOf(editor.text, editor.second.text);
   const [text, second] = splitFilled(inputs, fill.sequence, models.current.mask_token);
   place = { mask };
-  const end = second && editor.second.replace(second);
+  const end = second === undefined ? 0 : editor.second.replace(second);
   place.unit = text === editor.text ? text.length + 1 + end : editor.replace(text);
 }
 

@@ -20,11 +20,11 @@ export function splitFilled(inputs, sequence, maskToken) {
   if (second === undefined) return [sequence];
   if (sequence.startsWith(`${first} `)) return [first, sequence.slice(first.length + 1)];
   if (sequence.endsWith(` ${second}`)) return [sequence.slice(0, -second.length - 1), second];
-  // joint fills change both parts
+  // joint fills change both parts, and a fill may join the last word of the first part
   const [before, after] = [first, second].map((part) =>
     part.split(maskToken).map(escaped).join("[^]*?"),
   );
-  const found = new RegExp(`^(${before}) (${after})$`).exec(sequence);
+  const found = new RegExp(`^(${before}) ?(${after})$`).exec(sequence);
   return found ? found.slice(1) : [sequence, ""];
 }
 
