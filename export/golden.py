@@ -38,8 +38,9 @@ def log_prob_tolerance(figures: dict[str, Any]) -> float:
 
 def logit_tolerance(figures: dict[str, Any], labels: Sequence[dict[str, Any]]) -> float:
     """Return the maximum allowed difference of a golden text's logit."""
-    if "int8" in figures["labels"]:
-        return largest_int8_difference(figures["labels"]["int8"]["p99_logit_difference"])
+    int8 = figures["labels"].get("int8")
+    if int8 is not None:
+        return largest_int8_difference(int8["p99_logit_difference"])
     largest = max(abs(float(logit)) for one in labels for logit in one["logits"])
     return FP32_TOLERANCE * max(1.0, largest)
 

@@ -92,8 +92,9 @@ class Batch:
         positions = [p.mask_positions for p in passes]
         read_texts = np.repeat(texts_N, masks_N)
         masks, label_texts, label_lengths = len(read_texts), NO_POSITIONS, NO_POSITIONS
-        pooled_N = int_array([len(p.pooled_positions) for p in passes])
-        if pooled_N.any():  # after the masks of all texts
+        pooled = [len(p.pooled_positions) for p in passes]
+        if any(pooled):  # after the masks of all texts
+            pooled_N = int_array(pooled)
             positions += [p.pooled_positions for p in passes]
             read_texts = np.concatenate([read_texts, np.repeat(texts_N, pooled_N)])
             label_lengths = pooled_N[pooled_N > 0]

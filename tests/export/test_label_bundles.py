@@ -279,6 +279,24 @@ def test_command_line_writes_labels(tmp_path: Path) -> None:
     assert read_bundle(bundle).tasks == ("fill-mask", "text-classification")
 
 
+def test_a_checkpoint_without_fills_has_no_reference_graph(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reference graph only fills masks. The bundle of the same checkpoint has labels."""
+    checkpoint = label_checkpoint("labels")
+    assert checkpoint.tokenizer_json is not None
+    directory = tmp_path / "checkpoint"
+    save_checkpoint(directory, checkpoint.model, checkpoint.tokenizer_json, fills=False)
+    reference, bundle = tmp_path / "reference.onnx", tmp_path / "bundle"
+    assert main([str(directory), "--reference", str(reference)]) == 2
+    assert "the checkpoint has no masked-language-model head" in capsys.readouterr().err
+    assert not reference.exists()
+    sentences = tmp_path / "texts.txt"
+    sentences.write_text("\n".join(TEXTS))
+    assert main([str(directory), "--output", str(bundle), "--texts", str(sentences)]) == 0
+    assert read_bundle(bundle).tasks == ("text-classification",)
+
+
 def _post_processed(template: processors.PostProcessor | None) -> bytes:
     content = label_checkpoint("fills").tokenizer_json
     assert content is not None

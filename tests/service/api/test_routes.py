@@ -110,6 +110,10 @@ def test_info(client: TestClient, tiny: Tiny) -> None:
     assert architecture["vocab_size"] == len(tiny.vocabulary)
     assert info == {
         "name": "tiny",
+        "tasks": ["fill-mask"],
+        "pairs": False,
+        "labels": None,
+        "problem_type": None,
         "license": "Apache-2.0",
         "description": "A bag of words.",
         "mask_token": "[MASK]",
