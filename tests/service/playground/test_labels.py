@@ -125,7 +125,7 @@ def test_logits_have_no_bars(labelled: Playground) -> None:
 
 
 def test_a_model_with_both_tasks(labelled: Playground) -> None:
-    """The mode Labels stands beside the modes of fills. The keyboard moves between modes."""
+    """The mode Labels follows the modes of fills. Arrow keys move between modes."""
     page = labelled.page
     choose(labelled, "both")
     expect(page.get_by_role("radio", name="Labels")).to_be_checked()
@@ -143,7 +143,7 @@ def test_a_model_with_both_tasks(labelled: Playground) -> None:
 
 
 def test_fills_and_scores_of_a_pair(labelled: Playground) -> None:
-    """A fill changes the text that contains its mask. The focus stays in the result."""
+    """A fill changes the text that contains its mask."""
     choose(labelled, "both")
     labelled.mode("Tokens")
     labelled.text.fill("the [MASK] barked")
@@ -275,7 +275,7 @@ def test_labels_are_never_markup(open_page: OpenPage, labels_url: str) -> None:
 
 
 def test_everybody_can_read_labels(open_page: OpenPage, labels_url: str) -> None:
-    """In light and dark mode axe finds no error. Nothing is wider than a small screen."""
+    """In light and dark mode axe finds no error. No element is wider than a small screen."""
     playground = open_page(url=labels_url, **AXE_CONTEXT)
     playground.wait_until_answered()
     second(playground).fill(SECOND)
