@@ -1,0 +1,1 @@
+"""Tasks of the command, which fill, score or classify texts."""
