@@ -48,7 +48,8 @@ class BestCheckpoint:
         self.epochs: list[Epoch] = []
         self.best: Epoch | None = None
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / HISTORY_NAME).unlink(missing_ok=True)
+        for name in (HISTORY_NAME, METRICS_NAME):  # of an earlier run
+            (directory / name).unlink(missing_ok=True)
 
     def add_epoch(self, epoch: Epoch) -> None:
         """Write the results of an epoch, and the checkpoint if the epoch is the best so far."""

@@ -11,7 +11,7 @@ from model.classification.comparison.commands import add_compare_command
 from model.classification.data.dataset import Dataset, read_dataset
 from model.classification.data.labels import balanced_weights, encode_targets, label_names
 from model.classification.data.split import describe_shared_texts
-from model.classification.data.tokens import ON_LONG_TEXT, tokenize
+from model.classification.data.tokens import ON_LONG_TEXT, describe_truncated_texts, tokenize
 from model.classification.metrics import METRICS
 from model.classification.options import (
     add_data_options,
@@ -42,48 +42,42 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = commands.add_parser("classify", help=classify_command.__doc__)
     parser.set_defaults(command=classify_command)
     add_data_options(parser)
-    parser.add_argument("--test", type=Path, help="file with rows to evaluate the best epoch on")
+    parser.add_argument("--test", type=Path, help="file with the rows of the final test")
     parser.add_argument(
         "--problem-type",
         choices=PROBLEM_TYPES,
         default="single-label",
-        help="one label per text, several labels per text, or a number (default: %(default)s)",
+        help="kind of label: one per text, several per text, or a number (default: %(default)s)",
     )
     parser.add_argument("--output", required=True, type=Path, help="directory for the checkpoint")
     start = parser.add_mutually_exclusive_group(required=True)
     start.add_argument("--init", type=Path, help="checkpoint of the encoder to fine-tune")
-    start.add_argument(
-        "--from-scratch", action="store_true", help="start from random weights instead"
-    )
+    start.add_argument("--from-scratch", action="store_true", help="start from random weights")
     parser.add_argument(
-        "--like", type=Path, help="with --from-scratch: checkpoint with the sizes and the tokenizer"
+        "--like", type=Path, help="checkpoint whose sizes and tokenizer --from-scratch uses"
     )
-    parser.add_argument(
-        "--config", type=Path, help="with --from-scratch: JSON file with EncoderConfig fields"
-    )
-    parser.add_argument(
-        "--tokenizer",
-        type=Path,
-        help="with --from-scratch: tokenizer.json (default: a new one from the texts of DATA)",
-    )
+    config_help = "JSON file with EncoderConfig fields for --from-scratch"
+    parser.add_argument("--config", type=Path, help=f"{config_help} (default: a small encoder)")
+    tokenizer_help = "tokenizer.json for --from-scratch (default: a new tokenizer)"
+    parser.add_argument("--tokenizer", type=Path, help=tokenizer_help)
     parser.add_argument(
         "--on-long-text",
         choices=ON_LONG_TEXT,
         default="error",
-        help="for texts of more than --max-tokens tokens: stop, or cut them (default: %(default)s)",
+        help="reaction to a text of more than --max-tokens tokens (default: %(default)s)",
     )
     parser.add_argument(
         "--class-weights",
         choices=("none", "balanced"),
         default="none",
-        help="weights of the labels in the loss (default: %(default)s)",
+        help="weights of the labels in the training loss (default: %(default)s)",
     )
     every_metric = sorted({name for names in METRICS.values() for name in names})
     parser.add_argument(
         "--best-by",
         choices=every_metric,
-        help="validation metric that selects the best epoch (default: accuracy, macro_f1 or "
-        "mean_squared_error by problem type)",
+        help="validation metric that selects the best epoch (default: accuracy, or macro_f1 with "
+        "several labels per text, or mean_squared_error with numbers)",
     )
     add_training_options(parser)
     add_compare_command(commands)
@@ -117,6 +111,8 @@ def classify_command(options: argparse.Namespace) -> None:
             type_vocab_size=start.config.type_vocab_size,
             on_long_text=options.on_long_text,
         )
+        for note in describe_truncated_texts(dataset, texts):
+            print(note, flush=True)
         return LabelledTexts(texts, encode_targets(dataset, labels, problem_type))
 
     rows = prepare(training)
@@ -141,7 +137,7 @@ def classify_command(options: argparse.Namespace) -> None:
     best = BestCheckpoint(options.output, run, classifier, tokenizer_json, best_by)
     with StopRequest() as stop:
         if not run.run(best.add_epoch, stop):
-            print("stopped by SIGTERM", flush=True)
+            print("SIGTERM has stopped the run", flush=True)
     print(_summary(best.write_metrics(test_rows), options.output))
 
 

@@ -86,7 +86,9 @@ def read_training_data(
     training = read_dataset(options.data, columns, problem_type)
     notes = []
     if training.ignored_columns:
-        notes.append(f"{training.path}: ignored columns {', '.join(training.ignored_columns)}")
+        notes.append(
+            f"{training.path}: training ignores the columns {', '.join(training.ignored_columns)}"
+        )
     notes += describe_repeated_texts(training)
     if options.validation is None:
         return *split_dataset(training, options.validation_share), notes

@@ -48,14 +48,19 @@ class Start:
         """Start from a checkpoint, without its classification head.
 
         Raises:
-            CheckpointError: the checkpoint is invalid or lacks a tokenizer.json.
+            CheckpointError: the checkpoint is invalid, or has no tokenizer or too large a tokenizer.
         """
         checkpoint = load_checkpoint(directory)
         if checkpoint.tokenizer_json is None:
             raise CheckpointError(f"{directory} must have a tokenizer.json")
-        model = checkpoint.model
+        model, tokenizer = checkpoint.model, read_tokenizer(checkpoint.tokenizer_json)
+        if tokenizer.get_vocab_size() > model.config.vocab_size:
+            raise CheckpointError(
+                f"{directory}: the tokenizer must have at most {model.config.vocab_size} tokens, "
+                f"one for each token embedding (got {tokenizer.get_vocab_size()})"
+            )
         weights = {n: t for n, t in model.state_dict().items() if not n.startswith(_HEAD)}
-        return cls(model.config, weights, read_tokenizer(checkpoint.tokenizer_json))
+        return cls(model.config, weights, tokenizer)
 
     @classmethod
     def from_scratch(

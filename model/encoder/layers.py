@@ -41,7 +41,7 @@ def attend(q_NHTd: Tensor, k_NHTd: Tensor, v_NHTd: Tensor, mask: Tensor | None) 
         q, k, v = (part.flatten(0, 1) for part in (q_NHTd, k_NHTd, v_NHTd))
         scores = torch.bmm(q / math.sqrt(q.shape[-1]), k.transpose(1, 2))
         if mask is not None:
-            scores_NHTT = scores.unflatten(0, q_NHTd.shape[:2])
+            scores_NHTT = scores.view(*q_NHTd.shape[:3], -1)
             scores = scores_NHTT.masked_fill(~mask, float("-inf")).flatten(0, 1)
         return torch.bmm(scores.softmax(-1), v).view(q_NHTd.shape)
     return F.scaled_dot_product_attention(q_NHTd, k_NHTd, v_NHTd, attn_mask=mask)

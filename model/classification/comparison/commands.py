@@ -13,7 +13,7 @@ from model.classification.comparison.runs import Comparison, ComparisonData, che
 from model.classification.config import FineTuneConfig
 from model.classification.data.dataset import Dataset
 from model.classification.data.labels import encode_targets, label_names
-from model.classification.data.tokens import tokenize
+from model.classification.data.tokens import describe_truncated_texts, tokenize
 from model.classification.options import (
     add_data_options,
     add_training_options,
@@ -81,6 +81,8 @@ def compare_command(options: argparse.Namespace) -> None:
             type_vocab_size=start.config.type_vocab_size,
             on_long_text="truncate",
         )
+        for note in describe_truncated_texts(dataset, texts):
+            print(note, flush=True)
         return LabelledTexts(texts, encode_targets(dataset, labels, _PROBLEM_TYPE))
 
     data = ComparisonData(training, validation, prepare(training), prepare(validation))
@@ -111,7 +113,9 @@ def compare_command(options: argparse.Namespace) -> None:
         for size, seed, method in product(sorted(set(options.sizes)), seeds, methods):
             result = comparison.run(method, size, seed, stop)
             if result is None:
-                print("stopped by SIGTERM; the same command continues the comparison", flush=True)
+                print(
+                    "SIGTERM has stopped the comparison. The same command continues it.", flush=True
+                )
                 return
             results.append(result)
     write_json(

@@ -123,7 +123,7 @@ class _Parser:
         text = _text(row, self.text)
         text_pair = None if self.text_pair is None else _text(row, self.text_pair)
         if self.label not in row:
-            raise ValueError(f"{self.label} is missing")
+            raise ValueError(f"{self.label} is missing; complete or remove the row")
         label = row[self.label]
         if self.problem_type == "regression":
             return Example(number, text, text_pair, value=_number(label, self.label))
@@ -155,7 +155,7 @@ def _json_rows(path: Path, stream: IO[str]) -> Iterator[dict[str, Any]]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise ValueError(f"{path}, row {number}: not valid JSON ({error})") from None
+            raise ValueError(f"{path}, row {number}: must be valid JSON ({error})") from None
         if not isinstance(row, dict):
             raise ValueError(f"{path}, row {number}: must be a JSON object (got {line.strip()!r})")  # noqa: TRY004 - an invalid file is a ValueError
         yield row
@@ -170,7 +170,7 @@ def _cell_rows(path: Path, stream: IO[str], suffix: str) -> Iterator[dict[str, A
     try:
         header = next(reader, [])
         if repeated := sorted({name for name in header if header.count(name) > 1}):
-            raise ValueError(f"{path} has two columns {repeated[0]!r}; rename one")
+            raise ValueError(f"{path} has two columns {repeated[0]!r}; rename one of them")
         for number, cells in enumerate(filter(None, reader), 1):
             if len(cells) != len(header):
                 raise ValueError(
@@ -179,7 +179,7 @@ def _cell_rows(path: Path, stream: IO[str], suffix: str) -> Iterator[dict[str, A
                 )
             yield dict(zip(header, cells, strict=True))
     except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: not valid CSV ({error})") from None
+        raise ValueError(f"{path}, line {reader.line_num}: must be valid CSV ({error})") from None
 
 
 def _chain(first: dict[str, Any], rest: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -201,16 +201,16 @@ def _check_columns(path: Path, names: list[str], columns: Columns) -> None:
 
 def _text(row: dict[str, Any], column: str) -> str:
     if column not in row:
-        raise ValueError(f"{column} is missing")
+        raise ValueError(f"{column} is missing; complete or remove the row")
     value = row[column]
     if not isinstance(value, str):
         raise ValueError(f"{column} must be a text (got {value!r})")  # noqa: TRY004 - an invalid file is a ValueError
     if not value.strip():
-        raise ValueError(f"{column} is empty")
+        raise ValueError(f"{column} must not be empty; complete or remove the row")
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{column} is not valid Unicode ({error})") from None
+        raise ValueError(f"{column} must be valid Unicode ({error})") from None
     return value
 
 
@@ -231,7 +231,7 @@ def _label_name(value: object, column: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{column} must be a text or a whole number (got {value!r})")  # noqa: TRY004 - an invalid file is a ValueError
     if not value.strip():
-        raise ValueError(f"{column} is empty")
+        raise ValueError(f"{column} must not be empty; complete or remove the row")
     return value
 
 

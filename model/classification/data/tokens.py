@@ -38,12 +38,14 @@ class TokenizedTexts:
         types: token types of each text. None for an encoder without several token types.
         pad: id of the padding token.
         max_tokens: maximum number of tokens of a padded text.
+        truncated: number of texts that lack tokens because they were too long.
     """
 
     ids: list[NDArray[np.int32]]
     types: list[NDArray[np.int32]] | None
     pad: int
     max_tokens: int
+    truncated: int = 0
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -123,8 +125,8 @@ def tokenize(
             row = dataset.examples[long[0]].row
             raise ValueError(
                 f"{dataset.path}, row {row}: must have at most {max_tokens} tokens "
-                f"(got {len(encodings[long[0]])}); {len(long):,} of {len(encodings):,} rows are "
-                "too long, shorten them or set --on-long-text truncate"
+                f"(got {len(encodings[long[0]])}). {len(long):,} of {len(encodings):,} rows are "
+                "too long; shorten them or set --on-long-text truncate"
             )
         tokenizer.enable_truncation(max_tokens, strategy="longest_first")
         for row, cut in zip(long, tokenizer.encode_batch([inputs[r] for r in long]), strict=True):
@@ -134,7 +136,15 @@ def tokenize(
     types = None
     if type_vocab_size > 1:
         types = [np.array(encoding.type_ids, np.int32) for encoding in encodings]
-    return TokenizedTexts(ids, types, special.pad, max_tokens)
+    return TokenizedTexts(ids, types, special.pad, max_tokens, len(long))
+
+
+def describe_truncated_texts(dataset: Dataset, texts: TokenizedTexts) -> list[str]:
+    """Return a sentence about the truncated texts, if any."""
+    if not texts.truncated:
+        return []
+    rows = f"{texts.truncated:,} of {len(texts):,} rows"
+    return [f"{dataset.path}: {rows} are truncated to {texts.max_tokens} tokens"]
 
 
 def separates_pairs(tokenizer: Tokenizer) -> bool:
@@ -208,7 +218,7 @@ def _check_encodings(
     for example, encoding in zip(dataset.examples, encodings, strict=True):
         ids = np.array(encoding.ids)[np.array(encoding.special_tokens_mask) == 0]
         if not len(ids):
-            raise ValueError(f"{dataset.path}, row {example.row}: the text has no tokens")
+            raise ValueError(f"{dataset.path}, row {example.row}: must have at least one token")
         if len(found := ids[np.isin(ids, forbidden)]):
             token = tokenizer.id_to_token(int(found[0]))
             raise ValueError(

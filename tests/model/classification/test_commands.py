@@ -213,7 +213,7 @@ def test_unusual_data_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     write_rows("other.csv", rows[:2])
     assert classify("--validation=other.csv", "--test=other.csv") == 0
     said = capsys.readouterr().out
-    assert "data.csv: ignored columns id" in said
+    assert "data.csv: training ignores the columns id" in said
     assert "data.csv: 2 rows repeat the text of an earlier row, 1 of them with another" in said
     assert said.count("other.csv: 2 rows have a text that also occurs in the training rows") == 2
 
@@ -222,15 +222,16 @@ LONG = [{"text": "red " * 40, "label": "colour"}, *topic_rows(30)]
 
 
 @pytest.mark.usefixtures("_no_plots")
-def test_long_texts_can_be_truncated() -> None:
+def test_long_texts_can_be_truncated(capsys: pytest.CaptureFixture[str]) -> None:
     write_rows("data.csv", LONG)
     assert classify("--on-long-text=truncate") == 0
+    assert "data.csv: 1 of 28 rows are truncated to 16 tokens" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("files", "arguments", "message"),
     [
-        ({"data.csv": LONG}, (), "row 1: must have at most 16 tokens (got 42); 1 of"),
+        ({"data.csv": LONG}, (), "row 1: must have at most 16 tokens (got 42). 1 of"),
         ({}, ("--max-tokens=2",), "max_tokens must be between 3 and 16"),
         ({}, ("--max-tokens=17",), "between 3 and 16, the maximum of the encoder (got 17)"),
         ({}, ("--best-by=spearman",), "best_by must be one of accuracy, macro_f1"),
@@ -302,7 +303,7 @@ def test_sigterm_keeps_the_best_checkpoint(
     assert metrics()["epochs"] == 2
     assert metrics()["test"]["rows"] == 60
     assert load_checkpoint(Path("run")).tasks == ("text-classification",)
-    assert "stopped by SIGTERM" in capsys.readouterr().out
+    assert "SIGTERM has stopped the run" in capsys.readouterr().out
     assert signal.getsignal(signal.SIGTERM) is before
 
 

@@ -49,6 +49,12 @@ def test_a_checkpoint_without_a_tokenizer_is_rejected() -> None:
         Start.from_checkpoint(Path("start"))
 
 
+def test_a_tokenizer_larger_than_the_embeddings_is_rejected(tokenizer: Tokenizer) -> None:
+    save_small("start", tokenizer.to_str().encode(), vocab_size=30)
+    with pytest.raises(CheckpointError, match=r"start: the tokenizer must have at most 30 tokens"):
+        Start.from_checkpoint(Path("start"))
+
+
 def test_from_scratch_with_a_new_tokenizer() -> None:
     start = Start.from_scratch(dataset_of([("zebra crossing", "a")]), None, None)
     assert {"zebra", "crossing", "[MASK]"} <= set(start.tokenizer.get_vocab())

@@ -13,7 +13,7 @@ from model.checkpoints.checkpoint import save_checkpoint
 from model.classification.comparison.runs import stratified_order
 from model.classification.training import FineTuning
 from model.commands import main
-from tests.model.classification.samples import TINY, TinyTask, dataset_of, topic_rows, write_rows
+from tests.model.classification.samples import TinyTask, dataset_of, topic_rows, write_rows
 
 QUICK = ("--epochs=2", "--learning-rate=0.01", "--device=cpu", "--batch-rows=8")
 
@@ -90,7 +90,7 @@ def test_an_interrupted_comparison_continues(
     with monkeypatch.context() as patched:
         patched.setattr(FineTuning, "run", stopped)
         assert compare("--sizes", "12", "--seeds=1") == 0
-    assert "the same command continues the comparison" in capsys.readouterr().out
+    assert "The same command continues it." in capsys.readouterr().out
     assert [path.name for path in Path("out/runs").iterdir()] == ["pretrained-12-0.json"]
     assert not Path("out/results.json").exists()
     assert compare("--sizes", "12", "--seeds=1") == 0
@@ -134,10 +134,10 @@ def test_impossible_sizes_are_rejected(
     assert not Path("out").exists()
 
 
-def test_long_texts_are_truncated() -> None:
+def test_long_texts_are_truncated(capsys: pytest.CaptureFixture[str]) -> None:
     write_rows("data.csv", [{"text": "red " * 99, "label": "colour"}, *topic_rows(40)])
     assert compare("--sizes", "12", "--seeds=1") == 0
-    assert TINY["max_positions"] < 99
+    assert "data.csv: 1 of 41 rows are truncated to 16 tokens" in capsys.readouterr().out
 
 
 def test_every_prefix_of_the_training_rows_is_stratified() -> None:

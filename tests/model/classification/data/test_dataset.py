@@ -75,22 +75,22 @@ HEADER = "text,label\n"
 @pytest.mark.parametrize(
     ("name", "content", "problem_type", "message"),
     [
-        ("d.csv", HEADER + "x,a\n ,b\n", SINGLE, "d.csv, row 2: text is empty"),
-        ("d.csv", HEADER + "x,a\ny, \n", SINGLE, "d.csv, row 2: label is empty"),
+        ("d.csv", HEADER + "x,a\n ,b\n", SINGLE, "d.csv, row 2: text must not be empty"),
+        ("d.csv", HEADER + "x,a\ny, \n", SINGLE, "d.csv, row 2: label must not be empty"),
         ("d.csv", HEADER + "x,a\ny\n", SINGLE, r"d.csv, row 2: must have 2 cells.*\(got 1\)"),
-        ("d.csv", HEADER + 'x,a\n"y,b\n', SINGLE, "d.csv, line 3: not valid CSV"),
+        ("d.csv", HEADER + 'x,a\n"y,b\n', SINGLE, "d.csv, line 3: must be valid CSV"),
         ("d.csv", HEADER, SINGLE, "d.csv must contain at least one row"),
         ("d.csv", "", SINGLE, "d.csv must contain at least one row"),
         ("d.csv", "text,text\nx,a\n", SINGLE, "d.csv has two columns 'text'"),
         ("d.csv", "body,label\nx,a\n", SINGLE, r"no column 'text' \(got body, label\).*--text-col"),
         ("d.csv", "text,kind\nx,a\n", SINGLE, "no column 'label'.*set --label-column"),
-        ("d.csv", "text,text_pair,label\nx,,a\n", SINGLE, "row 1: text_pair is empty"),
+        ("d.csv", "text,text_pair,label\nx,,a\n", SINGLE, "row 1: text_pair must not be empty"),
         ("d.txt", "x", SINGLE, r"d.txt must end in .csv, .tsv, .jsonl.*\(got '.txt'\)"),
         ("d.csv", HEADER + "x,high\n", "regression", r"row 1: label must be a number.*'high'"),
         ("d.csv", HEADER + "x,nan\n", "regression", "row 1: label must be a number"),
         ("d.csv", HEADER + "x,inf\n", "regression", "row 1: label must be a number"),
         ("d.csv", HEADER + "x,a|b|a\n", MULTI, r"must not repeat a label \(got a, b, a\)"),
-        ("d.csv", HEADER + "x,a||b\n", MULTI, "row 1: label is empty"),
+        ("d.csv", HEADER + "x,a||b\n", MULTI, "row 1: label must not be empty"),
         ("d.jsonl", '{"text": "x"}\n', SINGLE, "no column 'label'"),
         ("d.jsonl", '{"text": "x", "label": 1}\n{"label": 1}\n', SINGLE, "row 2: text is missing"),
         ("d.jsonl", '{"text": "x", "label": 1}\n{"text": "y"}\n', SINGLE, "row 2: label is missi"),
@@ -98,8 +98,8 @@ HEADER = "text,label\n"
         ("d.jsonl", '{"text": "x", "label": true}\n', SINGLE, "a whole number .got True"),
         ("d.jsonl", '{"text": "x", "label": true}\n', "regression", "must be a number .got True"),
         ("d.jsonl", '{"text": "x", "label": 7}\n', MULTI, r"a list of labels \(got 7\)"),
-        ("d.jsonl", '{"text": "\\ud800", "label": 1}\n', SINGLE, "row 1: text is not valid Unic"),
-        ("d.jsonl", '{"text": "x"\n', SINGLE, "d.jsonl, row 1: not valid JSON"),
+        ("d.jsonl", '{"text": "\\ud800", "label": 1}\n', SINGLE, "row 1: text must be valid Unic"),
+        ("d.jsonl", '{"text": "x"\n', SINGLE, "d.jsonl, row 1: must be valid JSON"),
         ("d.jsonl", "[1]\n", SINGLE, r"d.jsonl, row 1: must be a JSON object \(got '\[1\]'\)"),
     ],
 )
@@ -117,7 +117,7 @@ def test_a_missing_pair_column_is_named() -> None:
 
 def test_the_first_five_bad_rows_are_named_and_the_others_counted() -> None:
     rows = [{"text": "" if i % 2 else "x", "label": "a"} for i in range(16)]
-    with pytest.raises(ValueError, match="row 2: text is empty") as raised:
+    with pytest.raises(ValueError, match="row 2: text must not be empty") as raised:
         read_text_rows(write_rows("data.csv", rows))
     lines = str(raised.value).splitlines()
     assert [line.split(":")[0] for line in lines[:5]] == [
