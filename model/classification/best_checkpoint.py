@@ -52,7 +52,10 @@ class BestCheckpoint:
             (directory / name).unlink(missing_ok=True)
 
     def add_epoch(self, epoch: Epoch) -> None:
-        """Write the results of an epoch, and the checkpoint if the epoch is the best so far."""
+        """Write the results of an epoch.
+
+        The best epoch so far also replaces the checkpoint.
+        """
         self.epochs.append(epoch)
         append_history(self.directory, epoch)
         draw_curve(self.directory / CURVE_NAME, self.epochs, self.classifier)
@@ -83,7 +86,8 @@ class BestCheckpoint:
         """
         if self.best is None:
             raise ValueError(
-                "the run stopped before the end of its first epoch and wrote no checkpoint"
+                "the run has no checkpoint, because it stopped before the end of its first epoch; "
+                "start the run again"
             )
         model = load_checkpoint(self.directory).model.to(self.run.device)
         problem_type = self.classifier.problem_type
@@ -103,7 +107,7 @@ class BestCheckpoint:
                 intervals = bootstrap_intervals(problem_type, logits, rows.targets)
                 metrics[name] |= {"confidence": CONFIDENCE, "intervals": intervals}
             if matrix := metrics[name].get("confusion_matrix"):
-                # the plot shows the test rows, or the validation rows without test rows
+                # the plot of the test rows replaces the plot of the validation rows
                 draw_confusion(self.directory / CONFUSION_NAME, matrix, self.classifier.labels)
         write_json(self.directory / METRICS_NAME, metrics)
         return metrics

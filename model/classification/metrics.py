@@ -16,7 +16,7 @@ from model.classification.data.labels import Targets
 from model.encoder.classifier import ProblemType
 from model.training.evaluation import CONFIDENCE, EVALUATION_SEED, RESAMPLES
 
-# the first metric of a problem type selects the best epoch by default
+# by default, the first metric of a problem type selects the best epoch
 METRICS: Mapping[ProblemType, tuple[str, ...]] = {
     "single_label_classification": ("accuracy", "macro_f1"),
     "multi_label_classification": ("macro_f1", "micro_f1", "accuracy"),
@@ -30,9 +30,9 @@ class LabelCounts:
     """Counts of true and predicted labels.
 
     Attributes:
-        hits: (L,) number of rows with the label whose prediction has the label.
+        hits: (L,) number of rows whose text and prediction have the label.
         predicted: (L,) number of rows whose prediction has the label.
-        actual: (L,) number of rows with the label.
+        actual: (L,) number of rows whose text has the label.
     """
 
     hits: NDArray[np.int64]
@@ -40,7 +40,10 @@ class LabelCounts:
     actual: NDArray[np.int64]
 
     def f1(self) -> NDArray[np.float64]:
-        """Return F1 of each label (L,), which is 0 for labels without rows and predictions."""
+        """Return F1 (L,) of each label.
+
+        F1 is 0 for labels without rows and predictions.
+        """
         total = self.predicted + self.actual
         scores: NDArray[np.float64] = 2 * self.hits / np.maximum(total, 1)
         return scores
@@ -99,7 +102,7 @@ def bootstrap_intervals(
 ) -> dict[str, tuple[float, float]]:
     """Return 95 % percentile bootstrap intervals of the metrics over rows.
 
-    The source of the method is Efron and Tibshirani 1993, section 13.3. The intervals describe the
+    The method is that of Efron and Tibshirani 1993, section 13.3. The intervals describe the
     variation between samples of rows, but not the variation between training runs.
     """
     rng, rows = np.random.default_rng(EVALUATION_SEED), len(targets)
@@ -118,7 +121,8 @@ def count_labels(
 ) -> LabelCounts:
     """Count true and predicted labels.
 
-    A prediction for several labels has the labels with a logit above 0, a probability above 0.5.
+    With several labels per text, a prediction has the labels whose logit is above 0. Their
+    probability is above 0.5.
     """
     if problem_type == "single_label_classification":
         matrix = confusion_matrix(logits, targets)
@@ -135,14 +139,20 @@ def confusion_matrix(logits: NDArray[np.float32], targets: Targets) -> NDArray[n
 
 
 def spearman(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """Return the rank correlation, which is 0 if one of the arrays is constant."""
+    """Return Spearman's rank correlation.
+
+    The correlation with a constant array is 0.
+    """
     x, y = (ranks - ranks.mean() for ranks in (_ranks(first), _ranks(second)))
     scale = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / scale if scale else 0.0
 
 
 def _ranks(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return ranks, which are the mean rank for equal values."""
+    """Return ranks from 1.
+
+    Equal values have their mean rank.
+    """
     _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
     last: NDArray[np.int64] = counts.cumsum()
     mean_rank: NDArray[np.float64] = last - (counts - 1) / 2

@@ -18,6 +18,7 @@ from model.classification.data.split import (
 from model.encoder.classifier import ProblemType
 
 DEFAULT_VALIDATION_SHARE = 0.1
+LEAST_TOKENS = 8  # the special tokens of a pair and some words
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +43,9 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
         "--label-column", default="label", help="column of the label (default: %(default)s)"
     )
     parser.add_argument(
-        "--max-tokens", type=int, help="maximum tokens of a text (default: the encoder's maximum)"
+        "--max-tokens",
+        type=int,
+        help="maximum length of a text in tokens (default: maximum of the encoder)",
     )
 
 
@@ -52,8 +55,8 @@ def add_training_options(parser: argparse.ArgumentParser) -> None:
         "--pooling",
         choices=("mean", "first"),
         default="mean",
-        help="hidden state that the head reads: mean of all tokens, or first token "
-        "(default: %(default)s)",
+        help="input of the head, the mean of all hidden states or the hidden state of the first "
+        "token (default: %(default)s)",
     )
     cuda = "cuda" if torch.cuda.is_available() else "cpu"
     device_help = "processor for the training (default: %(default)s)"
@@ -76,8 +79,8 @@ def read_training_data(
     """Read the training and the validation rows.
 
     Returns:
-        The training rows, the validation rows, and sentences about ignored columns and repeated
-        texts.
+        The training rows, the validation rows, and sentences for the user about ignored columns
+        and repeated texts.
 
     Raises:
         ValueError: a file is invalid, or only one of them has pairs.
@@ -121,12 +124,12 @@ def max_tokens_of(options: argparse.Namespace, max_positions: int) -> int:
     """Return the maximum number of tokens of a text.
 
     Raises:
-        ValueError: --max-tokens is not between 3 and the maximum of the encoder.
+        ValueError: --max-tokens is not between 8 and the maximum of the encoder.
     """
     limit: int = max_positions if options.max_tokens is None else options.max_tokens
-    if not 3 <= limit <= max_positions:
+    if not LEAST_TOKENS <= limit <= max_positions:
         raise ValueError(
-            f"max_tokens must be between 3 and {max_positions}, the maximum of the encoder "
-            f"(got {limit})"
+            f"max_tokens must be between {LEAST_TOKENS} and {max_positions}, the maximum of the "
+            f"encoder (got {limit})"
         )
     return limit

@@ -30,7 +30,11 @@ CONFUSION_NAME = "confusion.png"
 def describe_predictions(
     classifier: ClassifierConfig, logits: NDArray[np.float32], targets: Targets
 ) -> dict[str, Any]:
-    """Return the metrics, for labels with precision and recall by label and confusion matrix."""
+    """Return the metrics of predictions as plain values.
+
+    The result for labels also contains precision, recall and F1 of each label. The result for one
+    label per text also contains the confusion matrix.
+    """
     problem_type = classifier.problem_type
     described: dict[str, Any] = {
         "rows": len(targets),

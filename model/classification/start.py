@@ -48,7 +48,7 @@ class Start:
         """Start from a checkpoint, without its classification head.
 
         Raises:
-            CheckpointError: the checkpoint is invalid, or has no tokenizer or too large a tokenizer.
+            CheckpointError: the checkpoint is invalid, or its tokenizer is missing or too large.
         """
         checkpoint = load_checkpoint(directory)
         if checkpoint.tokenizer_json is None:

@@ -61,8 +61,8 @@ class Epoch:
 class FineTuning:
     """Fine-tuning run with a validation after each epoch.
 
-    For regression, the run trains on standardised targets. `published_model` folds the scale and
-    the mean of the targets into the head.
+    For regression, the run trains on standardised targets. `published_model` includes the scale and
+    the mean of the targets in the output layer of the head.
 
     Args:
         model: encoder with a classification head. The run moves it to the device.
@@ -111,7 +111,7 @@ class FineTuning:
             description: text before the progress bar.
 
         Returns:
-            True for a complete run, False if `stop` returned True before its end.
+            Whether the run is complete. A run is incomplete if `stop` has returned True.
         """
         config = self.config
         steps_per_epoch = -(-len(self.training.texts) // config.batch_rows)
@@ -184,8 +184,8 @@ class FineTuning:
 def _dropout(head: ClassificationHead, share: float) -> Iterator[None]:
     """Apply dropout to the pooled vectors in training mode within the block."""
 
-    def drop(_head: torch.nn.Module, inputs: tuple[Tensor]) -> Tensor:
-        return F.dropout(inputs[0], share, training=head.training)
+    def drop(module: torch.nn.Module, inputs: tuple[Tensor]) -> Tensor:
+        return F.dropout(inputs[0], share, training=module.training)
 
     hook = head.register_forward_pre_hook(drop)
     try:

@@ -43,12 +43,14 @@ def add_compare_command(commands: argparse._SubParsersAction[argparse.ArgumentPa
     add_data_options(parser)
     parser.add_argument("--output", required=True, type=Path, help="directory for the results")
     parser.add_argument("--init", required=True, type=Path, help="checkpoint of the encoder")
-    sizes_help = "numbers of training rows (default: %(default)s)"
+    sizes_help = "numbers of training rows (default: 200 1000 5000)"
     parser.add_argument("--sizes", type=int, nargs="+", default=[200, 1000, 5000], help=sizes_help)
     seeds_help = "number of runs with different seeds and training rows (default: %(default)s)"
     parser.add_argument("--seeds", type=int, default=3, help=seeds_help)
     parser.add_argument(
-        "--baselines", action="store_true", help="add the majority class and a bag of words"
+        "--baselines",
+        action="store_true",
+        help="also evaluate the majority class and a bag of words",
     )
     parser.add_argument(
         "--scratch-learning-rate",

@@ -1,4 +1,4 @@
-"""Plot of accuracy by epoch for a pre-trained encoder and for one trained from scratch."""
+"""Plot of accuracy by epoch, for fine-tuning and for training from scratch."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class ComparisonData:
 
 
 class Comparison:
-    """Training runs from a checkpoint and from scratch, and baselines.
+    """Training runs from a checkpoint and from scratch, with baselines.
 
     Args:
         data: training and validation rows.
@@ -70,7 +70,7 @@ class Comparison:
     def run(
         self, method: Method, size: int, seed: int, stop: Callable[[], bool]
     ) -> RunResult | None:
-        """Return the result of a run, from its file if the run has ended before.
+        """Compute the result of a run, or read the file of a finished run.
 
         Returns:
             The result. None if `stop` returned True before the end of the run.
@@ -118,7 +118,10 @@ class Comparison:
 
 
 def stratified_order(targets: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-    """Return a seeded order of rows whose every prefix has nearly the labels' overall shares."""
+    """Return a seeded random order of rows.
+
+    The first rows of any number have nearly the same shares of labels as all rows.
+    """
     generator = np.random.default_rng(seed)
     place = np.empty(len(targets))
     for label in np.unique(targets):
@@ -129,7 +132,9 @@ def stratified_order(targets: NDArray[np.int64], seed: int) -> NDArray[np.int64]
 
 
 def check_key(directory: Path, key: dict[str, Any]) -> None:
-    """Write the inputs of a comparison to its directory, or compare them with the existing file.
+    """Check that the results in a directory have the same inputs.
+
+    The function writes the inputs to a directory without results.
 
     Raises:
         ValueError: the directory has results with other inputs.
@@ -141,8 +146,8 @@ def check_key(directory: Path, key: dict[str, Any]) -> None:
         changed = sorted(n for n in before.keys() | key if before.get(n) != key.get(n))
         if changed:
             raise ValueError(
-                f"{path} has another {', '.join(changed)}; use another --output, or delete "
-                f"{directory} to start again"
+                f"{path} has other values of {', '.join(changed)}; use another --output, or "
+                f"delete {directory} to start again"
             )
         return
     directory.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,8 @@
 """Reader of labelled texts in CSV, TSV and JSONL files.
 
-A file has one example per row, with a text, a label and optionally a second text. The reader
-decompresses `.xz` files. The first row of CSV and TSV files names the columns. Cells of TSV files
-have no quotes, so that a quotation mark is an ordinary character. Row numbers start at 1 and count
-neither the header nor blank lines.
+A row has a text, a label and optionally a second text. The reader decompresses `.xz` files. The
+header of CSV and TSV files names the columns. In TSV files, a quotation mark is an ordinary
+character. Row numbers start at 1 and exclude the header and blank lines.
 """
 
 from __future__ import annotations
@@ -65,9 +64,9 @@ class Dataset:
     """Labelled examples of a file.
 
     Attributes:
-        path: the file, to name in errors.
-        examples: the examples in file order.
-        ignored_columns: columns without a meaning for training.
+        path: file to name in errors.
+        examples: examples in file order.
+        ignored_columns: columns that training does not use.
     """
 
     path: Path
@@ -162,7 +161,7 @@ def _json_rows(path: Path, stream: IO[str]) -> Iterator[dict[str, Any]]:
 
 
 def _cell_rows(path: Path, stream: IO[str], suffix: str) -> Iterator[dict[str, Any]]:
-    csv.field_size_limit(_MAX_CELL_CHARACTERS)  # an unclosed quote makes the rest one cell
+    csv.field_size_limit(_MAX_CELL_CHARACTERS)  # the cell of an unclosed quote is long
     if suffix == ".tsv":
         reader = csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
     else:

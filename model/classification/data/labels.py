@@ -1,4 +1,4 @@
-"""Label names of a dataset, their numbers for the loss, and class weights.
+"""Labels of a dataset, with targets and class weights for the loss.
 
 Shapes: N rows, L labels.
 """
@@ -20,8 +20,8 @@ Targets: TypeAlias = NDArray[Any]
 def label_names(training: Dataset, columns: Columns, problem_type: ProblemType) -> tuple[str, ...]:
     """Return the labels of the training rows in the order of the logits.
 
-    Labels that are whole numbers are in numerical order, other labels in alphabetical order. The
-    label of a regression is the name of its column.
+    Labels that are whole numbers come first, in numerical order. The other labels are in
+    alphabetical order. The label of a regression is the name of its column.
 
     Raises:
         ValueError: the training rows have too few labels.
@@ -33,7 +33,7 @@ def label_names(training: Dataset, columns: Columns, problem_type: ProblemType) 
     if len(names) < fewest:
         raise ValueError(
             f"{training.path}: the training rows must have at least {fewest} labels "
-            f"(got {', '.join(sorted(names)) or 'none'})"
+            f"(got {', '.join(sorted(names)) or 'none'}); add rows with other labels"
         )
     return tuple(sorted(names, key=_rank))
 
@@ -64,13 +64,13 @@ def encode_targets(dataset: Dataset, labels: tuple[str, ...], problem_type: Prob
 def balanced_weights(
     targets: Targets, num_labels: int, problem_type: ProblemType
 ) -> NDArray[np.float32]:
-    """Return weights (L,) that give rare labels the same influence as frequent ones.
+    """Return weights (L,) with which rare labels influence the loss as much as frequent labels.
 
     With one label per text, the weight of a label with n of N rows is N / (L n). With several
-    labels per text, the weight of the n rows that have the label is (N - n) / n.
+    labels per text, the weight of such a label is (N - n) / n.
 
     Raises:
-        ValueError: the problem is a regression, or all or no rows have a label.
+        ValueError: the problem is a regression, or all rows have the same label.
     """
     if problem_type == "regression":
         raise ValueError("class_weights must be none for regression (got balanced)")

@@ -1,4 +1,4 @@
-"""Split of a dataset into training and validation rows, and search for repeated texts."""
+"""Stratified split of a dataset, and counts of repeated texts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ _UNLABELLED = ("",)
 def split_dataset(dataset: Dataset, validation_share: float) -> tuple[Dataset, Dataset]:
     """Split a dataset by a fixed seed into training and validation rows.
 
-    The split is stratified: each label has about the given share of its rows in the validation
-    rows, and at least one row in the training rows. Rows with the same text are on the same side.
+    The split is stratified. The validation rows contain about the given share of the rows of each
+    label. The training rows contain at least one row of each label. Rows with the same text are in
+    the same part.
 
     Args:
         dataset: examples of a file.
-        validation_share: share of the rows in (0, 1) for validation.
+        validation_share: share of the validation rows in (0, 1).
 
     Raises:
         ValueError: the dataset is too small for a validation row.
@@ -56,7 +57,11 @@ def split_dataset(dataset: Dataset, validation_share: float) -> tuple[Dataset, D
 
 
 def describe_repeated_texts(dataset: Dataset) -> list[str]:
-    """Return a sentence about the rows that repeat the text of an earlier row, if any."""
+    """Count the rows that repeat the text of an earlier row.
+
+    Returns:
+        A list with one sentence for the user. Empty without such rows.
+    """
     seen: dict[tuple[str, str | None], Example] = {}
     repeated = contradicted = 0
     for example in dataset.examples:
@@ -72,7 +77,11 @@ def describe_repeated_texts(dataset: Dataset) -> list[str]:
 
 
 def describe_shared_texts(training: Dataset, other: Dataset) -> list[str]:
-    """Return a sentence about the rows whose texts also occur in the training rows, if any."""
+    """Count the rows whose texts also occur in the training rows.
+
+    Returns:
+        A list with one sentence for the user. Empty without such rows.
+    """
     known = {(example.text, example.text_pair) for example in training.examples}
     shared = sum((example.text, example.text_pair) in known for example in other.examples)
     if not shared:

@@ -25,7 +25,7 @@ OnLongText = Literal["error", "truncate"]
 ON_LONG_TEXT: tuple[OnLongText, ...] = get_args(OnLongText)
 # a multiple limits the number of shapes, because oneDNN compiles kernels per shape
 LENGTH_MULTIPLE = 8
-# batches from which an epoch sorts the rows by length
+# an epoch sorts the rows of this many batches by length
 _BATCHES_PER_SORT = 50
 
 
@@ -35,10 +35,10 @@ class TokenizedTexts:
 
     Attributes:
         ids: ids of each text.
-        types: token types of each text. None for an encoder without several token types.
+        types: token types of each text. None for an encoder with at most one token type.
         pad: id of the padding token.
         max_tokens: maximum number of tokens of a padded text.
-        truncated: number of texts that lack tokens because they were too long.
+        truncated: number of truncated texts.
     """
 
     ids: list[NDArray[np.int32]]
@@ -68,7 +68,7 @@ class Batch:
         rows: (N,) indices of the texts.
         input_ids: (N, T) token ids with padding at the end.
         attention_mask: (N, T), 1 for tokens and 0 for padding. None without padding.
-        token_type_ids: (N, T) token types. None for an encoder without several token types.
+        token_type_ids: (N, T) token types. None for an encoder with at most one token type.
     """
 
     rows: NDArray[np.int64]
@@ -101,18 +101,18 @@ def tokenize(
         tokenizer: tokenizer without truncation and padding.
         max_tokens: maximum number of tokens of a text or pair, special tokens included.
         type_vocab_size: number of token types of the encoder.
-        on_long_text: "error" to reject longer texts, or "truncate" to cut the longer text of a
-            pair token by token.
+        on_long_text: "error" to reject longer texts, or "truncate" to remove tokens from their end.
+            A pair loses tokens of its longer text.
 
     Raises:
-        ValueError: a text is too long or contains a special token, or the tokenizer has no form for
-            pairs. The message names the file and the row.
+        ValueError: a text is too long, is empty after tokenization, or contains a special token. A
+            tokenizer without a separator for pairs is another reason. The message names the file.
     """
     special = SpecialTokens.from_tokenizer(tokenizer)
     if dataset.has_pairs and not separates_pairs(tokenizer):
         raise ValueError(
-            f"{dataset.path} has pairs, but the post-processor of the tokenizer does not separate "
-            "pairs by a special token; use another tokenizer or a file without a second text"
+            f"the post-processor of the tokenizer must separate the pairs of {dataset.path} by a "
+            "special token; use another tokenizer, or remove the second text"
         )
     inputs = [
         (e.text, e.text_pair) if e.text_pair is not None else e.text for e in dataset.examples
@@ -140,7 +140,11 @@ def tokenize(
 
 
 def describe_truncated_texts(dataset: Dataset, texts: TokenizedTexts) -> list[str]:
-    """Return a sentence about the truncated texts, if any."""
+    """Count the truncated texts of a dataset.
+
+    Returns:
+        A list with one sentence for the user. Empty without truncated texts.
+    """
     if not texts.truncated:
         return []
     rows = f"{texts.truncated:,} of {len(texts):,} rows"
@@ -159,10 +163,10 @@ def separates_pairs(tokenizer: Tokenizer) -> bool:
 def shuffled_batches(
     texts: TokenizedTexts, batch_rows: int, seed: int, epoch: int
 ) -> Iterator[Batch]:
-    """Yield the batches of an epoch in a seeded order.
+    """Yield the batches of an epoch in a seeded random order.
 
-    Texts of similar length share a batch, which keeps the padding small. Each epoch has other
-    batches.
+    The texts of a batch have similar lengths, so that the batch has little padding. Each epoch
+    forms new batches.
     """
     generator = np.random.default_rng([seed, epoch])
     order = generator.permutation(len(texts))

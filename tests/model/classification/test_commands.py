@@ -232,8 +232,8 @@ def test_long_texts_can_be_truncated(capsys: pytest.CaptureFixture[str]) -> None
     ("files", "arguments", "message"),
     [
         ({"data.csv": LONG}, (), "row 1: must have at most 16 tokens (got 42). 1 of"),
-        ({}, ("--max-tokens=2",), "max_tokens must be between 3 and 16"),
-        ({}, ("--max-tokens=17",), "between 3 and 16, the maximum of the encoder (got 17)"),
+        ({}, ("--max-tokens=7",), "max_tokens must be between 8 and 16"),
+        ({}, ("--max-tokens=17",), "between 8 and 16, the maximum of the encoder (got 17)"),
         ({}, ("--best-by=spearman",), "best_by must be one of accuracy, macro_f1"),
         ({}, ("--text-column=body",), "has no column 'body'"),
         ({}, ("--validation-share=2",), "validation_share must be between 0 and 1"),

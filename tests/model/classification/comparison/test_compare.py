@@ -115,7 +115,7 @@ def test_a_directory_with_other_inputs_is_rejected(
     assert compare("--sizes", "12", "--seeds=1") == 0
     assert compare("--sizes", "12", "--seeds=1", *arguments) == 2
     said = capsys.readouterr().err
-    assert f"comparison.json has another {changed}; use another --output" in said
+    assert f"comparison.json has other values of {changed}; use another --output" in said
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def test_whole_numbers_are_in_numerical_order() -> None:
 @pytest.mark.parametrize(
     ("labels", "problem_type", "message"),
     [
-        (["a", "a"], SINGLE, r"at least 2 labels \(got a\)"),
+        (["a", "a"], SINGLE, r"at least 2 labels \(got a\); add rows"),
         ([(), ()], MULTI, r"at least 1 labels \(got none\)"),
     ],
 )

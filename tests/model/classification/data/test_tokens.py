@@ -78,7 +78,7 @@ def test_a_tokenizer_without_a_form_for_pairs_is_rejected(tokenizer: Tokenizer) 
         pair="[CLS] $A $B [SEP]",
         special_tokens=[(t, tokenizer.token_to_id(t)) for t in ("[CLS]", "[SEP]")],
     )
-    with pytest.raises(ValueError, match=r"pairs.csv has pairs, but the post-processor"):
+    with pytest.raises(ValueError, match=r"must separate the pairs of pairs.csv by a special"):
         tokenize(pairs(("the cat", "sat on")), joining, **SETTINGS)
 
 
