@@ -58,7 +58,7 @@ class BestCheckpoint:
         """
         self.epochs.append(epoch)
         append_history(self.directory, epoch)
-        draw_curve(self.directory / CURVE_NAME, self.epochs, self.classifier)
+        draw_curve(self.directory / CURVE_NAME, self.epochs, self.run.problem_type)
         if self.best is None or self._rank(epoch) > self._rank(self.best):
             self.best = epoch
             model = self.run.published_model()

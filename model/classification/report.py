@@ -18,13 +18,14 @@ from model.classification.metrics import (
     count_labels,
 )
 from model.classification.training import Epoch
-from model.encoder.classifier import ClassifierConfig
+from model.encoder.classifier import ClassifierConfig, ProblemType
 from model.files import atomic_replace
 
 HISTORY_NAME = "history.jsonl"
 METRICS_NAME = "metrics.json"
 CURVE_NAME = "curve.png"
 CONFUSION_NAME = "confusion.png"
+MAX_PLOT_LABELS = 30
 
 
 def describe_predictions(
@@ -62,24 +63,26 @@ def append_history(directory: Path, epoch: Epoch) -> None:
         stream.write(json.dumps(epoch.to_dict()) + "\n")
 
 
-def draw_curve(path: Path, epochs: list[Epoch], classifier: ClassifierConfig) -> None:
+def draw_curve(path: Path, epochs: list[Epoch], problem_type: ProblemType) -> None:
     """Plot the losses and the validation metrics by epoch."""
     # imported here, because the import takes half a second
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    figure = Figure(figsize=(9, 4), layout="constrained")
-    losses, metrics = figure.subplots(1, 2)
+    names = METRICS[problem_type]
+    # the metrics of numbers have different units, and the metrics of labels are all shares
+    panels = [[name] for name in names] if problem_type == "regression" else [list(names)]
+    figure = Figure(figsize=(4.5 * (1 + len(panels)), 4), layout="constrained")
+    losses, *others = figure.subplots(1, 1 + len(panels))
     numbers = [epoch.epoch for epoch in epochs]
-    losses.plot(numbers, [epoch.training_loss for epoch in epochs], marker="o", label="training")
-    losses.plot(
-        numbers, [epoch.validation_loss for epoch in epochs], marker="o", label="validation"
-    )
-    for name in METRICS[classifier.problem_type]:
-        values = [epoch.metrics[name] for epoch in epochs]
-        metrics.plot(numbers, values, marker="o", label=name.replace("_", " "))
+    losses.plot(numbers, [e.training_loss for e in epochs], marker="o", label="training")
+    losses.plot(numbers, [e.validation_loss for e in epochs], marker="o", label="validation")
     losses.set(xlabel="epoch", ylabel="loss")
-    metrics.set(xlabel="epoch", ylabel="validation metric")
-    for axes in (losses, metrics):
+    for axes, panel in zip(others, panels, strict=True):
+        for name in panel:
+            values = [epoch.metrics[name] for epoch in epochs]
+            axes.plot(numbers, values, marker="o", label=name.replace("_", " "))
+        axes.set(xlabel="epoch", ylabel="validation metric")
+    for axes in (losses, *others):
         axes.grid(alpha=0.3)
         axes.legend()
         axes.xaxis.get_major_locator().set_params(integer=True)
@@ -88,7 +91,12 @@ def draw_curve(path: Path, epochs: list[Epoch], classifier: ClassifierConfig) ->
 
 
 def draw_confusion(path: Path, matrix: list[list[int]], labels: tuple[str, ...]) -> None:
-    """Plot a confusion matrix with the number of rows in each cell."""
+    """Plot a confusion matrix with the number of rows in each cell.
+
+    A matrix of more than 30 labels has no plot, because its numbers are not legible.
+    """
+    if len(labels) > MAX_PLOT_LABELS:
+        return
     from matplotlib.figure import Figure  # noqa: PLC0415 - see draw_curve
 
     size = 2.5 + 0.7 * len(labels)
