@@ -17,15 +17,10 @@ from model.encoder.config import EncoderConfig
 from model.encoder.encoder import TiedEncoder
 from model.files import read_object
 from model.tokenizers.word_pieces import train_word_pieces
+from model.training.commands import DEFAULT_ENCODER, DEFAULT_VOCAB_SIZE
 
-DEFAULT_ENCODER = {
-    "d_model": 256,
-    "num_layers": 4,
-    "num_heads": 4,
-    "d_ff": 1024,
-    "max_positions": 512,
-}
-DEFAULT_VOCAB_SIZE = 30_000
+DEFAULT_MAX_POSITIONS = 512
+_DEFAULT_ENCODER = DEFAULT_ENCODER | {"max_positions": DEFAULT_MAX_POSITIONS}
 _HEAD = "classifier."
 
 
@@ -77,7 +72,7 @@ class Start:
         Raises:
             ValueError: a file is missing or invalid.
         """
-        fields = read_object(config_path) if config_path else dict(DEFAULT_ENCODER)
+        fields = read_object(config_path) if config_path else _DEFAULT_ENCODER
         if "vocab_size" in fields:
             raise ValueError(f"{config_path}: remove vocab_size, which the tokenizer determines")
         if tokenizer_path:
@@ -85,8 +80,8 @@ class Start:
         else:
             texts = (t for e in dataset.examples for t in (e.text, e.text_pair) if t is not None)
             tokenizer = train_word_pieces(texts, DEFAULT_VOCAB_SIZE)
-        fields["vocab_size"] = tokenizer.get_vocab_size()
-        return cls(EncoderConfig.from_dict(fields), None, tokenizer)
+        sizes = fields | {"vocab_size": tokenizer.get_vocab_size()}
+        return cls(EncoderConfig.from_dict(sizes), None, tokenizer)
 
     def without_weights(self) -> Start:
         """Return the same encoder and tokenizer with random weights."""

@@ -10,7 +10,7 @@ import torch
 from tokenizers import Tokenizer
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.classification.start import DEFAULT_ENCODER, Start
+from model.classification.start import Start
 from model.encoder.classifier import ClassifierConfig
 from tests.model.classification.samples import TINY, dataset_of
 from tests.model.command_line import save_small
@@ -58,7 +58,8 @@ def test_a_tokenizer_larger_than_the_embeddings_is_rejected(tokenizer: Tokenizer
 def test_from_scratch_with_a_new_tokenizer() -> None:
     start = Start.from_scratch(dataset_of([("zebra crossing", "a")]), None, None)
     assert {"zebra", "crossing", "[MASK]"} <= set(start.tokenizer.get_vocab())
-    expected = DEFAULT_ENCODER | {"vocab_size": start.tokenizer.get_vocab_size()}
+    expected = {"d_model": 256, "num_layers": 4, "max_positions": 512}
+    expected["vocab_size"] = start.tokenizer.get_vocab_size()
     assert {name: getattr(start.config, name) for name in expected} == expected
 
 
