@@ -37,12 +37,7 @@ from model.training.next_sentence import (
     prepare_encoder,
     require_next_sentence_head,
 )
-from model.training.pair_data import (
-    held_out_documents,
-    load_pairs,
-    read_held_out_pairs,
-    training_documents,
-)
+from model.training.pair_data import load_pairs, read_held_out_pairs, rows_beside_pairs
 
 HELD_OUT_ONE_IN = 100  # without --held-out, one row in 100 is held-out text
 DEFAULT_VOCAB_SIZE = 30_000
@@ -190,21 +185,16 @@ def _rows(
     def tokenize() -> TrainingRows:
         print("tokenizing ...", flush=True)
         if config.next_sentence:
-            packed = np.empty((0, row_tokens), np.int32)  # pairs replace packed training rows
-            texts = held_out_documents(files, held_out_files)
-            held_out = pack_rows(texts, tokenizer, special, row_tokens)
+            return rows_beside_pairs(files, held_out_files, tokenizer, config)
+        packed = pack_rows(read_documents(files), tokenizer, special, row_tokens)
+        if held_out_files:
+            held_out = pack_rows(read_documents(held_out_files), tokenizer, special, row_tokens)
         else:
-            packed = pack_rows(read_documents(files), tokenizer, special, row_tokens)
-            if held_out_files:
-                held_out = pack_rows(read_documents(held_out_files), tokenizer, special, row_tokens)
-            else:
-                set_aside = np.arange(len(packed)) % HELD_OUT_ONE_IN == 0
-                packed, held_out = packed[~set_aside], packed[set_aside]
+            set_aside = np.arange(len(packed)) % HELD_OUT_ONE_IN == 0
+            packed, held_out = packed[~set_aside], packed[set_aside]
         if not config.short_share:
             return TrainingRows(packed, held_out, {})
         texts = read_documents(files)
-        if config.next_sentence:
-            texts = training_documents(files, held_out_files)
         short = short_rows(texts, tokenizer, special, config.seed, longest)
         return TrainingRows(packed, held_out, short)
 
@@ -218,7 +208,8 @@ def _rows(
     if config.next_sentence:
         key["next_sentence"] = True
     rows = load_or_build_rows(directory, key, tokenize)
-    print(f"{rows.packed.size:,} training tokens, {rows.held_out.size:,} held out", flush=True)
+    if not config.next_sentence:
+        print(f"{rows.packed.size:,} training tokens, {rows.held_out.size:,} held out", flush=True)
     if rows.short:
         print(f"{sum(r.size for r in rows.short.values()):,} tokens in short texts", flush=True)
     return rows

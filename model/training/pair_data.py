@@ -7,13 +7,16 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from model.data.corpus import SpecialTokens, TokenRows, read_documents
+from model.data.corpus import SpecialTokens, TokenRows, pack_rows, read_documents
 from model.data.pair_template import PairTemplate
 from model.data.pairs import PairBatches, PairRows, longest_sentence
-from model.data.row_files import load_or_build_arrays, sha256_of
+from model.data.row_files import TrainingRows, load_or_build_arrays, sha256_of
 from model.data.sentences import Sentences, read_sentences
+from model.data.short_texts import LONGEST_TOKENS, short_rows
 from model.training.config import TrainConfig
 from model.training.evaluation import EVALUATION_SEED
 from model.training.next_sentence import HeldOutPairs, NextSentence
@@ -36,6 +39,24 @@ def held_out_documents(files: Iterable[Path], held_out_files: list[Path]) -> Ite
     if held_out_files:
         return read_documents(held_out_files)
     return islice(read_documents(files), 0, None, HELD_OUT_ONE_IN)
+
+
+def rows_beside_pairs(
+    files: list[Path], held_out_files: list[Path], tokenizer: Tokenizer, config: TrainConfig
+) -> TrainingRows:
+    """Create the rows of a run on pairs: held-out rows and short texts, but no packed rows."""
+    special, row_tokens = SpecialTokens.from_tokenizer(tokenizer), config.row_tokens
+    held_out = held_out_documents(files, held_out_files)
+    short: dict[int, NDArray[np.int32]] = {}
+    if config.short_share:
+        texts = training_documents(files, held_out_files)
+        longest = min(LONGEST_TOKENS, row_tokens)
+        short = short_rows(texts, tokenizer, special, config.seed, longest)
+    return TrainingRows(
+        packed=np.empty((0, row_tokens), np.int32),
+        held_out=pack_rows(held_out, tokenizer, special, row_tokens),
+        short=short,
+    )
 
 
 def load_pairs(

@@ -166,9 +166,7 @@ def oracle_losses(model: TiedEncoder, run: Pretraining, number: int) -> tuple[fl
         for state in hidden[masked.selected[row, :tokens].numpy()]:
             (logits,) = oracle.encoder_logits(config, weights, [state])
             token_losses.append(-oracle.log_softmax(logits)[next(labels)])
-        dense, bias = weights["classifier.dense.weight"], weights["classifier.dense.bias"]
-        pooled = np.tanh(dense @ hidden[0] + bias)
-        logits = weights["classifier.output.weight"] @ pooled + weights["classifier.output.bias"]
+        logits = oracle.label_logits(config, HEAD, weights, hidden)
         pair_losses.append(-oracle.log_softmax(logits)[label])
     return math.fsum(token_losses) / len(token_losses), math.fsum(pair_losses) / len(pair_losses)
 
