@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, processors
+from tokenizers.processors import PostProcessor
 
 from model.data.pair_template import PairTemplate
 from model.tokenizers.word_pieces import train_word_pieces
@@ -13,7 +14,7 @@ from tests.model.samples import VERSES
 FIRST, SECOND = "the old fox ran", "over the green hill to the sea"
 
 
-def with_processor(processor: object) -> Tokenizer:
+def with_processor(processor: PostProcessor | None) -> Tokenizer:
     """Return a tokenizer with another post-processor."""
     tokenizer = train_word_pieces(VERSES, vocab_size=200)
     tokenizer.post_processor = processor
@@ -41,7 +42,9 @@ TEMPLATES = {
 
 
 @pytest.mark.parametrize(("processor", "special", "types"), TEMPLATES.values(), ids=TEMPLATES)
-def test_an_input_is_the_tokenizers_own(processor: object, special: int, types: int) -> None:
+def test_an_input_is_the_tokenizers_own(
+    processor: PostProcessor | None, special: int, types: int
+) -> None:
     tokenizer = train_word_pieces(VERSES, vocab_size=200)
     if processor is not None:
         tokenizer.post_processor = processor
@@ -73,6 +76,6 @@ def test_berts_types_are_0_and_1() -> None:
         ),
     ],
 )
-def test_a_tokenizer_without_separators_is_refused(processor: object) -> None:
+def test_a_tokenizer_without_separators_is_refused(processor: PostProcessor | None) -> None:
     with pytest.raises(ValueError, match="must have a template for pairs"):
         PairTemplate.from_tokenizer(with_processor(processor))
