@@ -2,7 +2,7 @@
 
 BERT's input is `[CLS] A [SEP] B [SEP]`, with token type 1 from the first token of B on (Devlin et
 al. 2019, section 3). Other tokenizers have other separators or only type 0. Training uses the
-tokenizer's template, because the service uses it too.
+tokenizer's template, because the service also uses the template.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TEXT = "a"  # any text that has a token
 
 @dataclass(frozen=True, slots=True)
 class PairTemplate:
-    """Special tokens around two segments.
+    """Special tokens and token types of a pair's input.
 
     Attributes:
         special: ids of the special tokens before, between and after the segments.
@@ -41,9 +41,10 @@ class PairTemplate:
         """
         encoding = tokenizer.encode(_TEXT, _TEXT)
         parts, types = encoding.sequence_ids, encoding.type_ids
-        ends = [part for part in (0, 1) if part in parts]
-        if len(ends) < 2:
-            raise ValueError(f"the tokenizer must have a token for {_TEXT!r}; use another one")
+        if not {0, 1} <= set(parts):
+            raise ValueError(
+                f"the tokenizer must return tokens for the text {_TEXT!r}; use another one"
+            )
         firsts = [parts.index(part) for part in (0, 1)]
         lasts = [len(parts) - parts[::-1].index(part) for part in (0, 1)]
         around = [slice(0, firsts[0]), slice(lasts[0], firsts[1]), slice(lasts[1], None)]

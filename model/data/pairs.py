@@ -1,16 +1,18 @@
 """Pairs of segments for next-sentence prediction (Devlin et al. 2019, section 3.1, task 2).
 
 A pair has two segments of consecutive sentences. In half of the pairs the second segment follows
-the first one in its document. In the other half the second segment comes from another document.
+the first segment in its document. In the other half it comes from another document.
+
 Lengths and cuts follow BERT's published preparation of training data, with these differences:
-- A draw that does not depend on the segments chooses the label, so that half of the pairs have each
-  label for documents of any length. An epoch therefore leaves out the last sentence of a document
-  if all other sentences are already in pairs. BERT pairs this sentence with another document.
-- A segment from another document is about as long as the segment that it replaces. In BERT it ends
-  early at the end of its document, so that the length of a pair tells part of the labels: 57 % of
-  them with 128 tokens on a sample of the built-in model's training text, against 51 % here.
-- Each pair draws its target length. In BERT each document draws one length.
-- A chunk has at least two sentences, even with a short target length.
+- The label does not depend on the segments, so that half of the pairs have each label for documents
+  of any length. An epoch therefore leaves out the last sentence of a document if earlier pairs
+  contain all other sentences. BERT pairs this sentence with another document.
+- A segment from another document is about as long as the segment that it replaces. In BERT such a
+  segment ends early at the end of its document. The length alone then predicts 57 % of the labels
+  of pairs of 128 tokens, on a sample of the built-in model's training text. With the lengths of
+  this module it predicts 51 %.
+- Each pair draws its target length. In BERT each document draws one target length.
+- A pair takes its segments from at least two sentences, even with a short target length.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from model.data.pair_template import PairTemplate
 from model.data.sentences import Sentences
 
 IS_NEXT, NOT_NEXT = 0, 1  # the order of BERT's logits
-TRIES = 10  # draws of a place with enough text, as many as BERT's draws of another document
+# maximum number of draws to find a document with enough text, the number of BERT's draws to find
+# another document
+TRIES = 10
 SHORT_SHARE = 0.1  # share of pairs with a random target length (Devlin et al. 2019, section A.2)
 
 
@@ -36,8 +40,7 @@ class Pairs:
     """Pairs of an epoch in random order, as ranges of tokens.
 
     Attributes:
-        first, second: (N, 2) int64, indices of each segment's first token and of the token after
-            its last one.
+        first, second: (N, 2) int64, start and end of each segment as indices of tokens.
         labels: (N,) int64, IS_NEXT or NOT_NEXT.
         documents: (N,) int64, document of the first segment.
     """
@@ -123,7 +126,7 @@ class PairRows:
     def batches(
         self, pairs: Pairs, batch_rows: int, count: int | None = None
     ) -> Iterator[PairBatch]:
-        """Yield the padded inputs of the first `count` pairs. None for all pairs."""
+        """Yield the padded inputs of the first `count` pairs, or of all pairs without a count."""
         end = len(pairs) if count is None else min(count, len(pairs))
         for start in range(0, end, batch_rows):
             yield self.batch(pairs, slice(start, min(start + batch_rows, end)))
@@ -174,9 +177,9 @@ class PairBatches:
 
 
 def longest_sentence(row_tokens: int) -> int:
-    """Return the maximum length of a sentence in tokens, half of an input.
+    """Return the maximum length of a sentence in tokens, which is half of an input.
 
-    A longer sentence would fill an input alone, and the cut would drop most of its tokens.
+    Without this limit, pairs would lose most tokens of a sentence that is longer than an input.
     """
     return row_tokens // 2
 
@@ -184,8 +187,9 @@ def longest_sentence(row_tokens: int) -> int:
 def draw_pairs(sentences: Sentences, longest_tokens: int, seed: int, epoch: int) -> Pairs:
     """Draw the pairs of an epoch in random order.
 
-    An epoch uses every sentence of a document with several sentences, except tokens that a cut
-    removes and a last sentence that remains alone.
+    The first segments and their true neighbours contain every sentence of a document, with three
+    exceptions: tokens that a cut removes, a last sentence that remains alone, and the sentence of a
+    document with only one sentence.
 
     Args:
         sentences: documents with their sentences.
@@ -262,7 +266,7 @@ def _cut(
     longest_tokens: int,
     generator: np.random.Generator,
 ) -> tuple[int, int, int, int]:
-    """Cut the longer segment until both fit.
+    """Shorten the longer segment until both segments together have the maximum length.
 
     Each removed token comes from the front or from the back of its segment at random.
     """

@@ -28,13 +28,14 @@ _SENTENCE_OR_LINE_END = re.compile(rf"{SENTENCE_END.pattern}|\n")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sentences:
-    """Documents as sentences of token ids.
+    """Token ids of documents with the starts of their sentences.
 
     Attributes:
         tokens: ids of all documents without special tokens.
-        starts: (S + 1,) int64, index of each sentence's first token, and the number of tokens.
-        documents: (D + 1,) int64, index of each document's first sentence, and the number S of
-            sentences.
+        starts: (S + 1,) int64, index of each sentence's first token. The last entry is the number
+            of tokens.
+        documents: (D + 1,) int64, index of each document's first sentence. The last entry is the
+            number S of sentences.
     """
 
     tokens: TokenRows
@@ -43,7 +44,7 @@ class Sentences:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, TokenRows]) -> Sentences:
-        """Read the arrays of `to_arrays`, whose integers may have another type."""
+        """Read the arrays of `to_arrays`, with integers of any type."""
         starts, documents = (arrays[name].astype(np.int64) for name in ("starts", "documents"))
         return cls(arrays["tokens"], starts, documents)
 

@@ -40,7 +40,7 @@ class Pretraining:
 
     Args:
         model: encoder to train. The run moves it to the device.
-        rows: (rows, row_tokens) training rows. The run ignores them with `next_sentence`.
+        rows: (rows, row_tokens) training rows. A run with `next_sentence` ignores them.
         held_out: (rows, row_tokens) evaluation rows.
         short_texts: batches of short texts. None if `short_share` is 0.
         next_sentence: training and held-out pairs. None without `next_sentence`.

@@ -1,7 +1,7 @@
 """Next-sentence prediction, BERT's second objective (Devlin et al. 2019, section 3.1, task 2).
 
 The loss of a step is the mean cross-entropy of the masked tokens plus the mean cross-entropy of the
-labels. One pass of the encoder on the masked input gives both.
+labels. The encoder computes both from one pass over the masked input.
 
 Shapes: N pairs, T tokens, M masked positions, D d_model, E width of the table, L labels.
 """
@@ -41,7 +41,7 @@ class HeldOutPairs:
     pairs: Pairs
 
     def evaluate(self, model: TiedEncoder, count: int | None = None) -> PairMetrics:
-        """Evaluate an encoder on the first `count` pairs. None for all pairs."""
+        """Evaluate an encoder on the first `count` pairs, or on all pairs without a count."""
         return evaluate_pairs(model, self.rows.batches(self.pairs, BATCH_ROWS, count)).metrics()
 
 
@@ -108,8 +108,8 @@ class PairScores:
         pairs = np.bincount(document)
         correct = np.bincount(document, self.correct)
         generator = np.random.default_rng(EVALUATION_SEED)
-        samples = generator.integers(len(pairs), size=(RESAMPLES, len(pairs)))
-        drawn = correct[samples].sum(axis=1) / pairs[samples].sum(axis=1)
+        samples = (generator.integers(len(pairs), size=len(pairs)) for _ in range(RESAMPLES))
+        drawn = [correct[sample].sum() / pairs[sample].sum() for sample in samples]
         tail = (1 - CONFIDENCE) / 2
         low, high = np.quantile(drawn, [tail, 1 - tail]).tolist()
         accuracy, loss = float(self.correct.mean()), float(self.loss.mean())
