@@ -3,7 +3,7 @@
 The loss of a step is the mean cross-entropy of the masked tokens plus the mean cross-entropy of the
 labels. The encoder computes both from one pass over the masked input.
 
-Shapes: N pairs, T tokens, M masked positions, D d_model, E width of the table, L labels.
+Shapes: N pairs, T tokens, R positions that a head reads, D d_model, L labels.
 """
 
 from __future__ import annotations
