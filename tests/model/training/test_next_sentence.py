@@ -13,6 +13,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import BertConfig, BertForPreTraining
 
 from model.checkpoints.checkpoint import load_checkpoint
 from model.data.corpus import SpecialTokens, pack_rows
@@ -353,3 +354,34 @@ def test_another_head_is_refused(tokenizer: Tokenizer, head: ClassifierConfig) -
     model = TiedEncoder(small_config(), head)
     with pytest.raises(ValueError, match=r"labels is_next and not_next and the pooling 'first'"):
         prepare_encoder(model, PairTemplate.from_tokenizer(tokenizer))
+
+
+def test_the_loss_is_that_of_transformers(run_of: MakeRun, tmp_path: Path) -> None:
+    """A published checkpoint with both heads has no new parts, and its loss agrees to 1e-5."""
+    run = run_of(select_rate=0.3)
+    assert run.next_sentence is not None
+    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
+    config = BertConfig(vocab_size=13, intermediate_size=40, max_position_embeddings=17, **sizes)
+    published = BertForPreTraining(config).eval()
+    randomise(published, seed=1)
+    published.save_pretrained(tmp_path / "published")
+    (tmp_path / "published" / "tokenizer.json").write_bytes(run.tokenizer_json)
+    loaded = load_checkpoint(tmp_path / "published").model
+    template = PairTemplate.from_tokenizer(Tokenizer.from_str(run.tokenizer_json.decode()))
+    model, new = prepare_encoder(loaded, template)
+    assert new == []
+    pairs = run.next_sentence.training.batch(0)
+    masked = run.masker(pairs.input_ids, torch.Generator().manual_seed(0))
+    labels = torch.full_like(pairs.input_ids, -100)
+    labels[masked.selected] = masked.labels
+    with torch.inference_mode():
+        expected = published(
+            input_ids=masked.input_ids,
+            attention_mask=pairs.attention_mask,
+            token_type_ids=pairs.token_types,
+            labels=labels,
+            next_sentence_label=pairs.labels,
+        ).loss
+        token_loss, pair_loss = summed_losses(model, masked, pairs)
+    ours = token_loss / len(masked.labels) + pair_loss / len(pairs.labels)
+    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-5)
