@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from tokenizers import Tokenizer
 from model.checkpoints.checkpoint import CheckpointError, load_checkpoint
 from model.data.corpus import SpecialTokens, pack_rows, read_documents, read_tokenizer, text_files
 from model.data.masking import Masker
+from model.data.pair_template import PairTemplate
 from model.data.row_files import TrainingRows, load_or_build_rows, sha256_of
 from model.data.short_texts import LONGEST_TOKENS, ShortTexts, short_rows
 from model.encoder.config import EncoderConfig
@@ -27,6 +29,12 @@ from model.training.config import TrainConfig
 from model.training.evaluation import CONFIDENCE, EVALUATION_SEED, evaluate
 from model.training.interruption import StopRequest
 from model.training.loop import Pretraining
+from model.training.next_sentence import (
+    NextSentence,
+    prepare_encoder,
+    require_next_sentence_head,
+)
+from model.training.pair_data import load_pairs, read_held_out_pairs, rows_beside_pairs
 
 HELD_OUT_ONE_IN = 100  # without --held-out, one row in 100 is held-out text
 DEFAULT_VOCAB_SIZE = 30_000
@@ -81,6 +89,8 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     score.add_argument(
         "--short-texts", action="store_true", help="evaluate on short texts instead of packed rows"
     )
+    pairs_help = "also print the accuracy of next-sentence prediction on held-out pairs"
+    score.add_argument("--next-sentence", action="store_true", help=pairs_help)
 
 
 def pretrain_command(options: argparse.Namespace) -> None:
@@ -105,6 +115,9 @@ def pretrain_command(options: argparse.Namespace) -> None:
             f"embedding of the checkpoint (got {tokenizer.get_vocab_size()}); use the checkpoint's "
             "own tokenizer"
         )
+    if config.next_sentence:
+        model, new = prepare_encoder(model, PairTemplate.from_tokenizer(tokenizer))
+        print(f"new parts: {', '.join(new) or 'none'}", flush=True)
     print(f"{count_parameters(model.config).tied:,} parameters", flush=True)
     held_out = text_files([options.held_out]) if options.held_out else []
     rows = _rows(options.output / "rows", files, held_out, tokenizer, config)
@@ -113,6 +126,7 @@ def pretrain_command(options: argparse.Namespace) -> None:
         rows=rows.packed,
         held_out=rows.held_out,
         short_texts=_short_texts(rows, config),
+        next_sentence=_pairs(options.output / "sentences", files, held_out, tokenizer, config),
         tokenizer_json=tokenizer.to_str().encode(),
         special=special,
         config=config,
@@ -132,9 +146,12 @@ def evaluate_command(options: argparse.Namespace) -> None:
         raise CheckpointError(
             f"{options.checkpoint} must have a tokenizer.json and a masked-language-model head"
         )
+    if options.next_sentence:
+        require_next_sentence_head(checkpoint.model)
     tokenizer = read_tokenizer(checkpoint.tokenizer_json)
     special = SpecialTokens.from_tokenizer(tokenizer)
-    documents = read_documents(text_files([options.held_out]))
+    files = text_files([options.held_out])
+    documents = read_documents(files)
     if options.short_texts:
         longest = min(LONGEST_TOKENS, checkpoint.model.config.max_positions)
         rows = short_rows(documents, tokenizer, special, EVALUATION_SEED, longest)
@@ -143,11 +160,14 @@ def evaluate_command(options: argparse.Namespace) -> None:
         groups = [pack_rows(documents, tokenizer, special, options.row_tokens)]
     masker = Masker(checkpoint.model.config.vocab_size, special.mask, special.all)
     scores = evaluate(checkpoint.model, groups, masker)
-    report = {
+    report: dict[str, Any] = {
         **scores.metrics().to_dict(),
         "confidence": CONFIDENCE,
         "intervals": scores.intervals().to_dict(),
     }
+    if options.next_sentence:
+        pairs = read_held_out_pairs(read_documents(files), tokenizer, options.row_tokens)
+        report["next_sentence"] = pairs.evaluate(checkpoint.model).to_dict()
     print(json.dumps(report, indent=2))
 
 
@@ -183,6 +203,8 @@ def _rows(
 
     def tokenize() -> TrainingRows:
         print("tokenizing ...", flush=True)
+        if config.next_sentence:
+            return rows_beside_pairs(files, held_out_files, tokenizer, config)
         packed = pack_rows(read_documents(files), tokenizer, special, row_tokens)
         if held_out_files:
             held_out = pack_rows(read_documents(held_out_files), tokenizer, special, row_tokens)
@@ -202,11 +224,32 @@ def _rows(
         "row_tokens": row_tokens,
         "short_texts_seed": config.seed if config.short_share else None,
     }
+    if config.next_sentence:
+        key["next_sentence"] = True
     rows = load_or_build_rows(directory, key, tokenize)
-    print(f"{rows.packed.size:,} training tokens, {rows.held_out.size:,} held out", flush=True)
+    if not config.next_sentence:
+        print(f"{rows.packed.size:,} training tokens, {rows.held_out.size:,} held out", flush=True)
     if rows.short:
         print(f"{sum(r.size for r in rows.short.values()):,} tokens in short texts", flush=True)
     return rows
+
+
+def _pairs(
+    directory: Path,
+    files: list[Path],
+    held_out_files: list[Path],
+    tokenizer: Tokenizer,
+    config: TrainConfig,
+) -> NextSentence | None:
+    if not config.next_sentence:
+        return None
+    pairs = load_pairs(directory, files, held_out_files, tokenizer, config)
+    print(
+        f"{pairs.training.pairs_per_epoch:,} training pairs in the first epoch, "
+        f"{len(pairs.held_out.pairs):,} held out",
+        flush=True,
+    )
+    return pairs
 
 
 def _short_texts(rows: TrainingRows, config: TrainConfig) -> ShortTexts | None:

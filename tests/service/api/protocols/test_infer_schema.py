@@ -5,7 +5,6 @@ from typing import Any
 import jsonschema_rs
 import pytest
 from pydantic_core import to_json
-from service.api.protocols.open_inference import InferRequest
 
 from service.api.bodies.fill_request import FillMaskRequest
 from service.api.protocols.infer_request import InferRequest
