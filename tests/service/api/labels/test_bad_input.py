@@ -112,8 +112,8 @@ INVALID: dict[str, tuple[str, Any, Any, str]] = {
         pair("the dog", " " * 2000 + "a"),
         None,
         (
-            "inputs has 2009 characters; the model reads at most 24 tokens, in at most 1536 "
-            "characters."
+            "inputs has 2009 characters; at most 1536 are allowed, because the model reads at "
+            "most 24 tokens."
         ),
     ),
     "second text too long for windows": (
