@@ -11,10 +11,8 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import __version__
-from service.api.classify import classify
 from service.api.docs_page import add_docs_page
 from service.api.error_responses import add_error_responses
-from service.api.fill_mask import fill_masks
 from service.api.metrics_page import add_metrics_page
 from service.api.openapi import with_common_parts
 from service.api.playground_page import add_playground_page
@@ -28,7 +26,7 @@ from service.api.routes import (
     ROOT_PATH,
     create_router,
 )
-from service.api.task_endpoint import Respond, TaskEndpoint
+from service.api.task_endpoint import Respond, TaskEndpoint, classify, fill_masks
 from service.api.task_schemas import ServedTasks, TaskSchemas
 from service.bundles.description import Task
 from service.engine.batcher import Batcher

@@ -6,6 +6,9 @@ from typing import TypeVar
 
 from starlette.types import Receive, Scope, Send
 
+from service.api.bodies.classify import ClassifyRequest, labels_to_json
+from service.api.bodies.fill_request import FillMaskRequest
+from service.api.bodies.fill_response import fills_to_json
 from service.api.bodies.request_body import TextsRequest
 from service.bundles.description import Task
 from service.errors import FillMaskError
@@ -58,7 +61,41 @@ class TaskEndpoint:
         await send_json(send, 200, content)
 
 
-async def read_request(
+async def fill_masks(
+    served: ServedModel, body: bytes, content_type: str | None, reserve: Reserve
+) -> bytes:
+    """Return the response body of /fill-mask.
+
+    Raises:
+        FillMaskError: the request is invalid, or the service is overloaded.
+    """
+    request = await _read_request(FillMaskRequest, served, body, content_type)
+    result = await served.require_fill_mask().fill(
+        request.texts, request.options, report_errors=request.report_errors, reserve=reserve
+    )
+    if result.is_large:
+        return await asyncio.to_thread(fills_to_json, result, single=request.single)
+    return fills_to_json(result, single=request.single)
+
+
+async def classify(
+    served: ServedModel, body: bytes, content_type: str | None, reserve: Reserve
+) -> bytes:
+    """Return the response body of /classify.
+
+    Raises:
+        FillMaskError: the request is invalid, or the service is overloaded.
+    """
+    request = await _read_request(ClassifyRequest, served, body, content_type)
+    result = await served.require_classification().classify(
+        request.texts, request.options, report_errors=request.report_errors, reserve=reserve
+    )
+    if result.is_large:
+        return await asyncio.to_thread(labels_to_json, result.labels, single=request.single)
+    return labels_to_json(result.labels, single=request.single)
+
+
+async def _read_request(
     request_type: type[_Request], served: ServedModel, body: bytes, content_type: str | None
 ) -> _Request:
     """Parse and check a request, on another thread if the body is long.

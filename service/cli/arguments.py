@@ -21,8 +21,8 @@ from service.cli.error_policy import OnError
 from service.cli.errors import CommandError, reason
 from service.cli.formats.base import is_encodable
 from service.cli.formats.by_ending import READ, WRITTEN
+from service.cli.tasks import DEFAULT_TASK, TASKS
 from service.cli.tasks.base import TaskName
-from service.cli.tasks.by_name import DEFAULT_TASK, TASKS
 from service.errors import quote
 from service.settings import Settings
 from service.tasks.classification import FunctionToApply

@@ -9,8 +9,8 @@ from typing import Any, Self
 from service.cli.error_policy import OnError
 from service.cli.errors import CommandError
 from service.cli.requests import TextFields
+from service.cli.tasks import DEFAULT_TASK
 from service.cli.tasks.base import TaskName
-from service.cli.tasks.by_name import DEFAULT_TASK
 from service.errors import quote
 
 DEFAULT_FIELD = "inputs"

@@ -8,8 +8,8 @@ from service.cli.errors import CommandError
 from service.cli.formats.base import is_encodable
 from service.cli.formats.durable_files import STANDARD_OUTPUT, name_in_errors
 from service.cli.requests import limits_of, without_limits
+from service.cli.tasks import TASKS
 from service.cli.tasks.base import check_bundle
-from service.cli.tasks.by_name import TASKS
 from service.cli.terminal.style import Style
 from service.registry.loader import load_model
 from service.settings import Settings

@@ -21,8 +21,8 @@ from service.cli.formats.lines import Stream
 from service.cli.pipeline import RowPipeline
 from service.cli.progress import print_status, show_progress
 from service.cli.requests import RowRequestReader, limits_of, without_limits
+from service.cli.tasks import TASKS
 from service.cli.tasks.base import check_bundle
-from service.cli.tasks.by_name import TASKS
 from service.registry.loader import load_model
 from service.settings import Settings
 

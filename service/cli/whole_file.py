@@ -26,8 +26,8 @@ from service.cli.progress import print_status, show_progress
 from service.cli.requests import RowRequestReader, limits_of, without_limits
 from service.cli.resume.job import Job, fingerprint, locked, parts_directory
 from service.cli.resume.parts import PartFiles
+from service.cli.tasks import TASKS
 from service.cli.tasks.base import AnyTask, check_bundle
-from service.cli.tasks.by_name import TASKS
 from service.registry.loader import load_model
 from service.settings import Settings
 

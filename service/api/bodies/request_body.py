@@ -14,10 +14,16 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from service.api.bodies.json_schema import inline_refs
 from service.api.bodies.strict_json import read_json
 from service.api.bodies.texts import PAIR, PairBody, read_inputs
-from service.api.bodies.values import CLIENT_ERROR, NOT_BLANK, client_error, describe, integer_of
+from service.api.bodies.values import (
+    CLIENT_ERROR,
+    NOT_BLANK,
+    client_error,
+    describe,
+    inline_refs,
+    integer_of,
+)
 from service.errors import InvalidRequestError, quote
 from service.tasks.options import Limits
 from service.tokenization.encoded_text import InputText

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from service.api.bodies.json_schema import inline_refs
+from service.api.bodies.values import inline_refs
 from service.api.protocols.infer_request import InferBody
 from service.api.protocols.metadata import OUTPUTS
 from service.api.protocols.tensors import MAX_AXES

@@ -9,8 +9,8 @@ from service.api.bodies.request_body import ValidationContext
 from service.bundles.bundle import Bundle
 from service.bundles.description import Classification
 from service.cli.tasks.base import Task
-from service.cli.terminal.labels_table import format_labels
 from service.cli.terminal.style import Style
+from service.cli.terminal.text_tables import format_labels
 from service.registry.served_model import ServedModel
 from service.tasks.classification import ClassificationOptions, LabelScore
 from service.tasks.options import Limits

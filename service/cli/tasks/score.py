@@ -8,8 +8,8 @@ from service.api.bodies.request_body import ValidationContext
 from service.api.bodies.score import ScoreRequest, scores_to_json
 from service.bundles.bundle import Bundle
 from service.cli.tasks.base import Task
-from service.cli.terminal.scores_table import format_scores
 from service.cli.terminal.style import Style
+from service.cli.terminal.text_tables import format_scores
 from service.registry.served_model import ServedModel
 from service.tasks.options import Limits
 from service.tasks.scoring import TextScore, Variant

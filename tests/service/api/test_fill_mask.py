@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 from fastapi.testclient import TestClient
 
-from service.api import fill_mask
+from service.api import task_endpoint
 from service.api.bodies.fill_request import FillMaskRequest
 from service.app import FillMaskApp, create_app
 from service.engine.batch_arrays import Batch
@@ -32,7 +32,7 @@ STEPS = {
     "look up": (Tokenizer, "encode_target"),
     "encode": (Tokenizer, "encode"),
     "rank": (strategies, "rank_tokens"),
-    "write": (fill_mask, "fills_to_json"),
+    "write": (task_endpoint, "fills_to_json"),
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from service.api import classify
+from service.api import task_endpoint
 from service.api.bodies.classify import ClassifyRequest
 from service.app import create_app
 from service.engine.batch_arrays import Batch
@@ -201,7 +201,7 @@ STEPS = {
     "parse": (ClassifyRequest, "read"),
     "encode": (Tokenizer, "encode"),
     "rank": (ClassificationPipeline, "_rank"),
-    "write": (classify, "labels_to_json"),
+    "write": (task_endpoint, "labels_to_json"),
 }
 
 
