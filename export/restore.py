@@ -141,12 +141,12 @@ def _dequantized(stored: Arrays, name: str) -> NDArray[np.float32]:
     return weight
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Write the checkpoint of a bundle."""
     parser = argparse.ArgumentParser(prog="python -m export.restore", description=__doc__)
     parser.add_argument("bundle", type=Path, help="directory of the bundle")
     parser.add_argument("output", type=Path, help="directory for the checkpoint")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     bundle = read_bundle(options.bundle)
     save_checkpoint(options.output, restore(bundle), bundle.tokenizer_path.read_bytes())
 

@@ -47,14 +47,15 @@ NON_FICTION = frozenset({"Benjamin Franklin", "Darwin", "Thoreau"})
 HEADER = ("text", "label", "document")
 # paragraphs per label in each file, by the tens of their number of words
 PER_LABEL = {
-    "test": {2: 225, 3: 175, 4: 100},
-    "validation": {2: 90, 3: 70, 4: 40},
-    "train": {2: 450, 3: 350, 4: 200},
+    "test": {2: 135, 3: 105, 4: 60},
+    "validation": {2: 45, 3: 35, 4: 20},
+    "train": {2: 540, 3: 420, 4: 240},
 }
 # share of the documents that each file selects its paragraphs from
-DOCUMENT_SHARES = {"test": 0.3, "validation": 0.12, "train": 0.58}
+DOCUMENT_SHARES = {"test": 0.2, "validation": 0.1, "train": 0.7}
 SHARED_WORDS = 6
-SEED = 0
+# with the seeds 0 and 1, the authors of the validation file have too few paragraphs
+SEED = 2
 _PLAIN = re.compile(r"[A-Z][A-Za-z ,.'-]*[a-z]\.")
 # a name in capitals before the lines of a character in a play
 _SPEAKER = re.compile(r"^[A-Z]{2}[A-Z .'-]*\. ")

@@ -50,6 +50,7 @@ class Comparison:
     Args:
         data: training and validation rows.
         starts: starting point and hyperparameters of both methods.
+        epochs: number of epochs by number of training rows.
         classifier: labels and choices of the head.
         directory: directory for the results.
         device: "cpu" or "cuda".
@@ -59,11 +60,13 @@ class Comparison:
         self,
         data: ComparisonData,
         starts: Mapping[Method, tuple[Start, FineTuneConfig]],
+        epochs: Mapping[int, int],
         classifier: ClassifierConfig,
         directory: Path,
         device: str,
     ) -> None:
         self._data, self._starts, self._classifier = data, starts, classifier
+        self._epochs = epochs
         self._directory, self._device = directory / RUNS_NAME, device
         self._directory.mkdir(parents=True, exist_ok=True)
 
@@ -102,7 +105,7 @@ class Comparison:
             model=start.build(self._classifier, seed),
             training=self._data.training_texts.select(rows),
             validation=self._data.validation_texts,
-            config=replace(config, seed=seed),
+            config=replace(config, seed=seed, epochs=self._epochs[len(rows)]),
             device=self._device,
         )
         return accuracies if run.run(add_epoch, stop, f"{method} {len(rows)} {seed}") else None
