@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import generated_block
-from benchmarks.classification.bundle_accuracy import evaluate_bundles
+from benchmarks.classification.bundle_accuracy import evaluate_bundles, example_response
 from benchmarks.classification.paragraphs import DATA, HEADER, Example, read
 from benchmarks.classification.style import style_accuracy
 from export.commands import main as export_main
@@ -24,7 +24,8 @@ from service.bundles.bundle import default_bundle_path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "classification.md"
 PICTURE = ROOT / "docs" / "classification.png"
-NAME = "classification/__main__"
+PICTURE_TEXT = "accuracy by epoch of the pre-trained encoder and of the same encoder from scratch"
+NAME, RESPONSE_NAME = "classification/__main__", "classification/bundle_accuracy"
 SIZES, EPOCHS, SEEDS = (200, 1000, 5000), (12, 6, 3), 3
 PRECISIONS = ("fp32", "int8")
 
@@ -46,11 +47,14 @@ def main() -> None:
         [
             (comparison / "table.md").read_text(encoding="utf-8"),
             *(f"- {sentence}" for sentence in [*accuracy.sentences(), style]),
+            f"\n![{PICTURE_TEXT}]({PICTURE.name})",
         ]
     )
-    print(block)
+    response = example_response(bundles[-1])
+    print(block, response, sep="\n")
     if not options.only_print:
         generated_block.write(PAGE, NAME, block)
+        generated_block.write(PAGE, RESPONSE_NAME, f"```json\n{response}\n```")
         shutil.copy(comparison / "comparison.png", PICTURE)
 
 

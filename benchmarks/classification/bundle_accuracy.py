@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from service.app import create_app
 from service.settings import Settings
 
 TEXTS_PER_REQUEST = 50
+# the request of docs/classification.md
+EXAMPLE = {"inputs": "Your doctor may order a blood test.", "parameters": {"top_k": 2}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,13 @@ def best_labels(bundle: Path, examples: Sequence[Example]) -> list[str]:
             response = client.post("/classify", json=body).raise_for_status()
             labels += [best["label"] for [best] in response.json()]
     return labels
+
+
+def example_response(bundle: Path) -> str:
+    """Return the response to EXAMPLE as JSON, with rounded scores."""
+    with TestClient(create_app(Settings(bundle=bundle))) as client:
+        [labels] = client.post("/classify", json=EXAMPLE).raise_for_status().json()
+    return json.dumps([[one | {"score": round(one["score"], 4)} for one in labels]])
 
 
 def count_equal(first: Sequence[str], second: Sequence[str]) -> int:
