@@ -26,7 +26,7 @@ PAGE = ROOT / "docs" / "classification.md"
 PICTURE = ROOT / "docs" / "classification.png"
 PICTURE_TEXT = "accuracy by epoch of the pre-trained encoder and of the same encoder from scratch"
 NAME, RESPONSE_NAME = "classification/__main__", "classification/bundle_accuracy"
-SIZES, EPOCHS, SEEDS = (200, 1000, 5000), (12, 6, 3), 3
+SIZES, EPOCHS, SEEDS = (200, 1000, 5000), (10, 5, 3), 3
 PRECISIONS = ("fp32", "int8")
 
 
