@@ -39,9 +39,9 @@ def main() -> None:
     restore_main([str(default_bundle_path()), str(start)])
     comparison = _compare(directory, start, options)
     _train(directory, start, options)
-    bundles = [_export(directory, precision) for precision in PRECISIONS]
+    fp32, int8 = (_export(directory, precision) for precision in PRECISIONS)
     examples = {file: read(file) for file in ("train", "test")}
-    accuracy = evaluate_bundles(*bundles, examples["test"])
+    accuracy = evaluate_bundles(fp32, int8, examples["test"])
     style = style_accuracy(examples["train"], examples["test"])
     block = "\n".join(
         [
@@ -50,7 +50,7 @@ def main() -> None:
             f"\n![{PICTURE_TEXT}]({PICTURE.name})",
         ]
     )
-    response = example_response(bundles[-1])
+    response = example_response(int8)
     print(block, response, sep="\n")
     if not options.only_print:
         generated_block.write(PAGE, NAME, block)

@@ -76,7 +76,9 @@ def test_training_commands_of_the_page_make_a_bundle(
     monkeypatch.chdir(tmp_path)
     [rows] = re.findall(r"```csv\n(.*?)```", TEXT, re.DOTALL)
     header, *examples = rows.splitlines()
-    Path("DATA.csv").write_text("\n".join([header, *(examples * 20)]) + "\n", encoding="utf-8")
+    # the split keeps equal texts together, so each copy of a row gets a number
+    copies = [row.replace(" ", f" {n} ", 1) for n in range(20) for row in examples]
+    Path("DATA.csv").write_text("\n".join([header, *copies]) + "\n", encoding="utf-8")
     block = next(code for code in re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL) if "DATA" in code)
     start, train, export = (shlex.split(line) for line in block.splitlines())
     module, bundle, checkpoint = start[2:]

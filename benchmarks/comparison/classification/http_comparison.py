@@ -60,7 +60,7 @@ def contenders(cpus: int) -> list[Contender]:
         settings=runs_by_threads(cpus),
         environment="transformers",
         exact=True,
-        note="The minimal application runs the text-classification pipeline.",
+        note="A FastAPI application runs the text-classification pipeline.",
     )
     return [*ours, pipeline]
 
