@@ -105,7 +105,6 @@ def compare_command(options: argparse.Namespace) -> None:
         "max_tokens": max_tokens,
         "pooling": options.pooling,
         "training": dataclasses.asdict(config),
-        "epochs": {str(size): number for size, number in epochs.items()},
         "scratch_learning_rate": scratch_rate,
     }
     check_key(options.output, inputs)

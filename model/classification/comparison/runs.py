@@ -80,7 +80,9 @@ class Comparison:
         """
         path = self._directory / RunResult(method, size, seed, ()).name
         if path.is_file():
-            return RunResult.from_dict(read_object(path))
+            finished = RunResult.from_dict(read_object(path))
+            if method not in self._starts or len(finished.accuracies) == self._epochs[size]:
+                return finished
         rows = stratified_order(self._data.training_texts.targets, seed)[:size]
         if method in self._starts:
             accuracies = self._train(method, rows, seed, stop)
