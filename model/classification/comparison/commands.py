@@ -32,6 +32,7 @@ from model.training.interruption import StopRequest
 
 RESULTS_NAME = "results.json"
 PLOT_NAME = "comparison.png"
+TABLE_NAME = "table.md"
 _PROBLEM_TYPE: ProblemType = "single_label_classification"
 _BASELINES: tuple[Method, ...] = ("majority", "bag_of_words")
 
@@ -53,6 +54,12 @@ def add_compare_command(commands: argparse._SubParsersAction[argparse.ArgumentPa
         help="also evaluate the majority class and a bag of words",
     )
     parser.add_argument(
+        "--epochs-by-size",
+        type=int,
+        nargs="+",
+        help="number of epochs for each of --sizes, in the same order (default: --epochs)",
+    )
+    parser.add_argument(
         "--scratch-learning-rate",
         type=float,
         help="peak learning rate of training from scratch (default: --learning-rate)",
@@ -70,6 +77,7 @@ def compare_command(options: argparse.Namespace) -> None:
     for note in notes:
         print(note, flush=True)
     _check_sizes(options, training)
+    epochs = _epochs_by_size(options)
     labels = label_names(training, columns_of(options), _PROBLEM_TYPE)
     classifier = ClassifierConfig(labels=labels, pooling=options.pooling, activation=None)
     start = Start.from_checkpoint(options.init)
@@ -107,7 +115,7 @@ def compare_command(options: argparse.Namespace) -> None:
             dataclasses.replace(config, learning_rate=scratch_rate),
         ),
     }
-    comparison = Comparison(data, starts, classifier, options.output, options.device)
+    comparison = Comparison(data, starts, epochs, classifier, options.output, options.device)
     methods: tuple[Method, ...] = (*(_BASELINES if options.baselines else ()), *starts)
     seeds = range(config.seed, config.seed + options.seeds)
     results: list[RunResult] = []
@@ -132,7 +140,19 @@ def compare_command(options: argparse.Namespace) -> None:
         },
     )
     draw_comparison(options.output / PLOT_NAME, results)
-    print(format_table(results))
+    table = format_table(results)
+    (options.output / TABLE_NAME).write_text(f"{table}\n", encoding="utf-8")
+    print(table)
+
+
+def _epochs_by_size(options: argparse.Namespace) -> dict[int, int]:
+    numbers = options.epochs_by_size or [options.epochs] * len(options.sizes)
+    if len(numbers) != len(options.sizes) or min(numbers) < 1:
+        raise ValueError(
+            "epochs_by_size must have a number of at least 1 for each of the "
+            f"{len(options.sizes)} sizes (got {', '.join(map(str, numbers))})"
+        )
+    return dict(zip(options.sizes, numbers, strict=True))
 
 
 def _check_sizes(options: argparse.Namespace, training: Dataset) -> None:

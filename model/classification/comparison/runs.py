@@ -50,6 +50,7 @@ class Comparison:
     Args:
         data: training and validation rows.
         starts: starting point and hyperparameters of both methods.
+        epochs: number of epochs by number of training rows.
         classifier: labels and choices of the head.
         directory: directory for the results.
         device: "cpu" or "cuda".
@@ -59,11 +60,13 @@ class Comparison:
         self,
         data: ComparisonData,
         starts: Mapping[Method, tuple[Start, FineTuneConfig]],
+        epochs: Mapping[int, int],
         classifier: ClassifierConfig,
         directory: Path,
         device: str,
     ) -> None:
         self._data, self._starts, self._classifier = data, starts, classifier
+        self._epochs = epochs
         self._directory, self._device = directory / RUNS_NAME, device
         self._directory.mkdir(parents=True, exist_ok=True)
 
@@ -77,7 +80,9 @@ class Comparison:
         """
         path = self._directory / RunResult(method, size, seed, ()).name
         if path.is_file():
-            return RunResult.from_dict(read_object(path))
+            finished = RunResult.from_dict(read_object(path))
+            if method not in self._starts or len(finished.accuracies) == self._epochs[size]:
+                return finished
         rows = stratified_order(self._data.training_texts.targets, seed)[:size]
         if method in self._starts:
             accuracies = self._train(method, rows, seed, stop)
@@ -102,7 +107,7 @@ class Comparison:
             model=start.build(self._classifier, seed),
             training=self._data.training_texts.select(rows),
             validation=self._data.validation_texts,
-            config=replace(config, seed=seed),
+            config=replace(config, seed=seed, epochs=self._epochs[len(rows)]),
             device=self._device,
         )
         return accuracies if run.run(add_epoch, stop, f"{method} {len(rows)} {seed}") else None

@@ -149,3 +149,23 @@ def test_every_prefix_of_the_training_rows_is_stratified() -> None:
         np.testing.assert_allclose(counts, np.array([0.6, 0.3, 0.1]) * size, atol=1.01)
     assert order.tolist() != stratified_order(targets, 1).tolist()
     assert order.tolist() == stratified_order(targets, 0).tolist()
+
+
+def test_each_size_has_its_number_of_epochs() -> None:
+    assert compare("--sizes", "12", "30", "--epochs-by-size", "3", "1", "--seeds=1") == 0
+    assert {(run["size"], len(run["accuracies"])) for run in results()["runs"]} == {
+        (12, 3),
+        (30, 1),
+    }
+    table = Path("out/table.md").read_text(encoding="utf-8")
+    assert "| 12 |" in table
+    assert "| 30 |" in table
+
+
+@pytest.mark.parametrize("numbers", [("3",), ("3", "0"), ("3", "1", "1")])
+def test_numbers_of_epochs_must_fit_the_sizes(
+    numbers: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare("--sizes", "12", "30", "--epochs-by-size", *numbers) == 2
+    said = capsys.readouterr().err
+    assert "epochs_by_size must have a number of at least 1 for each of the 2 sizes" in said
