@@ -148,19 +148,22 @@ class Batch:
         """Return the outputs of each pass, in the order of `passes`."""
         unpacked = []
         start = label = 0
+        labels = slice(0)
         for model_pass in self.passes:
             masks = slice(start, start + len(model_pass.mask_positions))
             targets = model_pass.target_ids.shape[1]
-            labels = slice(label, label + (len(model_pass.pooled_positions) > 0))
+            if len(self.label_slots):
+                labels = slice(label, label + (len(model_pass.pooled_positions) > 0))
+                label = labels.stop
             unpacked.append(
                 PassOutputs(
-                    top_ids=outputs.top_ids[masks, : model_pass.top_k],
-                    top_log_probs=outputs.top_log_probs[masks, : model_pass.top_k],
-                    target_log_probs=outputs.target_log_probs[masks, :targets],
-                    label_logits=outputs.label_logits[labels],
+                    outputs.top_ids[masks, : model_pass.top_k],
+                    outputs.top_log_probs[masks, : model_pass.top_k],
+                    outputs.target_log_probs[masks, :targets],
+                    outputs.label_logits[labels],
                 )
             )
-            start, label = masks.stop, labels.stop
+            start = masks.stop
         return unpacked
 
 

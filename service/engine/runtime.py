@@ -106,7 +106,9 @@ class Runtime:
         """Compute a batch. Other Python threads can run during the computation."""
         feed = {name: getattr(batch, name) for name in self._inputs}
         outputs = self._session.run(list(self._outputs), feed)
-        return BatchOutputs(**dict(zip(self._outputs, outputs, strict=True)))
+        if "top_ids" in self._outputs:  # the outputs of fills precede the output of labels
+            return BatchOutputs(*outputs)
+        return BatchOutputs(label_logits=outputs[0])
 
     @property
     def tasks(self) -> tuple[Task, ...]:

@@ -102,11 +102,15 @@ class Tokenizer:
         encoding = self._encode_text(text)
         ids, is_special = encoding.ids, encoding.special_tokens_mask
         positions = [p for p in _positions(ids, self.mask_token_id) if not is_special[p]]
+        if isinstance(text, str):
+            offsets = encoding.offsets
+            spans = tuple([_trim(text, *offsets[p]) for p in positions])
+            return EncodedText(int_array(ids), int_array(positions), spans)
         return EncodedText(
             input_ids=int_array(ids),
             mask_positions=int_array(positions),
-            mask_spans=_spans(text, encoding, positions),
-            token_types=self._token_types(text, encoding),
+            mask_spans=_pair_spans(text, encoding, positions),
+            token_types=self._token_types(encoding),
         )
 
     def encode_words(self, text: InputText) -> EncodedWords:
@@ -118,20 +122,26 @@ class Tokenizer:
         encoding = self._encode_text(text)
         ids, is_special = encoding.ids, encoding.special_tokens_mask
         positions = [position for position, special in enumerate(is_special) if not special]
-        words = np.array([encoding.word_ids[p] for p in positions], dtype=np.int64)
-        parts = np.zeros_like(words)
-        if isinstance(text, TextPair):
+        word_ids = encoding.word_ids
+        words = np.array([word_ids[p] for p in positions], dtype=np.int64)
+        if isinstance(text, str):
+            offsets = encoding.offsets
+            spans = tuple([_trim(text, *offsets[p]) for p in positions])
+            parts, token_types = np.zeros_like(words), None
+        else:
+            spans = _pair_spans(text, encoding, positions)
             sequence_ids = encoding.sequence_ids
             parts = np.array([sequence_ids[p] for p in positions], dtype=np.int64)
             # the words of each part count from 0
             words += parts * (words.max(initial=0) + 1)
+            token_types = self._token_types(encoding)
         return EncodedWords(
             input_ids=int_array(ids),
             positions=int_array(positions),
-            spans=_spans(text, encoding, positions),
+            spans=spans,
             words=words,
             parts=parts,
-            token_types=self._token_types(text, encoding),
+            token_types=token_types,
         )
 
     def count_special_tokens(self, text: InputText) -> int:
@@ -198,9 +208,8 @@ class Tokenizer:
         """Return the position of the mask at a span of a text."""
         return MaskSlot(text, span, self._detokenizer)
 
-    def _token_types(self, text: InputText, encoding: Encoding) -> IntArray | None:
-        typed = self._has_token_types and isinstance(text, TextPair)
-        return int_array(encoding.type_ids) if typed else None
+    def _token_types(self, encoding: Encoding) -> IntArray | None:
+        return int_array(encoding.type_ids) if self._has_token_types else None
 
     def _encode_text(self, text: InputText) -> Encoding:
         """Tokenize a text and reject special tokens other than the mask."""
@@ -233,15 +242,12 @@ def _positions(ids: list[int], token_id: int) -> Iterator[int]:
         yield position
 
 
-def _spans(
-    text: InputText, encoding: Encoding, positions: Iterable[int]
+def _pair_spans(
+    pair: TextPair, encoding: Encoding, positions: Iterable[int]
 ) -> tuple[tuple[int, int], ...]:
-    """Return the spans of tokens in a text or in the joined text of a pair, in characters."""
-    offsets = encoding.offsets
-    if isinstance(text, str):
-        return tuple(_trim(text, *offsets[p]) for p in positions)
-    sequence_ids, joined = encoding.sequence_ids, str(text)
-    starts = (0, text.second_start)
+    """Return the spans of tokens in the joined text of a pair, in characters."""
+    offsets, sequence_ids, joined = encoding.offsets, encoding.sequence_ids, str(pair)
+    starts = (0, pair.second_start)
     return tuple(
         _trim(joined, *(starts[sequence_ids[p] or 0] + offset for offset in offsets[p]))
         for p in positions
